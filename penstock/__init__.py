@@ -1,0 +1,1 @@
+"""Penstock: standing SQL queries at scale."""

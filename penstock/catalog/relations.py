@@ -1,0 +1,82 @@
+"""Tables and streams: named columns, a primary key, and rows as tuples of stored values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from penstock.catalog.types import Outside, Stored, ValueType
+from penstock.errors import ChangeError
+
+Row: TypeAlias = tuple[Stored, ...]
+RowKey: TypeAlias = tuple[Stored, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: ValueType
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table (keyed rows that change) or a stream (events that are only appended).
+
+    `key` holds the positions of the primary key's columns. A stream may have none: its rows are
+    then known by the offset at which they were appended. Names keep the case they were declared
+    with and are found in any case, as SQL does; `positions` maps lower-case names to columns.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[int, ...]
+    is_stream: bool = False
+    positions: Mapping[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        positions = {column.name.lower(): i for i, column in enumerate(self.columns)}
+        object.__setattr__(self, "positions", positions)
+
+    @cached_property
+    def kind(self) -> str:
+        return "stream" if self.is_stream else "table"
+
+    def store_row(self, values: Mapping[str, Outside]) -> Row:
+        """The stored form of a whole row; a missing column is NULL."""
+        found: dict[str, Outside] = {}
+        for name, value in values.items():
+            lowered = name.lower()
+            if lowered not in self.positions:
+                raise ChangeError(
+                    f"{self.kind} {self.name} has no column {name}",
+                    hint=f"its columns are {', '.join(column.name for column in self.columns)}",
+                )
+            if lowered in found:
+                raise ChangeError(f"column {name} of {self.name} is given twice")
+            found[lowered] = value
+        return tuple(self.store_value(c, found.get(c.name.lower())) for c in self.columns)
+
+    def store_value(self, column: Column, value: Outside) -> Stored:
+        if value is None:
+            if column.nullable:
+                return None
+            raise ChangeError(f"column {column.name} of {self.name} must not be NULL")
+        try:
+            return column.type.store(value)
+        except ChangeError as error:
+            raise ChangeError(
+                f"column {column.name} of {self.name}: {error.primary}", detail=error.detail
+            ) from None
+
+    def key_of(self, row: Row, offset: int) -> RowKey:
+        """What identifies a row: its primary key, or its offset where there is none."""
+        return tuple(row[i] for i in self.key) if self.key else (offset,)
+
+    def show_row(self, row: Row) -> dict[str, Outside]:
+        return {
+            column.name: None if value is None else column.type.show(value)
+            for column, value in zip(self.columns, row, strict=True)
+        }

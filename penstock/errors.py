@@ -1,0 +1,147 @@
+"""Every error Penstock raises on purpose.
+
+    PenstockError                 primary + detail + hint, and an exit code for the command line
+    ├── SqlError                  a statement was refused; knows the place in the text
+    │   └── NotYetError           understood, but this release cannot do it
+    ├── CatalogError              a relation cannot be declared
+    ├── ChangeError               a change does not fit the tables (bad value, duplicate key, ...)
+    │   └── EventError            bytes from a publisher that are not a change at all
+    ├── SubscriptionError         no such subscription, or it was withdrawn
+    ├── WireError                 bytes that are not a message of a known version
+    ├── HomeError                 a home is missing, foreign, or in use
+    │   ├── CorruptionError       a checksum failed; names the file and the place
+    │   └── LockedError           another process works on this home
+    └── PipelineError             Spark could not start, or the query failed
+
+Nothing from a lower layer (sqlglot, sqlite, Spark, the operating system) leaks through a public
+door: it is caught where it is understood and raised again as one of these.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PenstockError(Exception):
+    """What went wrong, why, and what to do about it."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, primary: str, *, detail: str = "", hint: str = "") -> None:
+        super().__init__(primary)
+        self.primary = primary
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.primary]
+        if self.detail:
+            lines.append(f"  detail: {self.detail}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only arguments do not survive the default pickling, and Spark pickles errors.
+        return (_rebuild, (type(self), dict(self.__dict__), self.primary))
+
+
+def _rebuild(kind: type[PenstockError], state: dict[str, object], primary: str) -> PenstockError:
+    error = kind.__new__(kind)
+    Exception.__init__(error, primary)
+    error.__dict__.update(state)
+    return error
+
+
+class SqlError(PenstockError):
+    """A statement was refused. `position` is the character offset of the culprit, if known."""
+
+    exit_code = 3
+
+    def __init__(
+        self,
+        primary: str,
+        *,
+        detail: str = "",
+        hint: str = "",
+        sql: str = "",
+        position: int | None = None,
+        length: int = 1,
+    ) -> None:
+        super().__init__(primary, detail=detail, hint=hint)
+        self.sql = sql
+        self.position = position
+        self.length = length
+
+    def __str__(self) -> str:
+        return "\n".join(part for part in (super().__str__(), self.excerpt()) if part)
+
+    def excerpt(self, width: int = 76) -> str:
+        """The line of the statement around the culprit, with the culprit underlined."""
+        if self.position is None or not self.sql:
+            return ""
+        position = min(max(self.position, 0), len(self.sql))
+        line_start = self.sql.rfind("\n", 0, position) + 1
+        line_end = self.sql.find("\n", position)
+        line = self.sql[line_start : line_end if line_end >= 0 else len(self.sql)]
+        column = position - line_start
+        first = max(0, column - width // 2)
+        shown = line[first : first + width].replace("\t", " ")
+        marks = "^" * max(1, min(self.length, len(shown) - (column - first)))
+        return f"  {shown}\n  {' ' * (column - first)}{marks}"
+
+
+class NotYetError(SqlError):
+    """A statement that Penstock means to support, but not in this release."""
+
+
+class CatalogError(PenstockError):
+    """A table or stream cannot be declared like this."""
+
+    exit_code = 3
+
+
+class ChangeError(PenstockError):
+    """A change that does not fit the tables."""
+
+    exit_code = 4
+
+
+class EventError(ChangeError):
+    """Bytes from a publisher that cannot be read as a change."""
+
+
+class SubscriptionError(PenstockError):
+    """No such subscription."""
+
+    exit_code = 5
+
+
+class WireError(PenstockError):
+    """Bytes that are not a message of a version this release knows."""
+
+    exit_code = 6
+
+
+class HomeError(PenstockError):
+    """The home is missing, is not a home, or cannot be used."""
+
+    exit_code = 6
+
+
+class CorruptionError(HomeError):
+    """A checksum failed. Nothing behind the named place has been read or dropped."""
+
+    exit_code = 7
+
+
+class LockedError(HomeError):
+    """Another process works on this home."""
+
+    exit_code = 8
+
+
+class PipelineError(PenstockError):
+    """Spark could not start, or the streaming query failed."""
+
+    exit_code = 9

@@ -1,0 +1,143 @@
+"""Intervals over the values of one attribute, NULL included.
+
+An attribute's values are ordered: NULL first, then everything that is not NULL. A *cut* is a place
+between values: below NULL, between NULL and the rest, just below or just above a key, or above
+everything. Cuts are tuples that Python compares in exactly that order. An interval is the stretch
+between two cuts, so open and closed ends, missing ends and NULL need no special cases:
+
+    x >= 5        from just below 5 to the top
+    x > 5         from just above 5 to the top
+    x IS NULL     from the bottom to just above NULL
+    x LIKE 'ab%'  from just below 'ab' to just below 'ac'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from penstock.catalog.types import BooleanType, Key, Stored, ValueType
+
+Cut: TypeAlias = tuple[int] | tuple[int, Key, int]
+
+BOTTOM: Cut = (0,)
+ABOVE_NULL: Cut = (1,)
+TOP: Cut = (3,)
+
+
+def below(key: Key | None) -> Cut:
+    """The cut just below a key, or below NULL."""
+    return BOTTOM if key is None else (2, key, 0)
+
+
+def above(key: Key | None) -> Cut:
+    """The cut just above a key, or above NULL."""
+    return ABOVE_NULL if key is None else (2, key, 1)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Interval:
+    """The values between two cuts. An interval is empty if `low >= high`."""
+
+    low: Cut
+    high: Cut
+
+    @property
+    def is_empty(self) -> bool:
+        return self.low >= self.high
+
+    def contains(self, key: Key | None) -> bool:
+        return self.low <= below(key) and above(key) <= self.high
+
+    def covers(self, other: Interval) -> bool:
+        return self.low <= other.low and other.high <= self.high
+
+    def intersect(self, other: Interval) -> Interval:
+        return Interval(max(self.low, other.low), min(self.high, other.high))
+
+    def touches(self, other: Interval) -> bool:
+        """Whether the union of both is one interval."""
+        return max(self.low, other.low) <= min(self.high, other.high)
+
+    def hull(self, other: Interval) -> Interval:
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
+
+EVERYTHING = Interval(BOTTOM, TOP)
+NOT_NULL = Interval(ABOVE_NULL, TOP)
+IS_NULL = Interval(BOTTOM, ABOVE_NULL)
+NOTHING = Interval(TOP, BOTTOM)
+
+
+def point(key: Key) -> Interval:
+    return Interval(below(key), above(key))
+
+
+def normalise(interval: Interval, value_type: ValueType) -> Interval:
+    """The same set of values in one spelling, so that equal sets are equal intervals.
+
+    For types whose keys are integers, `x > 5` and `x >= 6` are one set; for booleans also
+    `x >= FALSE` and `x IS NOT NULL`.
+    """
+    if not value_type.discrete:
+        return interval
+    low, high = _on_integer(interval.low), _on_integer(interval.high)
+    if isinstance(value_type, BooleanType):
+        low = low if len(low) == 1 or low > below(0) else ABOVE_NULL
+        high = high if len(high) == 1 or high < below(2) else TOP
+    return Interval(low, high)
+
+
+def _on_integer(cut: Cut) -> Cut:
+    if len(cut) == 3 and cut[2] == 1:
+        assert isinstance(cut[1], int)
+        return (2, cut[1] + 1, 0)
+    return cut
+
+
+def prefix(text: str) -> Interval:
+    """The strings that start with `text`, in code-point order."""
+    stem = text.rstrip("\U0010ffff")  # nothing follows the last code point: carry to the left
+    if not stem:
+        return Interval(below(text) if text else ABOVE_NULL, TOP)
+    successor = ord(stem[-1]) + 1
+    successor = 0xE000 if successor == 0xD800 else successor  # surrogates are not characters
+    return Interval(below(text), below(stem[:-1] + chr(successor)))
+
+
+def describe(interval: Interval, name: str, value_type: ValueType) -> str:
+    """The interval as a condition a person can read: `45 <= per <= 70`."""
+    if interval.is_empty:
+        return f"{name} in no value"
+    if interval == EVERYTHING:
+        return f"{name} is anything"
+    if interval == NOT_NULL:
+        return f"{name} IS NOT NULL"
+    if interval == IS_NULL:
+        return f"{name} IS NULL"
+    low, high = interval.low, interval.high
+    if value_type.discrete and len(high) == 3 and high[2] == 0 and isinstance(high[1], int):
+        high = above(high[1] - 1)
+    if len(low) == 3 and len(high) == 3 and low[1] == high[1]:
+        return f"{name} = {_show(low[1], value_type)}"
+    text = name
+    if len(low) == 3:
+        text = f"{_show(low[1], value_type)} {'<' if low[2] else '<='} {text}"
+    if len(high) == 3:
+        text = f"{text} {'<=' if high[2] else '<'} {_show(high[1], value_type)}"
+    return f"{text} or {name} IS NULL" if low == BOTTOM else text
+
+
+def _show(key: Key, value_type: ValueType) -> str:
+    return show_value(value_type.unkey(key), value_type)
+
+
+def show_value(stored: Stored, value_type: ValueType) -> str:
+    """A stored value as SQL would write it."""
+    if stored is None:
+        return "NULL"
+    if isinstance(stored, bool):
+        return "TRUE" if stored else "FALSE"
+    shown = str(value_type.show(stored))
+    quoted = not isinstance(stored, int | float) or value_type.kind in ("date", "timestamp")
+    return "'" + shown.replace("'", "''") + "'" if quoted else shown
