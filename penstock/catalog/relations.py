@@ -50,14 +50,17 @@ class Relation:
         for name, value in values.items():
             lowered = name.lower()
             if lowered not in self.positions:
-                raise ChangeError(
-                    f"{self.kind} {self.name} has no column {name}",
-                    hint=f"its columns are {', '.join(column.name for column in self.columns)}",
-                )
+                raise self.unknown_column(name)
             if lowered in found:
                 raise ChangeError(f"column {name} of {self.name} is given twice")
             found[lowered] = value
         return tuple(self.store_value(c, found.get(c.name.lower())) for c in self.columns)
+
+    def unknown_column(self, name: str) -> ChangeError:
+        names = ", ".join(column.name for column in self.columns)
+        return ChangeError(
+            f"{self.kind} {self.name} has no column {name}", hint=f"its columns are {names}"
+        )
 
     def store_value(self, column: Column, value: Outside) -> Stored:
         if value is None:

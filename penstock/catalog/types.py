@@ -107,9 +107,12 @@ class DoubleType(ValueType):
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise self.misfit(value)
         try:
-            return float(value)
+            stored = float(value)
         except OverflowError:
-            raise self.misfit(value, "it is too large for a double") from None
+            stored = math.inf
+        if math.isinf(stored) and not (isinstance(value, float) and math.isinf(value)):
+            raise self.misfit(value, "it is too large for a double")
+        return stored
 
     def key(self, stored: Stored) -> Key:
         """The bits of the double, turned so that their integer order is SQL's order."""

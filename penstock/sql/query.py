@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from penstock.catalog import Relation
+from penstock.catalog import Catalog, Relation
 from penstock.predicates.boxes import Box
+from penstock.predicates.intervals import Cut, Interval
 
 
 @dataclass(frozen=True)
@@ -49,3 +51,37 @@ class Query:
     branches: tuple[tuple[Box, ...], ...]
     outputs: tuple[Output, ...]
     warnings: tuple[str, ...] = ()
+
+
+def plain_query(query: Query) -> list[object]:
+    """The query as plain lists, for storing; relations by name."""
+    return [
+        query.sql,
+        [[node.alias, node.relation.name] for node in query.nodes],
+        [[join.left, join.right, join.columns] for join in query.joins],
+        [[[(c, i.low, i.high) for c, i in one] for one in b] for b in query.branches],
+        [[output.label, output.node, output.column] for output in query.outputs],
+        list(query.warnings),
+    ]
+
+
+def query_from_plain(plain: Any, catalog: Catalog) -> Query:
+    sql, nodes, joins, branches, outputs, warnings = plain
+    return Query(
+        sql=sql,
+        nodes=tuple(Node(alias, catalog[name]) for alias, name in nodes),
+        joins=tuple(Join(a, b, tuple((x, y) for x, y in pairs)) for a, b, pairs in joins),
+        branches=tuple(
+            tuple(
+                tuple((c, Interval(_cut(low), _cut(high))) for c, low, high in one)
+                for one in branch
+            )
+            for branch in branches
+        ),
+        outputs=tuple(Output(*output) for output in outputs),
+        warnings=tuple(warnings),
+    )
+
+
+def _cut(plain: Any) -> Cut:
+    return tuple(plain)  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""From changes to messages: the steps that the Hub and the Spark pipeline share."""

@@ -1,0 +1,119 @@
+"""Changes: what publishers ask for, checked against a table, resolved against its rows.
+
+A `Change` is a request in outside values. `check` turns it into a `Checked` change (stored values,
+known key) and needs only the catalog. `resolve` turns that into a `Delta` (the row before, the row
+after) and needs only the row that has this key now. Hub and pipeline call the same two functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from penstock.catalog import Catalog, Outside, Relation, Row, RowKey, Stored
+from penstock.errors import ChangeError
+
+
+class Op(StrEnum):
+    INSERT = "insert"
+    UPDATE = "update"
+    UPSERT = "upsert"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One requested change. An update names the key and the columns that change; a delete needs
+    only the key; an upsert replaces the whole row, or inserts it."""
+
+    table: str
+    op: Op
+    row: Mapping[str, Outside]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A change whose values fit the relation. `given` are the columns that the change names."""
+
+    relation: Relation
+    op: Op
+    key: RowKey
+    row: Row
+    given: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What a change does to one row: `old` is None for a new row, `new` for a deleted one."""
+
+    relation: Relation
+    key: RowKey
+    old: Row | None
+    new: Row | None
+
+
+def check(change: Change, catalog: Catalog, offset: int) -> Checked:
+    """The change in stored values; ChangeError if it does not fit the catalog at `offset`."""
+    relation = catalog.get(change.table, offset)
+    if relation is None:
+        known = ", ".join(catalog.names()[:10]) or "none"
+        raise ChangeError(f"unknown table {change.table}", hint=f"known tables: {known}")
+    if relation.is_stream and change.op is not Op.INSERT:
+        raise ChangeError(
+            f"{change.op} on stream {relation.name}: events can only be inserted",
+            hint="declare it with CREATE TABLE if its rows change",
+        )
+    if change.op in (Op.INSERT, Op.UPSERT):
+        row = relation.store_row(change.row)
+        everything = tuple(range(len(row)))
+        return Checked(relation, change.op, relation.key_of(row, offset), row, everything)
+    return _check_partial(change, relation)
+
+
+def _check_partial(change: Change, relation: Relation) -> Checked:
+    """An update or delete: the key must be there, other columns may be."""
+    row: list[Stored] = [None] * len(relation.columns)
+    given: list[int] = []
+    for name, value in change.row.items():
+        position = relation.positions.get(name.lower())
+        if position is None:
+            raise relation.unknown_column(name)
+        if position in given:
+            raise ChangeError(f"column {name} of {relation.name} is given twice")
+        row[position] = relation.store_value(relation.columns[position], value)
+        given.append(position)
+    missing = [relation.columns[i].name for i in relation.key if i not in given]
+    if missing:
+        raise ChangeError(
+            f"{change.op} on {relation.name} lacks key column {missing[0]}",
+            hint="a row is found by its primary key",
+        )
+    key = tuple(row[i] for i in relation.key)
+    return Checked(relation, change.op, key, tuple(row), tuple(given))
+
+
+def resolve(checked: Checked, current: Row | None) -> Delta:
+    """What the change does, given the row that has its key now; ChangeError if it cannot be."""
+    relation, key = checked.relation, checked.key
+    if checked.op is Op.INSERT and current is not None:
+        raise ChangeError(
+            f"{relation.name} already has a row with key {_shown_key(relation, key)}",
+            hint="publish an update or an upsert",
+        )
+    if checked.op in (Op.UPDATE, Op.DELETE) and current is None:
+        raise ChangeError(f"{relation.name} has no row with key {_shown_key(relation, key)}")
+    if checked.op is Op.DELETE:
+        return Delta(relation, key, current, None)
+    if checked.op is Op.UPDATE:
+        assert current is not None
+        given = set(checked.given)
+        merged = (checked.row[i] if i in given else v for i, v in enumerate(current))
+        return Delta(relation, key, current, tuple(merged))
+    return Delta(relation, key, current, checked.row)
+
+
+def _shown_key(relation: Relation, key: RowKey) -> str:
+    columns = [relation.columns[i] for i in relation.key]
+    parts = (f"{c.name} = {c.type.show(v)}" for c, v in zip(columns, key, strict=True))
+    return ", ".join(parts)
