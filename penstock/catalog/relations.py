@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from penstock.catalog.types import Outside, Stored, ValueType
+from penstock.catalog.types import Key, Outside, Stored, ValueType
 from penstock.errors import ChangeError
 
 Row: TypeAlias = tuple[Stored, ...]
-RowKey: TypeAlias = tuple[Stored, ...]
+RowKey: TypeAlias = tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,20 @@ class Relation:
             ) from None
 
     def key_of(self, row: Row, offset: int) -> RowKey:
-        """What identifies a row: its primary key, or its offset where there is none."""
-        return tuple(row[i] for i in self.key) if self.key else (offset,)
+        """What identifies a row: its primary key, or its offset where there is none.
+
+        In comparable form, so that equal keys are equal whatever their type (NaN, -0.0).
+        """
+        if not self.key:
+            return (offset,)
+        return tuple(self.columns[i].type.key(row[i]) for i in self.key)
+
+    def show_key(self, key: RowKey) -> dict[str, Outside]:
+        """A row key in outside values, by column; an offset where there is no primary key."""
+        if not self.key:
+            return {"offset": key[0]}
+        columns = [self.columns[i] for i in self.key]
+        return {c.name: c.type.show(c.type.unkey(k)) for c, k in zip(columns, key, strict=True)}
 
     def show_row(self, row: Row) -> dict[str, Outside]:
         return {

@@ -89,8 +89,8 @@ def _check_partial(change: Change, relation: Relation) -> Checked:
             f"{change.op} on {relation.name} lacks key column {missing[0]}",
             hint="a row is found by its primary key",
         )
-    key = tuple(row[i] for i in relation.key)
-    return Checked(relation, change.op, key, tuple(row), tuple(given))
+    stored = tuple(row)
+    return Checked(relation, change.op, relation.key_of(stored, 0), stored, tuple(given))
 
 
 def resolve(checked: Checked, current: Row | None) -> Delta:
@@ -114,6 +114,4 @@ def resolve(checked: Checked, current: Row | None) -> Delta:
 
 
 def _shown_key(relation: Relation, key: RowKey) -> str:
-    columns = [relation.columns[i] for i in relation.key]
-    parts = (f"{c.name} = {c.type.show(v)}" for c, v in zip(columns, key, strict=True))
-    return ", ".join(parts)
+    return ", ".join(f"{name} = {value}" for name, value in relation.show_key(key).items())

@@ -1,0 +1,141 @@
+"""The client side: from messages to a subscription's content and its changes.
+
+A client keeps the tuples it was told to take up, per branch and node, and the join of what it
+holds. It never looks at the database and never guesses: it does what messages say, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeAlias
+
+import msgspec
+
+from penstock.catalog import Outside, RowKey
+from penstock.client.tuples import BranchTuples, JoinKey, JoinPlan, JoinRow
+from penstock.joins import place
+from penstock.messages import Message, Point
+from penstock.sql.query import Query
+
+ContentRow: TypeAlias = dict[str, Outside]
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One change of a content: `before` is None for a new row, `after` for one that is gone.
+
+    `id` is the same on every retry and after every crash: subscription, offset, row key.
+    """
+
+    id: str
+    subscription: int
+    offset: int
+    key: JoinKey
+    before: ContentRow | None
+    after: ContentRow | None
+
+    @property
+    def kind(self) -> str:
+        if self.before is None:
+            return "insert"
+        return "delete" if self.after is None else "update"
+
+
+class Content:
+    """What a subscription's query returns, built from messages. Not thread-safe."""
+
+    def __init__(self, subscription: int, query: Query) -> None:
+        self.subscription = subscription
+        self.query = query
+        plan = JoinPlan(query)
+        self._branches = [BranchTuples(plan) for _ in query.branches]
+        self._points: dict[int, list[Point]] = {}
+        for placed in place(query, subscription):
+            self._points.setdefault(placed.space.id, []).append(placed.point)
+        self._rows: dict[JoinKey, JoinRow] = {}
+        self._copies: dict[JoinKey, int] = {}  # in how many branches a join row occurs
+
+    @property
+    def spaces(self) -> Iterable[int]:
+        """The spaces whose messages concern this subscription."""
+        return self._points.keys()
+
+    def rows(self) -> list[ContentRow]:
+        return [self._show(row) for row in self._rows.values()]
+
+    def apply(self, messages: Sequence[Message]) -> list[Notification]:
+        """Take in messages, ordered by position; returns what they changed, offset by offset."""
+        notifications: list[Notification] = []
+        for offset, group in groupby(messages, key=lambda m: m.position.offset):
+            before: dict[JoinKey, JoinRow | None] = {}
+            for message in group:
+                self._take(message, before)
+            notifications += self._changes(offset, before)
+        return notifications
+
+    def _take(self, message: Message, before: dict[JoinKey, JoinRow | None]) -> None:
+        for point in self._points.get(message.space, ()):
+            node = point.id.node
+            base = self.query.nodes[node].relation
+            if message.upserts(point, base):
+                self._give_up(point, message.key, before)
+                self._take_up(point, message, before)
+            elif message.removes(point, base):
+                self._give_up(point, message.key, before)
+
+    def _take_up(
+        self, point: Point, message: Message, before: dict[JoinKey, JoinRow | None]
+    ) -> None:
+        tuples, node = self._branches[point.id.branch], point.id.node
+        assert message.row is not None
+        tuples.put(node, message.key, message.row)
+        for key, row in tuples.joined(node, message.key, message.row):
+            before.setdefault(key, self._rows.get(key))
+            self._copies[key] = self._copies.get(key, 0) + 1
+            self._rows[key] = row
+
+    def _give_up(
+        self, point: Point, key: RowKey, before: dict[JoinKey, JoinRow | None]
+    ) -> None:
+        tuples, node = self._branches[point.id.branch], point.id.node
+        held = tuples.held(node, key)
+        if held is None:
+            return
+        for join_key, _ in tuples.joined(node, key, held):
+            before.setdefault(join_key, self._rows.get(join_key))
+            self._copies[join_key] -= 1
+            if not self._copies[join_key]:
+                del self._copies[join_key], self._rows[join_key]
+        tuples.pop(node, key)
+
+    def _changes(
+        self, offset: int, before: dict[JoinKey, JoinRow | None]
+    ) -> Iterable[Notification]:
+        for key, old in before.items():
+            new = self._rows.get(key)
+            shown_old = None if old is None else self._show(old)
+            shown_new = None if new is None else self._show(new)
+            if shown_old != shown_new:
+                yield Notification(
+                    f"{self.subscription}:{offset}:{key_text(key)}",
+                    self.subscription,
+                    offset,
+                    key,
+                    shown_old,
+                    shown_new,
+                )
+
+    def _show(self, row: JoinRow) -> ContentRow:
+        shown: ContentRow = {}
+        for output in self.query.outputs:
+            value = row[output.node][output.column]
+            column = self.query.nodes[output.node].relation.columns[output.column]
+            shown[output.label] = None if value is None else column.type.show(value)
+        return shown
+
+
+def key_text(key: JoinKey) -> str:
+    """A join row's key as text: the keys of its parts, unambiguously."""
+    return msgspec.json.encode(key).decode()

@@ -1,0 +1,120 @@
+"""The tuples a client holds for one branch of its query, and their join.
+
+One pool of rows per node, found by row key and by the values of join columns. When a row comes or
+goes, the join rows it takes part in are enumerated from that row outward, along an order of nodes
+in which each node is joined with one already bound; nothing else is recomputed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from penstock.catalog import Row, RowKey
+from penstock.joins import JoinValue, join_value
+from penstock.sql.query import Query
+
+JoinKey: TypeAlias = tuple[RowKey, ...]
+JoinRow: TypeAlias = tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """How to bind the next node: its join columns, and where their values come from."""
+
+    node: int
+    columns: tuple[int, ...]
+    sources: tuple[tuple[int, int], ...]
+
+
+class JoinPlan:
+    """For each node, the order in which the others are bound when a row of it changes."""
+
+    def __init__(self, query: Query) -> None:
+        self.relations = [node.relation for node in query.nodes]
+        self.visits = [_visits(query, start) for start in range(len(query.nodes))]
+        self.indexed: list[set[tuple[int, ...]]] = [set() for _ in query.nodes]
+        for visits in self.visits:
+            for visit in visits:
+                self.indexed[visit.node].add(visit.columns)
+
+
+def _visits(query: Query, start: int) -> list[_Visit]:
+    bound = [start]
+    visits: list[_Visit] = []
+    while len(bound) < len(query.nodes):
+        links: dict[int, list[tuple[int, tuple[int, int]]]] = {}
+        for join in query.joins:
+            for here, there, flip in ((join.left, join.right, 0), (join.right, join.left, 1)):
+                if here in bound and there not in bound:
+                    for pair in join.columns:
+                        source = (here, pair[flip])
+                        links.setdefault(there, []).append((pair[1 - flip], source))
+        node, pairs = min(links.items())  # connected: binding checked it
+        visits.append(_Visit(node, tuple(c for c, _ in pairs), tuple(s for _, s in pairs)))
+        bound.append(node)
+    return visits
+
+
+class BranchTuples:
+    """The rows one branch holds, per node."""
+
+    def __init__(self, plan: JoinPlan) -> None:
+        self._plan = plan
+        self._rows: list[dict[RowKey, Row]] = [{} for _ in plan.relations]
+        self._by_value: list[dict[tuple[int, ...], dict[JoinValue, dict[RowKey, Row]]]] = [
+            {columns: {} for columns in indexed} for indexed in plan.indexed
+        ]
+
+    def held(self, node: int, key: RowKey) -> Row | None:
+        return self._rows[node].get(key)
+
+    def put(self, node: int, key: RowKey, row: Row) -> None:
+        """Take up a row whose key is not held."""
+        self._rows[node][key] = row
+        for columns, values in self._by_value[node].items():
+            value = join_value(self._plan.relations[node], columns, row)
+            if value is not None:
+                values.setdefault(value, {})[key] = row
+
+    def pop(self, node: int, key: RowKey) -> None:
+        """Give up a row that is held."""
+        row = self._rows[node].pop(key)
+        for columns, values in self._by_value[node].items():
+            value = join_value(self._plan.relations[node], columns, row)
+            if value is not None:
+                del values[value][key]
+                if not values[value]:
+                    del values[value]
+
+    def joined(self, node: int, key: RowKey, row: Row) -> Iterator[tuple[JoinKey, JoinRow]]:
+        """All join rows with this row at this node."""
+        width = len(self._plan.relations)
+        keys: list[RowKey] = [()] * width
+        rows: list[Row] = [()] * width
+        keys[node], rows[node] = key, row
+        yield from self._extend(self._plan.visits[node], 0, keys, rows)
+
+    def _extend(
+        self, visits: list[_Visit], depth: int, keys: list[RowKey], rows: list[Row]
+    ) -> Iterator[tuple[JoinKey, JoinRow]]:
+        if depth == len(visits):
+            yield tuple(keys), tuple(rows)
+            return
+        visit = visits[depth]
+        value = self._value_of(visit, rows)
+        if value is None:
+            return
+        for key, row in self._by_value[visit.node][visit.columns].get(value, {}).items():
+            keys[visit.node], rows[visit.node] = key, row
+            yield from self._extend(visits, depth + 1, keys, rows)
+
+    def _value_of(self, visit: _Visit, rows: list[Row]) -> JoinValue | None:
+        keys = []
+        for node, column in visit.sources:
+            value = rows[node][column]
+            if value is None:
+                return None
+            keys.append(self._plan.relations[node].columns[column].type.join_key(value))
+        return tuple(keys)

@@ -1,0 +1,100 @@
+"""The whole of Penstock in one process and in memory: records in, messages out.
+
+An engine is a pure function of the log, one record at a time. A subscription is active from its own
+record on. The Hub drives it; the pipeline runs the same stages, partitioned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.catalog import Catalog, Relation, Row, RowKey
+from penstock.engine.changes import Change, Checked, check, resolve
+from penstock.engine.events import decode_event
+from penstock.engine.index import Index
+from penstock.engine.memory import MemoryGroups, MemoryRows
+from penstock.engine.stages import JoinStage, RowStage
+from penstock.errors import SubscriptionError
+from penstock.joins import DEFAULT_SCHEME, Edge, Scheme
+from penstock.messages import Message
+from penstock.sql import Query, bind, parse_relation
+
+
+class Engine:
+    """Not thread-safe: one caller at a time."""
+
+    def __init__(self, scheme: Scheme = DEFAULT_SCHEME) -> None:
+        self.catalog = Catalog()
+        self.index = Index(self.catalog)
+        self.queries: dict[int, Query] = {}
+        self.rows = MemoryRows()
+        self.groups = MemoryGroups()
+        self._row_stage = RowStage(self.rows, self.index)
+        self._join_stage = JoinStage(self.groups, self.index, scheme)
+        self._seeded: set[Edge] = set()
+
+    def define(self, offset: int, sql: str) -> Relation:
+        relation = parse_relation(sql)
+        self.catalog.add(relation, offset)
+        return relation
+
+    def subscribe(self, offset: int, query: Query) -> list[Message]:
+        """Make the subscription of this record active; returns its initial content."""
+        self.queries[offset] = query
+        self.index.add(offset, query)
+        self._seed_new_edges(offset)
+        return self.initial(offset, [offset])
+
+    def initial(self, offset: int, subscriptions: Iterable[int]) -> list[Message]:
+        """The current content of subscriptions, for them alone."""
+        messages: list[Message] = []
+        for points in self.index.parts_of(subscriptions):
+            stage = self._row_stage if points.space.edge is None else self._join_stage
+            messages += stage.initial(offset, points)
+        return messages
+
+    def withdraw(self, subscription: int) -> None:
+        self.query(subscription)
+        self.index.remove(subscription)
+        del self.queries[subscription]
+
+    def query(self, subscription: int) -> Query:
+        try:
+            return self.queries[subscription]
+        except KeyError:
+            raise SubscriptionError(f"there is no subscription {subscription}") from None
+
+    def bind(self, sql: str) -> Query:
+        return bind(sql, self.catalog)
+
+    def event(self, offset: int, raw: bytes) -> list[Message]:
+        """Carry out a published event; ChangeError if it is bad, and then nothing has happened."""
+        return self.change(offset, decode_event(raw))
+
+    def change(self, offset: int, change: Change) -> list[Message]:
+        messages: list[Message] = []
+        for outcome in self._row_stage.apply(offset, check(change, self.catalog, offset)):
+            if isinstance(outcome, Message):
+                messages.append(outcome)
+            else:
+                messages += self._join_stage.apply(outcome)
+        return messages
+
+    def try_changes(self, offset: int, changes: Iterable[Change]) -> None:
+        """ChangeError if the changes, one after the other from this offset, cannot be made."""
+        overlay: dict[tuple[str, RowKey], Row | None] = {}
+        for i, change in enumerate(changes):
+            checked = check(change, self.catalog, offset + i)
+            place = (checked.relation.name, checked.key)
+            current = overlay[place] if place in overlay else self._current(checked)
+            overlay[place] = resolve(checked, current).new
+
+    def _current(self, checked: Checked) -> Row | None:
+        return self.rows.get(checked.relation, checked.key)
+
+    def _seed_new_edges(self, offset: int) -> None:
+        for edge in self.index.edges:
+            if edge not in self._seeded:
+                self._seeded.add(edge)
+                for step in self._row_stage.seed(offset, edge):
+                    self._join_stage.seed(step)

@@ -1,0 +1,85 @@
+"""The index: the points of all active subscriptions, found by space, by table and by edge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from penstock.catalog import Catalog, Relation
+from penstock.joins import Edge, Placed, Space, SpacePoints, place
+from penstock.messages import PointId
+from penstock.sql.query import Query
+
+
+class Index:
+    """Which subscriptions are active, as points in spaces.
+
+    Spaces and edges stay once they have been seen, even when their last point is gone: the state
+    kept for an edge stays complete, so a later subscription can use it at once.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._spaces: dict[int, SpacePoints] = {}
+        self._on_edge: dict[Edge, list[SpacePoints]] = {}
+        self._edges_of: dict[str, list[Edge]] = {}
+        self._placed: dict[int, list[Placed]] = {}
+
+    def __len__(self) -> int:
+        return len(self._placed)
+
+    def __contains__(self, subscription: int) -> bool:
+        return subscription in self._placed
+
+    def add(self, subscription: int, query: Query) -> list[Placed]:
+        """Make a subscription active; returns its points."""
+        placed = place(query, subscription)
+        self._placed[subscription] = placed
+        for one in placed:
+            self._points_of(one).add(one.point)
+        return placed
+
+    def remove(self, subscription: int) -> None:
+        for one in self._placed.pop(subscription, []):
+            self._spaces[one.space.id].remove(one.point.id)
+
+    def _points_of(self, placed: Placed) -> SpacePoints:
+        space = placed.space
+        if space.id not in self._spaces:
+            points = SpacePoints(space, self._catalog)
+            self._spaces[space.id] = points
+            if space.edge is not None:
+                self._on_edge.setdefault(space.edge, []).append(points)
+                for table in sorted({side.table for side in space.edge.sides}):
+                    edges = self._edges_of.setdefault(table, [])
+                    if space.edge not in edges:
+                        edges.append(space.edge)
+        return self._spaces[space.id]
+
+    @property
+    def edges(self) -> list[Edge]:
+        return list(self._on_edge)
+
+    def edges_of(self, relation: Relation) -> list[Edge]:
+        return self._edges_of.get(relation.name, [])
+
+    def relations(self, edge: Edge) -> list[Relation]:
+        """The tables that feed an edge, each once."""
+        return [self._catalog[table] for table in sorted({side.table for side in edge.sides})]
+
+    def on_edge(self, edge: Edge) -> list[SpacePoints]:
+        """The spaces of an edge that have points."""
+        return [points for points in self._on_edge.get(edge, []) if len(points)]
+
+    def selections(self, relation: Relation) -> SpacePoints | None:
+        """The points of the subscriptions over this relation alone, if there are any."""
+        points = self._spaces.get(Space(relation.name).id)
+        return points if points is not None and len(points) else None
+
+    def parts_of(self, subscriptions: Iterable[int]) -> Iterator[SpacePoints]:
+        """The spaces in which these subscriptions have points, with only those points."""
+        ids: dict[int, list[PointId]] = {}
+        for subscription in subscriptions:
+            for one in self._placed.get(subscription, []):
+                ids.setdefault(one.space.id, []).append(one.point.id)
+        for space, points in ids.items():
+            yield self._spaces[space].subset(points)

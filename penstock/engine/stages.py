@@ -1,0 +1,164 @@
+"""The two stateful stages that every change passes through.
+
+`RowStage` knows the rows of the tables: it resolves changes, answers subscriptions over one table,
+and says which groups a change touches. `JoinStage` knows the rows by join value: it answers
+subscriptions over several tables. Neither knows where its state lives: the Hub hands them
+dictionaries, the pipeline hands them Spark's state store, partitioned by key.
+
+Steps number what happens at one offset, because clients must apply it in order: new subscriptions
+get their initial content first; then, side by side of each edge, a row leaves its old group before
+it enters a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from penstock.catalog import Relation, Row, RowKey
+from penstock.engine.changes import Checked, Delta, resolve
+from penstock.engine.index import Index
+from penstock.joins import Edge, Group, GroupStep, JoinValue, Scheme, SpacePoints, join_value
+from penstock.joins.points import Mask
+from penstock.joins.skyline import affected
+from penstock.messages import ANY_FILTER, Message, Position
+
+INITIAL_STEP = 0
+FIRST_STEP = 1
+
+
+class RowStore(Protocol):
+    """The current rows of the tables (or of one partition of them)."""
+
+    def get(self, relation: Relation, key: RowKey) -> Row | None: ...
+
+    def put(self, relation: Relation, key: RowKey, row: Row | None) -> None: ...
+
+    def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]: ...
+
+
+class GroupStore(Protocol):
+    """The groups of all edges (or of one partition of them)."""
+
+    def get(self, edge: Edge, value: JoinValue) -> Group: ...
+
+    def put(self, edge: Edge, value: JoinValue, group: Group) -> None: ...
+
+    def groups(self, edge: Edge) -> Iterator[tuple[JoinValue, Group]]: ...
+
+
+class RowStage:
+    def __init__(self, store: RowStore, index: Index) -> None:
+        self._store = store
+        self._index = index
+
+    def apply(self, offset: int, checked: Checked) -> Iterator[Message | GroupStep]:
+        """Carry out one change; ChangeError, before anything happens, if it cannot be."""
+        delta = resolve(checked, self._store.get(checked.relation, checked.key))
+        if delta.old == delta.new:
+            return iter(())
+        self._store.put(delta.relation, delta.key, delta.new)
+        return self._consequences(offset, delta)
+
+    def _consequences(self, offset: int, delta: Delta) -> Iterator[Message | GroupStep]:
+        points = self._index.selections(delta.relation)
+        if points is not None:
+            yield from selection_messages(offset, delta, points)
+        for edge in self._index.edges_of(delta.relation):
+            yield from group_steps(offset, delta, edge)
+
+    def seed(self, offset: int, edge: Edge) -> Iterator[GroupStep]:
+        """Steps that bring the rows known so far into the groups of a new edge."""
+        for relation in self._index.relations(edge):
+            for key, row in self._store.rows(relation):
+                yield from group_steps(offset, Delta(relation, key, None, row), edge)
+
+    def initial(self, offset: int, points: SpacePoints) -> Iterator[Message]:
+        """The current content of new subscriptions over one table."""
+        for key, row in self._store.rows(points.base):
+            yield from _initial_message(offset, points, key, row, points.selecting(row))
+
+
+class JoinStage:
+    def __init__(self, store: GroupStore, index: Index, scheme: Scheme) -> None:
+        self._store = store
+        self._index = index
+        self._scheme = scheme
+
+    def apply(self, step: GroupStep) -> Iterator[Message]:
+        group = self._store.get(step.edge, step.value)
+        spaces = self._index.on_edge(step.edge)
+        messages = list(self._scheme.messages(group, step, spaces)) if spaces else []
+        self._advance(group, step)
+        return iter(messages)
+
+    def seed(self, step: GroupStep) -> None:
+        """Take a row in without telling anybody: no subscription uses its edge yet."""
+        self._advance(self._store.get(step.edge, step.value), step)
+
+    def _advance(self, group: Group, step: GroupStep) -> None:
+        group.apply(step)
+        self._store.put(step.edge, step.value, group)
+
+    def initial(self, offset: int, points: SpacePoints) -> Iterator[Message]:
+        """The rows of one base table that new subscriptions need to start with."""
+        edge, side = points.space.edge, points.space.side
+        assert edge is not None
+        ranges = points.filters
+        for _, group in self._store.groups(edge):
+            partners = {points.attribute(row) for row in group.sides[1 - side].values()}
+            if not partners:
+                continue
+            present = np.unique([ranges.codes.value(partner) for partner in partners])
+            joined = affected(ranges.low, ranges.high, present)
+            for key, row in group.sides[side].items():
+                mask = joined & points.selecting(row)
+                yield from _initial_message(offset, points, key, row, mask)
+
+
+def selection_messages(offset: int, delta: Delta, points: SpacePoints) -> Iterator[Message]:
+    """The message, if anybody needs it, to the subscriptions over the changed table alone."""
+    taken = delta.new is not None and bool(points.selecting(delta.new).any())
+    given_up = delta.old is not None and bool(points.selecting(delta.old).any())
+    if taken or given_up:
+        yield Message(
+            Position(offset, FIRST_STEP),
+            points.space.id,
+            delta.key,
+            row=delta.new if taken else None,
+            upsert=(ANY_FILTER,) if taken else (),
+            old=points.mentioned(delta.old) if given_up and delta.old is not None else None,
+            remove=(ANY_FILTER,) if given_up else (),
+        )
+
+
+def group_steps(offset: int, delta: Delta, edge: Edge) -> Iterator[GroupStep]:
+    """What a change of a row does to the groups of one edge, in order."""
+    for number, side in enumerate(edge.sides):
+        if side.table != delta.relation.name:
+            continue
+        before, after = (
+            None if row is None else join_value(delta.relation, side.columns, row)
+            for row in (delta.old, delta.new)
+        )
+        leaving, entering = FIRST_STEP + 2 * number, FIRST_STEP + 2 * number + 1
+        if before is not None and before == after:
+            yield GroupStep(
+                offset, entering, edge, number, before, delta.key, delta.old, delta.new
+            )
+            continue
+        if before is not None:
+            yield GroupStep(offset, leaving, edge, number, before, delta.key, delta.old, None)
+        if after is not None:
+            yield GroupStep(offset, entering, edge, number, after, delta.key, None, delta.new)
+
+
+def _initial_message(
+    offset: int, points: SpacePoints, key: RowKey, row: Row, mask: Mask
+) -> Iterator[Message]:
+    recipients = tuple(points.ids[i] for i in np.flatnonzero(mask))
+    if recipients:
+        position = Position(offset, INITIAL_STEP)
+        yield Message(position, points.space.id, key, row=row, recipients=recipients)

@@ -1,0 +1,56 @@
+"""Groups: the rows of both sides of an edge that share one join value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from penstock.catalog import Row, RowKey
+from penstock.joins.spaces import Edge, JoinValue
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(list[Any]).decode
+
+
+@dataclass(slots=True)
+class Group:
+    """All rows that meet in one join value, by side and row key."""
+
+    sides: tuple[dict[RowKey, Row], dict[RowKey, Row]] = field(default_factory=lambda: ({}, {}))
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.sides[0] and not self.sides[1]
+
+    def apply(self, step: GroupStep) -> None:
+        """Bring the rows to the state after the step."""
+        if step.new is None:
+            self.sides[step.side].pop(step.key, None)
+        else:
+            self.sides[step.side][step.key] = step.new
+
+    def to_bytes(self) -> bytes:
+        return _pack([list(side.items()) for side in self.sides])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Group:
+        left, right = (
+            {tuple(key): tuple(row) for key, row in side} for side in _unpack(data)
+        )
+        return cls((left, right))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStep:
+    """What one change does to one group: a row enters, leaves, or changes in place."""
+
+    offset: int
+    step: int
+    edge: Edge
+    side: int
+    value: JoinValue
+    key: RowKey
+    old: Row | None
+    new: Row | None

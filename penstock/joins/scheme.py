@@ -1,0 +1,24 @@
+"""Schemes: ways of turning what happens in a group into messages.
+
+All schemes share one Protocol. A scheme sees one step of one group, with the group's rows as they
+were before the step, and the points of the spaces on the group's edge; it yields the messages that
+bring every subscription's tuples to the state after the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from penstock.joins.group import Group, GroupStep
+from penstock.joins.points import SpacePoints
+from penstock.messages import Message
+
+
+class Scheme(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def messages(
+        self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
+    ) -> Iterator[Message]: ...

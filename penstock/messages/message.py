@@ -1,0 +1,110 @@
+"""Messages, and the regions of subscription space they are meant for.
+
+A subscription's wish for the rows of one table is a point in a *space*: a box over the table's own
+columns (its base), and one interval over a column of the table it is joined with (its filter). A
+message names a space and carries one row of the base table. It is meant for the points whose base
+contains that row and whose filter interval lies within one of the message's *reaches*. Whether a
+point gets a message can be told from the point and the message alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from penstock.catalog import Relation, Row, RowKey, Stored
+from penstock.predicates.boxes import Box, contains
+from penstock.predicates.intervals import BOTTOM, TOP, Cut, Interval
+
+
+class Reach(NamedTuple):
+    """Bounds on the two ends of a filter interval: one box of a region."""
+
+    low_from: Cut
+    low_to: Cut
+    high_from: Cut
+    high_to: Cut
+
+    def covers(self, interval: Interval) -> bool:
+        return (
+            self.low_from <= interval.low <= self.low_to
+            and self.high_from <= interval.high <= self.high_to
+        )
+
+
+ANY_FILTER = Reach(BOTTOM, TOP, BOTTOM, TOP)
+
+Reaches: TypeAlias = tuple[Reach, ...]
+
+
+class PointId(NamedTuple):
+    """Which part of a subscription a point stands for."""
+
+    subscription: int
+    branch: int
+    node: int
+
+
+class Position(NamedTuple):
+    """Where a message stands among all messages: clients apply them in this order."""
+
+    offset: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One subscription's wish for the rows of one of its tables, in one space."""
+
+    id: PointId
+    space: int
+    base: Box
+    filter: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One row of a base table, and who must take it up or give it up.
+
+    A point in the `upsert` region takes up `row`; any other point in the `remove` region gives up
+    the row with this key. The remove region is tested against `old`, the values before the change
+    of the columns that conditions mention (as (column, value) pairs), or against `row` if `old` is
+    None. A message with `recipients` is meant for exactly these points, to take up `row`.
+    """
+
+    position: Position
+    space: int
+    key: RowKey
+    row: Row | None = None
+    upsert: Reaches = ()
+    old: tuple[tuple[int, Stored], ...] | None = None
+    remove: Reaches = ()
+    recipients: tuple[PointId, ...] = ()
+
+    def upserts(self, point: Point, base: Relation) -> bool:
+        """Whether the point must take up the row."""
+        if self.recipients:
+            return point.id in self.recipients
+        if self.row is None or not _within(self.upsert, point.filter):
+            return False
+        return contains(point.base, base, self.row)
+
+    def removes(self, point: Point, base: Relation) -> bool:
+        """Whether the point, unless it takes the row up, must give it up."""
+        if not _within(self.remove, point.filter):
+            return False
+        return contains(point.base, base, self.row_before(base))
+
+    def row_before(self, base: Relation) -> Row:
+        """The row that the remove region is tested against; columns nobody looks at are NULL."""
+        if self.old is None:
+            assert self.row is not None
+            return self.row
+        values: list[Stored] = [None] * len(base.columns)
+        for column, value in self.old:
+            values[column] = value
+        return tuple(values)
+
+
+def _within(reaches: Reaches, interval: Interval) -> bool:
+    return any(reach.covers(interval) for reach in reaches)

@@ -1,0 +1,59 @@
+"""Who gets a message: the points of its space that lie in its region."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.joins.points import Mask, SpacePoints
+from penstock.messages import ANY_FILTER, Message, PointId, Reach, Reaches
+from penstock.predicates.codes import Codes
+from penstock.predicates.intervals import Cut
+
+
+def recipients(message: Message, points: SpacePoints) -> list[PointId]:
+    """The points that must take up or give up the message's row."""
+    if message.recipients:
+        return list(message.recipients)
+    mask = np.zeros(len(points), np.bool_)
+    if message.upsert and message.row is not None:
+        mask |= _reached(message.upsert, points) & points.selecting(message.row)
+    if message.remove:
+        mask |= _reached(message.remove, points) & points.selecting(message.row_before(points.base))
+    return [points.ids[i] for i in np.flatnonzero(mask)]
+
+
+def _reached(reaches: Reaches, points: SpacePoints) -> Mask:
+    """The points whose filter interval lies within one of the reaches."""
+    if ANY_FILTER in reaches:
+        return np.ones(len(points), np.bool_)
+    ranges = points.filters
+    mask = np.zeros(len(points), np.bool_)
+    for reach in reaches:
+        low_from, low_to, high_from, high_to = _coded(reach, ranges.codes)
+        mask |= (
+            (low_from <= ranges.low)
+            & (ranges.low <= low_to)
+            & (high_from <= ranges.high)
+            & (ranges.high <= high_to)
+        )
+    return mask
+
+
+def _coded(reach: Reach, codes: Codes) -> tuple[int, int, int, int]:
+    """The reach in codes. Its cuts need not be among the constants, the points' ends are."""
+    return (
+        codes.lowest_at_or_above(reach.low_from),
+        _last_low(reach.low_to, codes),
+        _first_high(reach.high_from, codes),
+        codes.highest_at_or_below(reach.high_to),
+    )
+
+
+def _last_low(cut: Cut, codes: Codes) -> int:
+    code = codes.lowest_at_or_above(cut)
+    return code if codes.low_cut(code) == cut else code - 1
+
+
+def _first_high(cut: Cut, codes: Codes) -> int:
+    code = codes.highest_at_or_below(cut)
+    return code if codes.high_cut(code) == cut else code + 1

@@ -1,0 +1,88 @@
+"""The oracle: DuckDB over the same rows, which every content must equal.
+
+Nobody here wrote DuckDB, and nothing of Penstock's own evaluation is used: tables are declared from
+their columns, changes become INSERT, UPDATE and DELETE statements, and subscriptions run as they
+were written. Needs the `duckdb` package, which only tests install.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import TracebackType
+from typing import Any
+
+import duckdb
+
+from penstock.catalog import Outside, Relation
+from penstock.engine.changes import Change, Op
+
+
+class Oracle:
+    """A DuckDB database in memory that is told what Penstock is told."""
+
+    def __init__(self) -> None:
+        self._database = duckdb.connect(config={"threads": 1})
+        self._database.execute("SET TimeZone = 'UTC'")
+        self._relations: dict[str, Relation] = {}
+
+    def __enter__(self) -> Oracle:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._database.close()
+
+    def define(self, relation: Relation) -> None:
+        columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.columns)
+        self._database.execute(f'CREATE TABLE "{relation.name}" ({columns})')
+        self._relations[relation.name.lower()] = relation
+
+    def apply(self, change: Change) -> None:
+        """Carry out a change that is known to be valid."""
+        relation = self._relations[change.table.lower()]
+        keys = [relation.columns[i].name for i in relation.key]
+        where = " AND ".join(f'"{key}" = ?' for key in keys)
+        key_values = [change.row.get(key) for key in keys]
+        if change.op in (Op.DELETE, Op.UPSERT):
+            self._run(f'DELETE FROM "{relation.name}" WHERE {where}', key_values)
+        if change.op in (Op.INSERT, Op.UPSERT):
+            names = ", ".join(f'"{name}"' for name in change.row)
+            marks = ", ".join("?" for _ in change.row)
+            values = list(change.row.values())
+            self._run(f'INSERT INTO "{relation.name}" ({names}) VALUES ({marks})', values)
+        if change.op is Op.UPDATE:
+            changed = {k: v for k, v in change.row.items() if k not in keys}
+            if changed:
+                sets = ", ".join(f'"{name}" = ?' for name in changed)
+                values = [*changed.values(), *key_values]
+                self._run(f'UPDATE "{relation.name}" SET {sets} WHERE {where}', values)
+
+    def content(self, sql: str) -> Counter[tuple[object, ...]]:
+        """What the query returns now, as a multiset of comparable rows."""
+        return comparable(self._database.execute(sql).fetchall())
+
+    def _run(self, sql: str, parameters: list[Any]) -> None:
+        self._database.execute(sql, parameters)
+
+
+def comparable(rows: Iterable[Iterable[Outside]]) -> Counter[tuple[object, ...]]:
+    """Rows as a multiset in which equal SQL values are equal."""
+    return Counter(tuple(_comparable(value) for value in row) for row in rows)
+
+
+def _comparable(value: Outside) -> object:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    if isinstance(value, Decimal):
+        return value.normalize()
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
