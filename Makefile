@@ -1,0 +1,72 @@
+# Every command sets itself up first: a fresh clone needs nothing but Python, Java and make.
+
+# Which Python to build the environment with; by default the first from 3.11 to 3.13 that works.
+PYTHON ?=
+# Passed on: make fast PYTEST_ARGS="-n auto -x", make bench ARGS=--json
+PYTEST_ARGS ?=
+ARGS ?=
+# Chooses the examples of a soak run.
+SEED ?= 1
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCKER := build/locker
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test fast lint format bench soak lock clean
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY)  ## make .venv with the locked packages, and see to Java
+
+# The stamp makes the second run start at once: it is older than nothing it depends on.
+$(READY): requirements-dev.lock pyproject.toml
+	@python="$$(sh scripts/find_python.sh "$(PYTHON)")" \
+	  && "$$python" scripts/setup_java.py \
+	  && echo "Setting up $(VENV) with $$("$$python" --version). Spark is large: this can take minutes." \
+	  && "$$python" -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check --disable-pip-version-check
+	@touch $@
+
+demo: $(READY)  ## see it work
+	$(BIN)/penstock demo $(ARGS)
+
+test: $(READY)  ## run all tests, Spark included, and measure coverage
+	$(BIN)/python -m pytest --hypothesis-profile=ci --cov --cov-report=term $(PYTEST_ARGS)
+
+fast: $(READY)  ## run the tests that need no Spark
+	$(BIN)/python -m pytest -m "not spark and not slow and not soak" $(PYTEST_ARGS)
+
+lint: $(READY)  ## check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## format the code, and repair what can be repaired without thought
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## run the benchmarks
+	$(BIN)/penstock bench $(ARGS)
+
+soak: $(READY)  ## compare with the oracle for a long time (SEED=n chooses the run)
+	PENSTOCK_SOAK=1 $(BIN)/python -m pytest -m soak --hypothesis-seed=$(SEED) $(PYTEST_ARGS) tests/soak
+
+# One file for all supported versions of Python: the resolver writes markers where they differ.
+lock:  ## write the lock files anew, with the newest versions that pyproject.toml allows
+	@python="$$(sh scripts/find_python.sh "$(PYTHON)")" && "$$python" -m venv $(LOCKER)
+	@$(LOCKER)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOCKER)/bin/uv pip compile --quiet --upgrade --universal --fork-strategy fewest \
+	  --python-version 3.11 --no-header --no-emit-index-url --no-emit-find-links \
+	  --output-file requirements.lock pyproject.toml
+	$(LOCKER)/bin/uv pip compile --quiet --upgrade --universal --fork-strategy fewest \
+	  --python-version 3.11 --no-header --no-emit-index-url --no-emit-find-links \
+	  --constraints requirements.lock --extra dev --output-file requirements-dev.lock pyproject.toml
+
+clean:  ## remove caches and reports (the environment stays; rm -rf .venv removes it)
+	rm -rf build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
