@@ -1,0 +1,44 @@
+"""What all tests share: hypothesis profiles, and one Spark session for the whole run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Compiling a kernel or starting Spark inside the first example makes it look hopelessly slow.
+_unhurried = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+
+# dev: quick, and new examples every time.
+settings.register_profile("dev", max_examples=30, **_unhurried)
+# ci: the same examples every time, so that a red run is red again when repeated.
+settings.register_profile("ci", max_examples=100, derandomize=True, print_blob=True, **_unhurried)
+# soak: as many as patience allows; `make soak SEED=…` chooses them.
+settings.register_profile("soak", max_examples=2000, print_blob=True, **_unhurried)
+
+# The command line (--hypothesis-profile) is read later and wins.
+settings.load_profile("soak" if os.environ.get("PENSTOCK_SOAK") else "dev")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is applied
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that takes the `spark` fixture is a spark test, whether it says so or not."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The Spark of this test run: two cores, started by the first test that needs it."""
+    from penstock.pipeline.session import spark_session
+
+    session = spark_session("penstock-tests", master="local[2]")
+    yield session
+    session.stop()
