@@ -1,0 +1,105 @@
+"""The bytes of the log: a segment is a file header and then frames.
+
+A frame is a group of records that was appended as one:
+
+    payload length  4 bytes     kinds         4 bytes (a bit for each kind of record inside)
+    first offset    8 bytes     record count  4 bytes
+    payload crc     4 bytes     header crc    4 bytes (of the 24 bytes before it)
+    payload         msgpack list of [kind, body]
+
+The header has a checksum of its own: without it, a flipped bit in a length would look like a frame
+whose end was never written, and everything behind it would quietly be taken for a torn tail.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+import msgspec
+
+from penstock.errors import HomeError
+from penstock.log.disk import FileFormat
+from penstock.log.interfaces import Entry, Record, RecordKind
+
+SEGMENT_FORMAT = FileFormat("log segment", b"PENSTLOG", version=1)
+
+MAX_RECORD_BYTES = 64 << 20  # 64 MiB
+MAX_FRAME_BYTES = 128 << 20  # 128 MiB: two of the largest records, and it must fit in memory
+MAX_FRAME_RECORDS = 1 << 20  # about a million: offsets inside a frame stay small
+
+_HEADER = struct.Struct("<IIQII")
+_CHECKSUM = struct.Struct("<I")
+HEADER_BYTES = _HEADER.size + _CHECKSUM.size  # 24 + 4
+
+RawEntry = tuple[int, bytes]
+
+_KINDS = {int(kind): kind for kind in RecordKind}
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(list[tuple[int, bytes]])
+
+
+@dataclass(frozen=True, slots=True)
+class FrameHeader:
+    payload_bytes: int
+    kinds: int
+    first: int
+    records: int
+    payload_crc: int
+
+
+def kind_bits(kinds: Iterable[int]) -> int:
+    """A set of record kinds as the bits of one integer."""
+    bits = 0
+    for kind in kinds:
+        bits |= 1 << kind
+    return bits
+
+
+def encode_frame(first: int, entries: Sequence[Entry]) -> bytes:
+    """One frame with these records; HomeError if they are beyond the limits."""
+    if len(entries) > MAX_FRAME_RECORDS:
+        raise HomeError(f"one append holds at most {MAX_FRAME_RECORDS} records, not {len(entries)}")
+    for index, (_, body) in enumerate(entries):
+        if len(body) > MAX_RECORD_BYTES:
+            raise HomeError(
+                f"a record holds at most {MAX_RECORD_BYTES} bytes, not {len(body)}",
+                detail=f"record {index} of {len(entries)} in one append",
+            )
+    payload = _ENCODER.encode(entries)
+    if len(payload) > MAX_FRAME_BYTES:
+        raise HomeError(
+            f"one append holds at most {MAX_FRAME_BYTES} bytes, not {len(payload)}",
+            hint="append fewer records at once",
+        )
+    kinds = kind_bits({kind for kind, _ in entries})
+    header = _HEADER.pack(len(payload), kinds, first, len(entries), crc32(payload))
+    return header + _CHECKSUM.pack(crc32(header)) + payload
+
+
+def decode_header(buffer: bytes, at: int) -> FrameHeader | None:
+    """The header at that place of the buffer, or None if its checksum is wrong."""
+    (checksum,) = _CHECKSUM.unpack_from(buffer, at + _HEADER.size)
+    if crc32(buffer[at : at + _HEADER.size]) != checksum:
+        return None
+    return FrameHeader(*_HEADER.unpack_from(buffer, at))
+
+
+def decode_payload(header: FrameHeader, payload: bytes) -> list[RawEntry] | None:
+    """The (kind, body) pairs of a frame, or None if the payload is not the one that was written."""
+    if crc32(payload) != header.payload_crc:
+        return None
+    entries: list[RawEntry] = _DECODER.decode(payload)
+    return entries
+
+
+def record(offset: int, entry: RawEntry) -> Record:
+    kind = _KINDS.get(entry[0])
+    if kind is None:
+        raise HomeError(
+            f"the log holds a record of unknown kind {entry[0]} at offset {offset}",
+            hint="it was written by a newer release: use that one",
+        )
+    return Record(offset, kind, entry[1])

@@ -1,0 +1,234 @@
+"""The one log: everything that ever happened to a home, in order, on disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.errors import CorruptionError, HomeError, LockedError
+from penstock.log.disk import file_lock, os_errors, sync_directory, write_all
+from penstock.log.frames import SEGMENT_FORMAT, RawEntry, encode_frame, kind_bits, record
+from penstock.log.interfaces import Entry, Record, RecordKind, check_range
+from penstock.log.segment import SUFFIX, Segment
+
+SEGMENT_BYTES = (
+    64 << 20
+)  # 64 MiB: about 400,000 small frames, whose headers are read in half a second
+APPEND_LOCK_SECONDS = 30.0  # far longer than any append; beyond it a writer hangs
+
+_LOCK_NAME = "append.lock"
+_LOGGER = logging.getLogger("penstock.log")
+
+
+class Log:
+    """Segment files in a directory, each named by the offset of its first record.
+
+    Threads and processes may read while others append. Each reader keeps what it knows of the
+    files and extends that; only the last file ever grows.
+    """
+
+    def __init__(self, directory: Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.directory = directory
+        self._segment_bytes = segment_bytes
+        self._segments: list[Segment] = []
+        self._torn_bytes = 0
+        self._guard = threading.RLock()
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    @property
+    def end(self) -> int:
+        with self._guard:
+            self._refresh()
+            return self._known_end
+
+    def read(
+        self, start: int, end: int | None = None, kinds: frozenset[RecordKind] | None = None
+    ) -> Iterator[Record]:
+        frames = self.frames(start, end, kinds)
+        return (
+            record(first + i, entry)
+            for first, entries in frames
+            for i, entry in enumerate(entries)
+            if kinds is None or entry[0] in kinds
+        )
+
+    def frames(
+        self, start: int, end: int | None = None, kinds: frozenset[RecordKind] | None = None
+    ) -> Iterator[tuple[int, list[RawEntry]]]:
+        known = self._known_end
+        if end is None or max(start, end) > known:
+            known = self.end
+        wanted = check_range(start, end, known, self.directory)
+        return self._frames(start, wanted, -1 if kinds is None else kind_bits(kinds))
+
+    def frame_boundary(self, start: int, max_records: int) -> int:
+        with self._guard:
+            self._refresh()
+            end = self._known_end
+            check_range(start, None, end, self.directory)
+            target = start + max(1, max_records)
+            if target >= end:
+                return end
+            boundary = self._segment_at(target).boundary_before(target)
+            return boundary if boundary > start else self._segment_at(start).boundary_after(start)
+
+    def _frames(self, start: int, end: int, kinds: int) -> Iterator[tuple[int, list[RawEntry]]]:
+        while start < end:
+            with self._guard:
+                segment = self._segment_at(start)
+                segment_end = segment.end
+            yield from segment.frames(start, min(end, segment_end), kinds)
+            start = segment_end
+
+    # -- appending --------------------------------------------------------------------------------
+
+    def append(self, entries: Sequence[Entry]) -> int:
+        with self.appending() as tail:
+            return tail.append(entries)
+
+    @contextmanager
+    def appending(self) -> Iterator[_FileTail]:
+        refusal = LockedError(
+            "another process keeps the log locked",
+            detail=f"waited {APPEND_LOCK_SECONDS:g} seconds for {self.directory / _LOCK_NAME}",
+            hint="look for a penstock process that hangs",
+        )
+        with file_lock(self.directory / _LOCK_NAME, APPEND_LOCK_SECONDS, refusal):
+            tail = _FileTail(self, self.end)
+            try:
+                yield tail
+            finally:
+                tail.close()
+
+    def _append(self, entries: Sequence[Entry]) -> int:
+        """Write one frame at the end; the append lock is held, and everything is known."""
+        with self._guard, os_errors("append to the log", self.directory):
+            frame = encode_frame(self._known_end, entries)
+            segment = self._writable_segment()
+            first = segment.end
+            with segment.path.open("r+b", buffering=0) as file:
+                descriptor, position = file.fileno(), segment.whole_bytes
+                try:
+                    write_all(descriptor, frame, position)
+                    os.fsync(descriptor)
+                except BaseException:
+                    # Not acknowledged, so not there: a full disk must not leave half a frame.
+                    os.ftruncate(descriptor, position)
+                    raise
+            segment.extend()
+            return first
+
+    def _writable_segment(self) -> Segment:
+        """The last segment without its torn tail, or a new one where that is full or missing."""
+        if self._segments:
+            last = self._segments[-1]
+            if self._torn_bytes:
+                self._cut(last)
+            if last.whole_bytes == 0:
+                return self._create(last)
+            if last.whole_bytes < self._segment_bytes:
+                return last
+        first = self._known_end
+        segment = Segment(self.directory / Segment.name(first), first)
+        self._create(segment)
+        self._segments.append(segment)
+        return segment
+
+    def _cut(self, last: Segment) -> None:
+        with last.path.open("r+b", buffering=0) as file:
+            os.ftruncate(file.fileno(), last.whole_bytes)
+            os.fsync(file.fileno())
+        _LOGGER.warning(
+            "cut %d bytes of a write that was never acknowledged off the end of %s",
+            self._torn_bytes,
+            last.path,
+        )
+        self._torn_bytes = 0
+
+    def _create(self, segment: Segment) -> Segment:
+        with segment.path.open("wb", buffering=0) as file:
+            file.write(SEGMENT_FORMAT.header())
+            os.fsync(file.fileno())
+        sync_directory(self.directory)
+        segment.extend()
+        return segment
+
+    # -- what is known of the files ---------------------------------------------------------------
+
+    @property
+    def _known_end(self) -> int:
+        return self._segments[-1].end if self._segments else 0
+
+    def _refresh(self) -> None:
+        """See what other processes have appended."""
+        firsts = self._listed()
+        known = [segment.first for segment in self._segments]
+        if firsts[: len(known)] != known:
+            lost = sorted(set(known) - set(firsts)) or firsts[:1]
+            raise self._gap(lost[0], "it was there before")
+        if firsts and firsts[0] != 0:
+            raise self._gap(0, f"the first one present begins at offset {firsts[0]}")
+        for first in firsts[len(known) :]:
+            self._segments.append(Segment(self.directory / Segment.name(first), first))
+        self._torn_bytes = self._segments[-1].extend() if self._segments else 0
+
+    def _listed(self) -> list[int]:
+        firsts = []
+        with os_errors("read the log", self.directory):
+            names = os.listdir(self.directory)
+        for name in names:
+            if name.endswith(SUFFIX):
+                stem = name.removesuffix(SUFFIX)
+                if not stem.isdecimal() or Segment.name(int(stem)) != name:
+                    raise HomeError(
+                        f"{name} is not the name of a log segment",
+                        detail=f"in {self.directory}",
+                        hint="move it away, if it does not belong there",
+                    )
+                firsts.append(int(stem))
+        return sorted(firsts)
+
+    def _gap(self, first: int, why: str) -> CorruptionError:
+        return CorruptionError(
+            f"log segment {Segment.name(first)} is missing: {why}",
+            detail=f"in {self.directory}, at offset {first}, byte 0",
+            hint="restore it from a backup",
+        )
+
+    def _segment_at(self, offset: int) -> Segment:
+        """The segment that holds an offset, with all its frames known."""
+        index = bisect_right(self._segments, offset, key=lambda segment: segment.first) - 1
+        segment = self._segments[index]
+        if index + 1 < len(self._segments):
+            segment.seal(self._segments[index + 1].first)
+        return segment
+
+
+class _FileTail:
+    """The end of the log while its append lock is held."""
+
+    def __init__(self, log: Log, end: int) -> None:
+        self._log: Log | None = log
+        self._end = end
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    def append(self, entries: Sequence[Entry]) -> int:
+        if self._log is None:
+            raise HomeError("append after the log's append lock was given back")
+        if not entries:
+            return self._end
+        first = self._log._append(entries)
+        self._end = first + len(entries)
+        return first
+
+    def close(self) -> None:
+        self._log = None

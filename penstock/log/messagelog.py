@@ -1,0 +1,129 @@
+"""The message log: one file per batch, the outbox of every subscriber.
+
+A batch is published by renaming its file: that is the one moment at which its messages, its
+quarantined events and the progress of the log's processing become true together. The quarantine of
+the batch is in place before, and counts only once the messages are there.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from penstock.errors import CorruptionError
+from penstock.log.batchfile import (
+    batch_name,
+    encode_batch,
+    parse_batch_name,
+    read_batch,
+    read_header,
+)
+from penstock.log.disk import FileFormat, os_errors, sweep_temporary, write_aside
+from penstock.log.interfaces import (
+    BatchHeader,
+    QuarantinedEvent,
+    already_published,
+    check_follows,
+)
+from penstock.log.quarantine import Quarantine
+
+MESSAGE_FORMAT = FileFormat("message batch", b"PENSTMSG", version=1)
+SUFFIX = ".messages"
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(list[bytes])
+
+# A directory's time of change moves in ticks of up to 10 ms. A listing made later than this after
+# the last change has seen all of it; one made earlier may have missed a file of the same tick.
+_SETTLED_SECONDS = 1.0
+
+
+class MessageLog:
+    """Batch files in a directory. Any number of readers, and one writer, who holds the home's
+    processing lock."""
+
+    def __init__(self, directory: Path, quarantine: Path) -> None:
+        self.directory = directory
+        self.quarantine = Quarantine(quarantine, committed=self._is_published)
+        self._places: list[tuple[int, int]] = []
+        self._settled_change_ns = -1
+
+    @property
+    def frontier(self) -> BatchHeader | None:
+        places = self._listed()
+        return self._header(*places[-1]) if places else None
+
+    def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]:
+        places = self._listed()
+        begin = 0 if after is None else bisect_right(places, (after.start, after.end))
+        reached = None if after is None else after.end
+        for start, end in places[begin:]:
+            if reached is not None and start != reached:
+                raise self._gap(reached, start)
+            yield self._header(start, end)
+            reached = end
+
+    def read(self, header: BatchHeader) -> list[bytes]:
+        path = self._path(header.start, header.end)
+        found, body = read_batch(MESSAGE_FORMAT, path)
+        if found != header:
+            raise CorruptionError(
+                f"batch {header} is there for subscriptions before {found.active}, "
+                f"not before {header.active}",
+                detail=f"file {path}",
+            )
+        messages: list[bytes] = _DECODER.decode(body)
+        return messages
+
+    def publish(
+        self, header: BatchHeader, messages: Sequence[bytes], bad: Sequence[QuarantinedEvent] = ()
+    ) -> None:
+        path = self._path(header.start, header.end)
+        content = encode_batch(MESSAGE_FORMAT, header, _ENCODER.encode(messages))
+        with os_errors("publish a batch", path):
+            if path.exists():
+                if path.read_bytes() != content:
+                    raise already_published(header, path)
+                return
+            check_follows(self.frontier, header, self.directory)
+            self.quarantine.write(header, bad)
+            write_aside(path, content)
+
+    def sweep(self) -> None:
+        """Remove what a crashed writer left; only for the holder of the processing lock."""
+        with os_errors("tidy the message log", self.directory):
+            sweep_temporary(self.directory)
+        self.quarantine.sweep()
+
+    def _path(self, start: int, end: int) -> Path:
+        return self.directory / batch_name(start, end, SUFFIX)
+
+    def _is_published(self, start: int, end: int) -> bool:
+        return self._path(start, end).exists()
+
+    def _header(self, start: int, end: int) -> BatchHeader:
+        return read_header(MESSAGE_FORMAT, self._path(start, end))
+
+    def _listed(self) -> list[tuple[int, int]]:
+        """The (start, end) of all batches, sorted; listed again only if the directory changed."""
+        with os_errors("read the message log", self.directory):
+            changed_ns = self.directory.stat().st_mtime_ns
+            if changed_ns == self._settled_change_ns:
+                return self._places
+            settled = time.time_ns() - changed_ns > _SETTLED_SECONDS * 1e9
+            names = [path.name for path in self.directory.iterdir()]
+        places = (parse_batch_name(name, SUFFIX) for name in names if name.endswith(SUFFIX))
+        self._places = sorted(place for place in places if place is not None)
+        self._settled_change_ns = changed_ns if settled else -1
+        return self._places
+
+    def _gap(self, reached: int, start: int) -> CorruptionError:
+        return CorruptionError(
+            f"the message log has a gap: one batch ends at {reached}, the next begins at {start}",
+            detail=f"in {self.directory}",
+            hint="restore the missing files from a backup",
+        )
