@@ -96,9 +96,7 @@ class Content:
             self._copies[key] = self._copies.get(key, 0) + 1
             self._rows[key] = row
 
-    def _give_up(
-        self, point: Point, key: RowKey, before: dict[JoinKey, JoinRow | None]
-    ) -> None:
+    def _give_up(self, point: Point, key: RowKey, before: dict[JoinKey, JoinRow | None]) -> None:
         tuples, node = self._branches[point.id.branch], point.id.node
         held = tuples.held(node, key)
         if held is None:

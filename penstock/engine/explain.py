@@ -102,9 +102,7 @@ def _verdict(query: Query, table: str, was: bool, will: bool) -> str:
     }[was, will]
 
 
-def _reasons(
-    query: Query, table: str, row: Row, version: str, rows: RowStore
-) -> Iterator[Reason]:
+def _reasons(query: Query, table: str, row: Row, version: str, rows: RowStore) -> Iterator[Reason]:
     for number, branch in enumerate(query.branches):
         for node, place in enumerate(query.nodes):
             if place.relation.name != table:
@@ -172,9 +170,7 @@ def _matching(
                 yield row
 
 
-def _joins(
-    query: Query, branch: tuple[Box, ...], bound: dict[int, Row], rows: RowStore
-) -> bool:
+def _joins(query: Query, branch: tuple[Box, ...], bound: dict[int, Row], rows: RowStore) -> bool:
     """Whether the bound rows can be completed to a row of the content."""
     if len(bound) == len(query.nodes):
         return True

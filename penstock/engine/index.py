@@ -55,6 +55,9 @@ class Index:
                         edges.append(space.edge)
         return self._spaces[space.id]
 
+    def space(self, number: int) -> SpacePoints:
+        return self._spaces[number]
+
     @property
     def edges(self) -> list[Edge]:
         return list(self._on_edge)

@@ -145,9 +145,7 @@ def group_steps(offset: int, delta: Delta, edge: Edge) -> Iterator[GroupStep]:
         )
         leaving, entering = FIRST_STEP + 2 * number, FIRST_STEP + 2 * number + 1
         if before is not None and before == after:
-            yield GroupStep(
-                offset, entering, edge, number, before, delta.key, delta.old, delta.new
-            )
+            yield GroupStep(offset, entering, edge, number, before, delta.key, delta.old, delta.new)
             continue
         if before is not None:
             yield GroupStep(offset, leaving, edge, number, before, delta.key, delta.old, None)

@@ -36,9 +36,7 @@ class Group:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Group:
-        left, right = (
-            {tuple(key): tuple(row) for key, row in side} for side in _unpack(data)
-        )
+        left, right = ({tuple(key): tuple(row) for key, row in side} for side in _unpack(data))
         return cls((left, right))
 
 

@@ -1,10 +1,10 @@
 """Spaces: the coordinate systems in which subscriptions are points.
 
 A subscription over one table has one point per branch in that table's own space. A subscription
-over several tables is split into select-semijoins, one per node (Chandramouli and Yang, 2008): the
-rows of the base node that satisfy its box and have a joining row in one neighbour, the filter, whose
-value in one column lies in the filter interval. All semijoins with the same base, the same join
-condition and the same filter column share one space, whichever queries they come from.
+over several tables is split into select-semijoins, one per node (Chandramouli and Yang, 2008):
+the rows of the base node that satisfy its box and have a joining row in one neighbour, the filter,
+whose value in one column lies in the filter interval. All semijoins with the same base, the same
+join condition and the same filter column share one space, whichever queries they come from.
 
 Filtering by a single neighbour and a single column may keep rows that the whole query does not
 need, never fewer than it needs; the client joins what it holds.
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from penstock.catalog import Catalog, Key, Relation, Row
+from penstock.catalog import Key, Relation, Row
 from penstock.messages import Point, PointId
-from penstock.predicates.boxes import Box, interval_of
+from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import EVERYTHING, Interval
 from penstock.sql.query import Join, Query
 
@@ -86,15 +86,6 @@ def join_value(relation: Relation, columns: tuple[int, ...], row: Row) -> JoinVa
     return tuple(keys)
 
 
-def attribute_key(catalog: Catalog, space: Space, row: Row) -> Key | None:
-    """The value of the filter column in a row of the filter table."""
-    if space.attribute is None:
-        return None
-    value = row[space.attribute]
-    column = catalog[space.filter_side.table].columns[space.attribute]
-    return None if value is None else column.type.key(value)
-
-
 @dataclass(frozen=True, slots=True)
 class Placed:
     """A point and the space it lies in."""
@@ -159,4 +150,3 @@ def _selectivity(interval: Interval) -> int:
         return 1
     is_point = low[1] == high[1] or (isinstance(low[1], int) and low[1] + 1 == high[1])
     return 3 if is_point else 2
-

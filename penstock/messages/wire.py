@@ -70,9 +70,7 @@ def _message(body: list[Any]) -> Message:
 def _plain_reach(reach: Reach) -> list[Cut | None]:
     if reach == ANY_FILTER:
         return []
-    return [
-        None if cut == free else cut for cut, free in zip(reach, _UNBOUNDED, strict=True)
-    ]
+    return [None if cut == free else cut for cut, free in zip(reach, _UNBOUNDED, strict=True)]
 
 
 def _reach(plain: list[Any]) -> Reach:

@@ -1,0 +1,326 @@
+"""The Hub: all of Penstock in one process, without Spark.
+
+The reference for the pipeline and the test bed for everything else. In memory it lasts as long as
+the process; on a home it writes the same log and the same message log as the pipeline, and either
+can go on where the other stopped.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+
+from penstock.catalog import Catalog, Outside
+from penstock.engine.changes import Change, Op
+from penstock.engine.engine import Engine
+from penstock.engine.events import decode_event, encode_change
+from penstock.engine.explain import Explanation, explain
+from penstock.errors import ChangeError, HomeError, PenstockError, SqlError
+from penstock.log import (
+    AnyHome,
+    BatchHeader,
+    Home,
+    MemoryHome,
+    QuarantinedEvent,
+    Record,
+    RecordKind,
+)
+from penstock.log.inbox import messages_for
+from penstock.messages import Message, encode_message
+from penstock.registry import (
+    Registry,
+    subscribe_body,
+    subscribe_sql,
+    withdraw_body,
+    withdrawn_id,
+)
+from penstock.routing import recipients
+from penstock.sql import parse_relation
+from penstock.subscription import Subscription
+
+MAX_BATCH_CHANGES = 1_000_000
+
+
+class Hub:
+    """Standing queries in one process.
+
+    >>> with Hub() as hub:
+    ...     hub.execute("CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)")
+    ...     sub = hub.subscribe("SELECT symbol, per FROM stocks WHERE per BETWEEN 45 AND 70")
+    ...     _ = hub.insert("stocks", {"id": 4, "symbol": "GOOG", "per": 52.1})
+    ...     sub.content()
+    [{'symbol': 'GOOG', 'per': 52.1}]
+
+    All methods may be called from several threads; each call sees whole batches only.
+    """
+
+    def __init__(self, home: str | PathLike[str] | None = None) -> None:
+        self._lock = threading.RLock()
+        self._engine = Engine()
+        self._live: dict[int, Subscription] = {}
+        self._position = 0
+        self._broken: PenstockError | None = None
+        self._closing = ExitStack()
+        self._registry: Registry | None = None
+        if home is None:
+            self._home: AnyHome = MemoryHome()
+        else:
+            path = Path(home)
+            self._home = Home.open(path) if path.exists() else Home.create(path)
+            self._closing.enter_context(self._home.processing_lock("hub"))
+            self._registry = Registry(self._home)
+        self._restore()
+
+    def __enter__(self) -> Hub:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the home. Everything acknowledged is already on disk."""
+        with self._lock:
+            self._broken = HomeError("this hub is closed")
+            self._closing.close()
+
+    # Publishing
+
+    def execute(self, sql: str) -> None:
+        """Declare a table or a stream: CREATE TABLE ..., CREATE STREAM ..."""
+        relation = parse_relation(sql)
+        with self._lock, self._home.log.appending() as tail:
+            self._advance()
+            self._engine.catalog.check_new(relation)
+            tail.append([(RecordKind.DDL, sql.encode())])
+            self._advance()
+            self._refresh_registry()
+
+    def insert(self, table: str, row: Mapping[str, Outside]) -> int:
+        """Insert a row, or append an event to a stream; returns the offset of the change."""
+        return self.apply([Change(table, Op.INSERT, row)])
+
+    def update(self, table: str, row: Mapping[str, Outside]) -> int:
+        """Change the given columns of the row that has the given key."""
+        return self.apply([Change(table, Op.UPDATE, row)])
+
+    def upsert(self, table: str, row: Mapping[str, Outside]) -> int:
+        """Insert the row, or put it in the place of the one that has its key."""
+        return self.apply([Change(table, Op.UPSERT, row)])
+
+    def delete(self, table: str, key: Mapping[str, Outside]) -> int:
+        """Delete the row that has the given key."""
+        return self.apply([Change(table, Op.DELETE, key)])
+
+    def apply(self, changes: Iterable[Change | Mapping[str, Outside]]) -> int:
+        """Make several changes as one batch: all or none, and readers see all or none.
+
+        A change is a `Change` or a mapping like a published line: table, op, row. Returns the
+        offset of the first one.
+        """
+        requested = [_as_change(change) for change in changes]
+        if len(requested) > MAX_BATCH_CHANGES:
+            raise ChangeError(f"a batch holds at most {MAX_BATCH_CHANGES} changes")
+        # What is logged is what counts, so what is checked is what will be read back.
+        bodies = [encode_change(change) for change in requested]
+        with self._lock, self._home.log.appending() as tail:
+            self._advance()
+            self._engine.try_changes(tail.end, [decode_event(body) for body in bodies])
+            if not bodies:
+                return tail.end
+            offset = tail.append([(RecordKind.EVENT, body) for body in bodies])
+            self._advance()
+            return offset
+
+    # Subscribing
+
+    def subscribe(self, sql: str, owner: str | None = None) -> Subscription:
+        """Register a standing query. It starts with what its SQL returns now."""
+        with self._lock, self._home.log.appending() as tail:
+            self._advance()
+            query = self._engine.bind(sql)
+            offset = tail.append([(RecordKind.SUBSCRIBE, subscribe_body(sql, owner))])
+            self._live[offset] = Subscription(offset, query, self._lock)
+            self._advance()
+            self._refresh_registry()
+            return self._live[offset]
+
+    def unsubscribe(self, subscription: Subscription | int) -> None:
+        number = _id(subscription)
+        with self._lock, self._home.log.appending() as tail:
+            self._advance()
+            self._engine.query(number)
+            tail.append([(RecordKind.WITHDRAW, withdraw_body(number))])
+            self._advance()
+            self._refresh_registry()
+
+    def subscription(self, number: int) -> Subscription:
+        """A subscription by its id, for instance one made before this Hub was opened."""
+        with self._lock:
+            self._advance()
+            query = self._engine.query(number)
+            if number not in self._live:
+                assert self._registry is not None  # in memory, every subscription is live
+                live = Subscription(number, query, self._lock)
+                for _, messages in messages_for(self._home.messages, number, live.spaces):
+                    live.deliver(messages)
+                self._live[number] = live
+            return self._live[number]
+
+    def subscriptions(self) -> dict[int, str]:
+        """The SQL of all subscriptions, by id."""
+        with self._lock:
+            self._advance()
+            return {number: query.sql for number, query in self._engine.queries.items()}
+
+    # Looking
+
+    def explain(
+        self, subscription: Subscription | int, change: Change | Mapping[str, Outside]
+    ) -> Explanation:
+        """Why a change would, or would not, reach a subscription, given the tables as they are."""
+        number = _id(subscription)
+        with self._lock:
+            self._advance()
+            query = self._engine.query(number)
+            decoded = decode_event(encode_change(_as_change(change)))
+            return explain(
+                number, query, decoded, self._engine.catalog, self._engine.rows, self._position + 1
+            )
+
+    @property
+    def catalog(self) -> Catalog:
+        """The tables and streams that exist."""
+        with self._lock:
+            self._advance()
+            return self._engine.catalog
+
+    def rows(self, table: str) -> list[dict[str, Outside]]:
+        """All rows of a table."""
+        with self._lock:
+            relation = self.catalog.get(table)
+            if relation is None:
+                raise ChangeError(f"unknown table {table}")
+            return [relation.show_row(row) for _, row in self._engine.rows.rows(relation)]
+
+    def quarantine(self) -> list[QuarantinedEvent]:
+        """Events that others published and that could not be carried out."""
+        with self._lock:
+            self._advance()
+            return list(self._home.quarantine.entries())
+
+    # Following the log
+
+    def _restore(self) -> None:
+        """Bring the engine to where the message log ends, then go on from there."""
+        frontier = self._home.messages.frontier
+        waiting: list[int] = []
+        if frontier is not None:
+            for record in self._home.log.read(0, frontier.end):
+                self._carry_out(record, [])
+            self._position = frontier.end
+            waiting = [number for number in self._engine.queries if number >= frontier.active]
+        self._advance(waiting)
+        self._refresh_registry()
+
+    def _advance(self, waiting: Sequence[int] = ()) -> None:
+        """Process what the log holds beyond our position, as one batch of the message log.
+
+        `waiting` are subscriptions that no batch has made active yet.
+        """
+        if self._broken is not None:
+            raise self._broken
+        end = self._home.log.end
+        if end == self._position and not waiting:
+            return
+        try:
+            self._process(end, waiting)
+        except BaseException:
+            self._broken = HomeError(
+                "this hub stopped in the middle of a batch", hint="open the home again"
+            )
+            raise
+
+    def _process(self, end: int, waiting: Sequence[int]) -> None:
+        messages = self._engine.initial(self._position, waiting)
+        inboxes = self._addressed(messages)
+        bad: list[QuarantinedEvent] = []
+        for record in self._home.log.read(self._position, end):
+            produced = self._carry_out(record, bad)
+            for number, received in self._addressed(produced).items():
+                inboxes[number] += received
+            messages += produced
+        header = BatchHeader(self._position, end, end)
+        self._home.messages.publish(header, [encode_message(m) for m in messages], bad)
+        self._position = end
+        for number, received in inboxes.items():
+            self._live[number].deliver(received)
+
+    def _carry_out(self, record: Record, bad: list[QuarantinedEvent]) -> list[Message]:
+        match record.kind:
+            case RecordKind.DDL:
+                self._engine.define(record.offset, record.body.decode())
+            case RecordKind.SUBSCRIBE:
+                return self._subscribe(record)
+            case RecordKind.WITHDRAW:
+                self._withdraw(withdrawn_id(record.body))
+            case RecordKind.EVENT:
+                try:
+                    return self._engine.event(record.offset, record.body)
+                except ChangeError as error:
+                    reason = (error.primary, error.detail, error.hint)
+                    bad.append(QuarantinedEvent(record.offset, record.body, *reason))
+        return []
+
+    def _subscribe(self, record: Record) -> list[Message]:
+        try:
+            query = self._engine.bind(subscribe_sql(record.body))
+        except SqlError:
+            return []  # accepted by an older release; the registry lists it as broken
+        return self._engine.subscribe(record.offset, query)
+
+    def _withdraw(self, number: int) -> None:
+        self._engine.withdraw(number)
+        live = self._live.pop(number, None)
+        if live is not None:
+            live.end()
+
+    def _addressed(self, messages: Iterable[Message]) -> defaultdict[int, list[Message]]:
+        """The messages by the live subscriptions that get them, as of now."""
+        inboxes: defaultdict[int, list[Message]] = defaultdict(list)
+        for message in messages:
+            found = recipients(message, self._engine.index.space(message.space))
+            for number in {point.subscription for point in found}:
+                if number in self._live:
+                    inboxes[number].append(message)
+        return inboxes
+
+    def _refresh_registry(self) -> None:
+        """Keep the databases that other processes read in step with the log."""
+        if self._registry is not None:
+            self._registry.catch_up()
+
+
+def _id(subscription: Subscription | int) -> int:
+    return subscription.id if isinstance(subscription, Subscription) else subscription
+
+
+def _as_change(change: Change | Mapping[str, Outside]) -> Change:
+    if isinstance(change, Change):
+        return change
+    unknown = set(change) - {"table", "op", "row"}
+    table, row, op = change.get("table"), change.get("row"), change.get("op", "insert")
+    if unknown or not isinstance(table, str) or not isinstance(row, Mapping) or op not in set(Op):
+        raise ChangeError(
+            f"{change!r} is not a change", hint='write {"table": ..., "op": "insert", "row": {...}}'
+        )
+    return Change(table, Op(str(op)), row)

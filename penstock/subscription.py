@@ -1,0 +1,91 @@
+"""A subscription as its owner in the same process sees it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+from penstock.client import Content, ContentRow, Notification
+from penstock.errors import SubscriptionError
+from penstock.messages import Message
+from penstock.sql.query import Query
+
+MAX_INBOX_MESSAGES = 256
+"""Messages are folded into the content when somebody looks, or when this many have come."""
+MAX_PENDING_NOTIFICATIONS = 100_000
+
+
+class Subscription:
+    """One standing query: what it returns now, and what changed since the last look.
+
+    Made by `Hub.subscribe`. Safe to use from several threads, like the Hub itself.
+    """
+
+    def __init__(self, subscription_id: int, query: Query, lock: threading.RLock) -> None:
+        self.id = subscription_id
+        self._content = Content(subscription_id, query)
+        self._lock = lock
+        self._inbox: list[Message] = []
+        self._pending: deque[Notification] = deque()
+        self._missed = False
+        self._withdrawn = False
+
+    @property
+    def sql(self) -> str:
+        return self._content.query.sql
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the query, for instance that it can never match."""
+        return self._content.query.warnings
+
+    @property
+    def spaces(self) -> frozenset[int]:
+        """The spaces whose messages can concern this subscription. For the Hub."""
+        return frozenset(self._content.spaces)
+
+    def __repr__(self) -> str:
+        return f"Subscription({self.id}, {self.sql!r})"
+
+    def content(self) -> list[ContentRow]:
+        """What the query returns now, columns as the SELECT names them."""
+        with self._lock:
+            self._take_in()
+            return self._content.rows()
+
+    def notifications(self) -> list[Notification]:
+        """What changed since the last call; at first, since the content was empty."""
+        with self._lock:
+            self._take_in()
+            if self._missed:
+                self._missed = False
+                raise SubscriptionError(
+                    f"subscription {self.id} missed notifications",
+                    detail=f"more than {MAX_PENDING_NOTIFICATIONS} were waiting",
+                    hint="start again from content(); the next call returns what changes from now",
+                )
+            taken = list(self._pending)
+            self._pending.clear()
+            return taken
+
+    def deliver(self, messages: list[Message]) -> None:
+        """Take messages in the order of their positions. For the Hub."""
+        self._inbox += messages
+        if len(self._inbox) > MAX_INBOX_MESSAGES:
+            self._take_in()
+
+    def end(self) -> None:
+        """No messages will come any more. For the Hub."""
+        self._withdrawn = True
+
+    def _take_in(self) -> None:
+        if self._withdrawn:
+            raise SubscriptionError(f"subscription {self.id} was withdrawn")
+        if not self._inbox:
+            return
+        self._inbox.sort(key=lambda message: message.position)
+        self._pending.extend(self._content.apply(self._inbox))
+        self._inbox = []
+        if len(self._pending) > MAX_PENDING_NOTIFICATIONS:
+            self._pending.clear()
+            self._missed = True

@@ -1,0 +1,219 @@
+"""Random stories: tables, subscriptions over them, and changes, small enough to collide often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from penstock.engine.changes import Change, Op
+from penstock.testing.scenario import Define, Publish, Step, Subscribe, Withdraw
+
+NAN, INF = float("nan"), float("inf")
+
+# For each SQL type: values a row may hold (as JSON would write them), literals to compare with.
+DOMAINS: dict[str, tuple[list[Any], list[str]]] = {
+    "BIGINT": ([-(2**63), -1, 0, 1, 2, 3, 2**63 - 1], ["-1", "0", "1", "1.5", "2", "3"]),
+    "DOUBLE": (
+        [NAN, -INF, -0.0, 0.0, 0.5, 1.0, 2.5, INF],
+        ["0", "0.5", "1", "2.5e0", "-0.0", "'NaN'::DOUBLE", "'Infinity'::DOUBLE"],
+    ),
+    "DECIMAL(6,2)": (["-1.50", "0.00", "0.01", "1.25", "9999.99"], ["0", "0.01", "1.255", "-1.5"]),
+    "VARCHAR": (
+        ["", "a", "ab", "abc", "b", "\ud7ff", "\ue000", "\U0001f600"],
+        ["''", "'a'", "'ab'", "'b'", "'\ud7ff'", "'\ue000'"],
+    ),
+    "BOOLEAN": ([True, False], ["TRUE", "FALSE"]),
+    "DATE": (["1969-12-31", "2024-02-29", "2024-03-01"], ["DATE '2024-02-29'", "'2024-03-01'"]),
+    "TIMESTAMP": (
+        ["2024-02-29T00:00:00", "2024-02-29T12:30:00.000001"],
+        ["TIMESTAMP '2024-02-29 12:30:00'", "DATE '2024-02-29'"],
+    ),
+    "TIMESTAMPTZ": (
+        ["2024-02-29T00:00:00+00:00", "2024-02-29T01:00:00+02:00"],
+        ["TIMESTAMPTZ '2024-02-29 00:00:00+00'", "TIMESTAMPTZ '2024-02-28 23:00:00+00'"],
+    ),
+}
+PREFIXES = ["'a%'", "'ab%'", "'%'", "'\ud7ff%'", "'ab'"]
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    name: str
+    types: dict[str, str]
+    is_stream: bool = False
+
+    @property
+    def ddl(self) -> str:
+        columns = ", ".join(
+            f"{name} {kind}{' PRIMARY KEY' if name == 'id' else ''}"
+            for name, kind in self.types.items()
+        )
+        return f"CREATE {'STREAM' if self.is_stream else 'TABLE'} {self.name} ({columns})"
+
+
+@dataclass
+class Story:
+    """Steps in order. Every change in it is valid when its turn comes."""
+
+    steps: list[Step] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return "\n".join(["Story:", *(f"  {step}" for step in self.steps)])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[TableSpec]:
+    kinds = st.sampled_from(sorted(DOMAINS))
+    count = draw(st.integers(1, 4))
+    return [
+        TableSpec(
+            f"t{i}",
+            {"id": "BIGINT", "k": "INTEGER", "j": "INTEGER", "a": draw(kinds), "b": draw(kinds)},
+            is_stream=draw(st.integers(0, 7)) == 0,
+        )
+        for i in range(count)
+    ]
+
+
+@st.composite
+def rows(draw: st.DrawFn, table: TableSpec, number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "k": draw(st.sampled_from([0, 1, 2, None])),
+        "j": draw(st.sampled_from([0, 1])),
+        "a": draw(values(table.types["a"])),
+        "b": draw(values(table.types["b"])),
+    }
+
+
+def values(kind: str) -> st.SearchStrategy[Any]:
+    return st.sampled_from([*DOMAINS[kind][0], None])
+
+
+@st.composite
+def queries(draw: st.DrawFn, specs: list[TableSpec]) -> str:
+    nodes = draw(st.lists(st.sampled_from(specs), min_size=1, max_size=4))
+    text = f"{nodes[0].name} x0"
+    extra: list[str] = []
+    for i in range(1, len(nodes)):
+        other = draw(st.integers(0, i - 1))
+        text += f" JOIN {nodes[i].name} x{i} ON {draw(join_conditions(other, i))}"
+    if len(nodes) > 2 and draw(st.booleans()):
+        extra.append(draw(join_conditions(0, len(nodes) - 1)))
+    if draw(st.integers(0, 5)):
+        extra.append(draw(conditions(nodes)))
+    outputs = draw(st.sampled_from(["*", "x0.id, x0.a AS first", "x0.*"]))
+    where = f" WHERE {' AND '.join(f'({one})' for one in extra)}" if extra else ""
+    return f"SELECT {outputs} FROM {text}{where}"
+
+
+@st.composite
+def join_conditions(draw: st.DrawFn, left: int, right: int) -> str:
+    pairs = draw(
+        st.sampled_from(
+            [("k", "k"), ("k", "k"), ("j", "j"), ("k", "j"), ("kj", "kj"), ("kj", "jk")]
+        )
+    )
+    return " AND ".join(f"x{left}.{a} = x{right}.{b}" for a, b in zip(*pairs, strict=True))
+
+
+@st.composite
+def conditions(draw: st.DrawFn, nodes: list[TableSpec], depth: int = 0) -> str:
+    shape = draw(st.integers(0, 5 if depth < 2 else 2))
+    if shape <= 2:
+        return draw(predicates(nodes))
+    if shape == 3:
+        return f"NOT ({draw(conditions(nodes, depth + 1))})"
+    word = "AND" if shape == 4 else "OR"
+    parts = [draw(conditions(nodes, depth + 1)) for _ in range(2)]
+    return f"({parts[0]}) {word} ({parts[1]})"
+
+
+@st.composite
+def predicates(draw: st.DrawFn, nodes: list[TableSpec]) -> str:
+    node = draw(st.integers(0, len(nodes) - 1))
+    column = draw(st.sampled_from(["a", "a", "b", "k"]))
+    kind = nodes[node].types[column] if column != "k" else "BIGINT"
+    name, literal = f"x{node}.{column}", st.sampled_from(DOMAINS[kind][1])
+    form = draw(st.sampled_from(["compare", "compare", "between", "in", "null", "like"]))
+    maybe_not = draw(st.sampled_from(["", "NOT "]))
+    if form == "between":
+        return f"{name} {maybe_not}BETWEEN {draw(literal)} AND {draw(literal)}"
+    if form == "in":
+        members = draw(st.lists(literal, min_size=1, max_size=3))
+        return f"{name} {maybe_not}IN ({', '.join(members)})"
+    if form == "null":
+        return f"{name} IS {maybe_not}NULL"
+    if form == "like" and kind == "VARCHAR":
+        return f"{name} {maybe_not}LIKE {draw(st.sampled_from(PREFIXES))}"
+    return f"{name} {draw(st.sampled_from(['=', '<>', '<', '<=', '>', '>=']))} {draw(literal)}"
+
+
+@st.composite
+def stories(draw: st.DrawFn, max_steps: int = 12) -> Story:
+    specs = draw(tables())
+    story = Story([Define(spec.ddl) for spec in specs])
+    teller = _Teller(specs)
+    for _ in range(draw(st.integers(1, max_steps))):
+        move = draw(
+            st.sampled_from(["subscribe", "change", "change", "change", "batch", "withdraw"])
+        )
+        if move == "subscribe" or not teller.names:
+            name = teller.new_name()
+            story.steps.append(Subscribe(name, draw(queries(specs))))
+        elif move == "withdraw" and len(teller.names) > 1:
+            story.steps.append(Withdraw(teller.names.pop(0)))
+        else:
+            size = draw(st.integers(2, 5)) if move == "batch" else 1
+            changes = tuple(draw(teller.change()) for _ in range(size))
+            story.steps.append(Publish(changes))
+    return story
+
+
+class _Teller:
+    """Knows which rows exist, so that every change it tells is valid."""
+
+    def __init__(self, specs: list[TableSpec]) -> None:
+        self.specs = specs
+        self.names: list[str] = []
+        self._told = 0
+        self._next_id = 0
+        self._alive: dict[str, list[int]] = {spec.name: [] for spec in specs}
+
+    def new_name(self) -> str:
+        self._told += 1
+        self.names.append(f"s{self._told}")
+        return self.names[-1]
+
+    def change(self) -> st.SearchStrategy[Change]:
+        return _changes(self)
+
+    def draw_change(self, draw: st.DrawFn) -> Change:
+        spec = draw(st.sampled_from(self.specs))
+        alive = self._alive[spec.name]
+        ops = (
+            [Op.INSERT]
+            if spec.is_stream or not alive
+            else [Op.INSERT, Op.UPDATE, Op.DELETE, Op.UPSERT]
+        )
+        op = draw(st.sampled_from(ops))
+        if op is Op.INSERT:
+            self._next_id += 1
+            alive.append(self._next_id)
+            return Change(spec.name, op, draw(rows(spec, self._next_id)))
+        number = draw(st.sampled_from(alive))
+        if op is Op.DELETE:
+            alive.remove(number)
+            return Change(spec.name, op, {"id": number})
+        row = draw(rows(spec, number))
+        if op is Op.UPDATE:
+            kept = draw(st.sets(st.sampled_from(["k", "j", "a", "b"])))
+            row = {name: value for name, value in row.items() if name == "id" or name in kept}
+        return Change(spec.name, op, row)
+
+
+@st.composite
+def _changes(draw: st.DrawFn, teller: _Teller) -> Change:
+    return teller.draw_change(draw)
