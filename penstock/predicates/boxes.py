@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from penstock.catalog.relations import Relation, Row
 from penstock.predicates.intervals import EVERYTHING, Interval, describe
+from penstock.predicates.simplify import Product, simplify
 
 Box: TypeAlias = tuple[tuple[int, Interval], ...]
 
@@ -59,56 +60,29 @@ def describe_box(one: Box, relation: Relation) -> list[str]:
 
 
 def simplify_union(branches: Iterable[Sequence[Box]]) -> list[tuple[Box, ...]]:
-    """The same union of branches (one box per table each) with fewer of them.
+    """The same union of branches (one box per table each) with fewer of them, sorted.
 
-    Empty branches go, branches inside another one go, and two that differ in one interval and
-    touch there become one. Repeated until nothing changes; the number of branches is bounded by
-    the caller, so quadratic passes are fine.
+    Empty branches go, branches inside another one go, and branches that differ in one interval
+    and touch there become one.
     """
-    kept = [tuple(b) for b in branches if not any(is_empty(one) for one in b)]
-    while True:
-        kept = _without_covered(kept)
-        merged = _merge_one_pair(kept)
-        if merged is None:
-            return kept
-        kept = merged
+    given = [tuple(branch) for branch in branches]
+    products = [_as_product(b) for b in given if not any(is_empty(one) for one in b)]
+    tables = len(given[0]) if given else 0
+    return [as_branch(product, tables) for product in simplify(products, split=True)]
 
 
-def _without_covered(branches: list[tuple[Box, ...]]) -> list[tuple[Box, ...]]:
-    kept: list[tuple[Box, ...]] = []
-    for branch in dict.fromkeys(branches):
-        if any(_branch_covers(other, branch) for other in kept):
-            continue
-        kept = [other for other in kept if not _branch_covers(branch, other)]
-        kept.append(branch)
-    return kept
+def _as_product(branch: Sequence[Box]) -> Product:
+    return tuple(
+        ((table, column), (interval,))
+        for table, one in enumerate(branch)
+        for column, interval in one
+        if interval != EVERYTHING
+    )
 
 
-def _branch_covers(one: Sequence[Box], other: Sequence[Box]) -> bool:
-    return all(covers(a, b) for a, b in zip(one, other, strict=True))
-
-
-def _merge_one_pair(branches: list[tuple[Box, ...]]) -> list[tuple[Box, ...]] | None:
-    for i, one in enumerate(branches):
-        for j in range(i + 1, len(branches)):
-            merged = _merge(one, branches[j])
-            if merged is not None:
-                return [*branches[:i], merged, *branches[i + 1 : j], *branches[j + 1 :]]
-    return None
-
-
-def _merge(one: Sequence[Box], other: Sequence[Box]) -> tuple[Box, ...] | None:
-    """Both as one branch, if they differ in exactly one interval and touch in it."""
-    tables = [t for t, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-    if len(tables) != 1:
-        return None
-    a, b = dict(one[tables[0]]), dict(other[tables[0]])
-    columns = [c for c in a.keys() | b.keys() if a.get(c, EVERYTHING) != b.get(c, EVERYTHING)]
-    if len(columns) != 1:
-        return None
-    column = columns[0]
-    first, second = a.get(column, EVERYTHING), b.get(column, EVERYTHING)
-    if not first.touches(second):
-        return None
-    a[column] = first.hull(second)
-    return (*one[: tables[0]], box(a), *one[tables[0] + 1 :])
+def as_branch(product: Product, tables: int) -> tuple[Box, ...]:
+    """A product of single intervals as one box per table."""
+    intervals: list[dict[int, Interval]] = [{} for _ in range(tables)]
+    for (table, column), (interval,) in product:
+        intervals[table][column] = interval
+    return tuple(map(box, intervals))

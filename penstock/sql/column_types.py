@@ -1,0 +1,84 @@
+"""SQL type names and the value types they stand for."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from penstock.catalog import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    ValueType,
+)
+from penstock.errors import SqlError
+
+_T = exp.DType
+
+_PLAIN: dict[exp.DType, ValueType] = {
+    _T.TINYINT: IntegerType("TINYINT", 8),
+    _T.SMALLINT: IntegerType("SMALLINT", 16),
+    _T.INT: IntegerType("INTEGER", 32),
+    _T.BIGINT: IntegerType("BIGINT", 64),
+    _T.DOUBLE: DoubleType(),
+    _T.BOOLEAN: BooleanType(),
+    _T.DATE: DateType(),
+    _T.TIMESTAMP: TimestampType(),
+    _T.TIMESTAMPNTZ: TimestampType(),
+    _T.DATETIME: TimestampType(),
+    _T.TIMESTAMPTZ: TimestampType(zoned=True),
+}
+_TEXT = {_T.VARCHAR, _T.TEXT, _T.CHAR, _T.NVARCHAR}
+SUPPORTED = (
+    "TINYINT, SMALLINT, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), VARCHAR, BOOLEAN, DATE, "
+    "TIMESTAMP, TIMESTAMP WITH TIME ZONE"
+)
+
+
+def value_type_of(data_type: exp.DataType) -> ValueType:
+    """The value type a type name stands for; SqlError if there is none."""
+    kind = data_type.this
+    name = data_type.sql(dialect="duckdb")
+    parameters = [_parameter(one, name) for one in data_type.expressions]
+    unknown = {k for k, v in data_type.args.items() if v} - {"this", "expressions"}
+    if isinstance(kind, exp.DType) and not unknown:
+        if kind in _PLAIN and not parameters:
+            return _PLAIN[kind]
+        if kind in _TEXT and len(parameters) <= 1:
+            return _string(parameters)
+        if kind == _T.DECIMAL and len(parameters) <= 2:
+            return _decimal(parameters)
+        if kind == _T.FLOAT:
+            raise SqlError(
+                "type REAL is not supported", hint="use DOUBLE, which holds every REAL value"
+            )
+    raise SqlError(f"type {name} is not supported", hint=f"the types are {SUPPORTED}")
+
+
+def _parameter(parameter: exp.Expr, name: str) -> int:
+    text = parameter.name
+    if not text.isdecimal() or len(text) > 9:
+        raise SqlError(f"type {name} is not supported", hint="sizes of types are whole numbers")
+    return int(text)
+
+
+def _string(parameters: list[int]) -> StringType:
+    if not parameters:
+        return StringType()
+    if parameters[0] < 1:
+        raise SqlError("the length of a VARCHAR is at least 1")
+    return StringType(parameters[0])
+
+
+def _decimal(parameters: list[int]) -> DecimalType:
+    if not parameters:
+        return DecimalType()
+    precision, scale = parameters[0], parameters[1] if len(parameters) == 2 else 0
+    if not 1 <= precision <= DecimalType.MAX_PRECISION:
+        raise SqlError(f"the precision of a DECIMAL is 1 to {DecimalType.MAX_PRECISION}")
+    if scale > precision:
+        raise SqlError("the scale of a DECIMAL is at most its precision")
+    return DecimalType(precision, scale)
