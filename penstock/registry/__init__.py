@@ -1,0 +1,23 @@
+"""Tables, streams and subscriptions, kept in SQLite and derived from the log."""
+
+from penstock.registry.records import (
+    subscribe_body,
+    subscribe_owner,
+    subscribe_sql,
+    withdraw_body,
+    withdrawn_id,
+)
+from penstock.registry.registry import Registry, rebuild
+from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
+
+__all__ = [
+    "Registry",
+    "StoredSubscription",
+    "SubscriptionChanges",
+    "rebuild",
+    "subscribe_body",
+    "subscribe_owner",
+    "subscribe_sql",
+    "withdraw_body",
+    "withdrawn_id",
+]

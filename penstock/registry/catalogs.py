@@ -1,0 +1,78 @@
+"""catalog.db: the tables and streams that the log declares."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from sqlalchemy import Connection, insert, select
+
+from penstock.catalog import Catalog, Relation
+from penstock.errors import CatalogError, PenstockError
+from penstock.log import Record, RecordKind, RecordLog
+from penstock.registry.database import DerivedDatabase
+from penstock.registry.tables import CATALOG, relations
+from penstock.sql import parse_relation
+
+_DDL = frozenset({RecordKind.DDL})
+
+
+class StoredCatalog:
+    """The relations of a home. The `Catalog` it hands out grows in place as the log does."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.database = DerivedDatabase(path, CATALOG)
+        self._catalog = Catalog()
+        self._loaded_to = 0
+        self._guard = threading.Lock()
+
+    def load(self) -> Catalog:
+        """Everything that has been applied."""
+        with self._guard, self.database.reading() as connection:
+            applied = self.database.applied(connection)
+            new = select(relations.c.offset, relations.c.sql).where(
+                relations.c.offset >= self._loaded_to, relations.c.broken == ""
+            )
+            for offset, sql in connection.execute(new.order_by(relations.c.offset)):
+                self._catalog.add(parse_relation(sql), offset)
+            self._loaded_to = max(self._loaded_to, applied)
+            return self._catalog
+
+    def apply(self, connection: Connection, log: RecordLog, to: int) -> None:
+        """Apply the DDL before `to`, in the caller's transaction."""
+        applied = self.database.applied(connection)
+        if applied >= to:
+            return
+        catalog = Catalog()
+        known = select(relations.c.offset, relations.c.sql).where(relations.c.broken == "")
+        for offset, sql in connection.execute(known.order_by(relations.c.offset)):
+            catalog.add(parse_relation(sql), offset)
+        rows = [_row(record, catalog) for record in log.read(applied, to, _DDL)]
+        if rows:
+            connection.execute(insert(relations), rows)
+        self.database.set_applied(connection, to)
+
+
+def _row(record: Record, catalog: Catalog) -> dict[str, object]:
+    sql = record.body.decode(errors="replace")
+    try:
+        relation = _declared(sql, catalog, record.offset)
+        name, kind, broken = relation.name, relation.kind, ""
+    except PenstockError as error:  # accepted by another release
+        name, kind, broken = "", "", str(error)
+    return {"offset": record.offset, "name": name, "kind": kind, "sql": sql, "broken": broken}
+
+
+def _declared(sql: str, catalog: Catalog, offset: int) -> Relation:
+    relation = parse_relation(sql)
+    catalog.add(relation, offset)
+    return relation
+
+
+def statement_bytes(sql: str) -> bytes:
+    try:
+        return sql.encode()
+    except UnicodeEncodeError:
+        raise CatalogError(
+            "the statement is not Unicode", detail="a lone surrogate is not a character"
+        ) from None

@@ -1,0 +1,179 @@
+"""A SQLite file that is derived from the log, and knows up to which offset.
+
+Nothing here has to survive: whatever is lost or deleted is applied again from the log. So commits
+do not wait for the disk (synchronous = NORMAL still keeps the file consistent), a file of another
+version is made anew, and one that SQLite cannot read may simply be removed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    StaticPool,
+    Table,
+    create_engine,
+    event,
+    exc,
+    insert,
+    select,
+    update,
+)
+
+from penstock.errors import CorruptionError, HomeError, LockedError
+
+SCHEMA_VERSION = 1
+"""Rises with every change of the tables, or of the plans stored in them."""
+BUSY_SECONDS = 30.0  # catching up with a long log holds the write lock; others wait for it
+
+_WRITES = "penstock_writes"
+
+
+def progress_table(metadata: MetaData) -> Table:
+    """The table with one row that every derived database has."""
+    return Table(
+        "progress",
+        metadata,
+        Column("one", Integer, primary_key=True),
+        Column("applied", Integer, nullable=False),
+    )
+
+
+class DerivedDatabase:
+    """One SQLite file, and `applied`: every record of the log before it has been applied.
+
+    May be used from several threads and processes; writers wait for one another. Without a path
+    it is kept in memory, and threads take turns.
+    """
+
+    def __init__(self, path: Path | None, metadata: MetaData) -> None:
+        self.path = path
+        self._metadata = metadata
+        self._progress = metadata.tables["progress"]
+        self._engine = _engine(path)
+        self._turn: Any = nullcontext() if path else threading.RLock()
+        self._prepare()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A consistent view of the file."""
+        with self._turn, _sqlite_errors(self.path), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that nobody else can write beside: all or nothing."""
+        with self._turn, _sqlite_errors(self.path), self._engine.connect() as connection:
+            connection.execution_options(**{_WRITES: True})
+            with connection.begin():
+                yield connection
+
+    def applied(self, connection: Connection) -> int:
+        return int(connection.execute(select(self._progress.c.applied)).scalar_one())
+
+    def set_applied(self, connection: Connection, offset: int) -> None:
+        connection.execute(update(self._progress).values(applied=offset))
+
+    def clear(self, connection: Connection) -> None:
+        """Forget everything, within the caller's transaction: others see the old until it ends."""
+        names = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        for name in connection.exec_driver_sql(names).scalars().all():
+            connection.exec_driver_sql(f'DROP TABLE "{name}"')
+        self._metadata.create_all(connection)
+        connection.execute(insert(self._progress).values(one=1, applied=0))
+        connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def check(self) -> None:
+        """CorruptionError if SQLite finds damage."""
+        with self.reading() as connection:
+            verdict = connection.exec_driver_sql("PRAGMA quick_check").scalar_one()
+        if verdict != "ok":
+            raise _damaged(self.path, verdict)
+
+    def dump(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Every row of every table, for comparing."""
+        with self.reading() as connection:
+            return {
+                table.name: [
+                    tuple(row)
+                    for row in connection.execute(select(table).order_by(*table.primary_key))
+                ]
+                for table in self._metadata.sorted_tables
+            }
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _prepare(self) -> None:
+        with self.reading() as connection:
+            if _version(connection) == SCHEMA_VERSION:
+                return
+        with self.writing() as connection:
+            if _version(connection) != SCHEMA_VERSION:  # nobody was faster
+                self.clear(connection)
+
+
+def remove_database(path: Path) -> None:
+    """Remove a file and what SQLite keeps beside it."""
+    for suffix in ("-wal", "-shm", ""):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _version(connection: Connection) -> int:
+    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+
+
+def _engine(path: Path | None) -> Engine:
+    arguments = {"timeout": BUSY_SECONDS, "check_same_thread": False}
+    if path is None:
+        engine = create_engine("sqlite://", connect_args=arguments, poolclass=StaticPool)
+    else:
+        engine = create_engine(f"sqlite:///{path}", connect_args=arguments)
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions of its own
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # A transaction that is going to write takes the lock first: one that reads, waits and
+        # then finds the file changed could not go on.
+        writes = connection.get_execution_options().get(_WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+@contextmanager
+def _sqlite_errors(path: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except exc.DBAPIError as error:
+        cause = str(error.orig)
+        if "locked" in cause or "busy" in cause:
+            raise LockedError(
+                f"another process keeps {path} locked", detail=cause, hint="try again later"
+            ) from error
+        if "malformed" in cause or "not a database" in cause:
+            raise _damaged(path, cause) from error
+        raise HomeError(f"cannot use {path}: {cause}") from error
+
+
+def _damaged(path: Path | None, why: str) -> CorruptionError:
+    return CorruptionError(
+        f"{path} is damaged: {why}",
+        detail="it is derived from the log, so nothing is lost",
+        hint="make it again: penstock rebuild HOME",
+    )

@@ -1,0 +1,241 @@
+"""The registry: tables, streams and subscriptions of a home, as far as its log says.
+
+The log is the truth. Every change is checked, appended to the log, and then applied to the
+databases; a crash in between is repaired by the next one who catches up. Records are only appended
+once they are valid, so applying them cannot fail, except for those of another release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sqlalchemy import Connection, insert, select, update
+
+from penstock.catalog import Catalog
+from penstock.errors import CorruptionError, SubscriptionError
+from penstock.log import AnyHome, RecordKind
+from penstock.registry.binding import bind_one_of, stored_subscription, subscription_row
+from penstock.registry.catalogs import StoredCatalog, statement_bytes
+from penstock.registry.database import DerivedDatabase, remove_database
+from penstock.registry.plans import encode_plan
+from penstock.registry.records import (
+    subscribe_body,
+    withdraw_body,
+    withdrawn_id,
+)
+from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
+from penstock.registry.tables import CATALOG, REGISTRY, subscriptions
+from penstock.sql import parse_relation
+from penstock.sql.query import Query
+
+MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
+
+_SUBSCRIBES = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW})
+
+
+class Registry:
+    """Safe for several threads and processes at once; each sees what is committed.
+
+    Opening catches up with the log. A process that only follows another one, such as a worker of
+    the pipeline, passes `catch_up=False` and reads what that one has applied.
+    """
+
+    def __init__(self, home: AnyHome, *, catch_up: bool = True) -> None:
+        self._log = home.log
+        self._catalog = StoredCatalog(home.catalog_db)
+        self._database = DerivedDatabase(home.registry_db, REGISTRY)
+        if catch_up:
+            self.catch_up()
+
+    def close(self) -> None:
+        self._catalog.database.close()
+        self._database.close()
+
+    # -- following the log ------------------------------------------------------------------------
+
+    @property
+    def applied(self) -> int:
+        """Every record before this offset has been applied."""
+        with self._database.reading() as connection:
+            return self._database.applied(connection)
+
+    def catch_up(self, to: int | None = None) -> None:
+        """Apply the records before `to`, or all there are, unless somebody else already has."""
+        self._catch_up(self._log.end if to is None else to, {})
+
+    def _catch_up(self, to: int, bound: Mapping[int, Query]) -> None:
+        if self._must_apply(self._catalog.database, to):
+            with self._catalog.database.writing() as connection:
+                self._catalog.apply(connection, self._log, to)
+        if self._must_apply(self._database, to):
+            catalog = self.catalog()
+            with self._database.writing() as connection:
+                self._apply(connection, to, catalog, bound)
+
+    def _must_apply(self, database: DerivedDatabase, to: int) -> bool:
+        with database.reading() as connection:
+            applied = database.applied(connection)
+        if applied > to and applied > self._log.end:
+            raise CorruptionError(
+                f"the log ends at offset {self._log.end}, but {applied} records were there before",
+                detail=f"{database.path or 'the registry'} has seen them",
+                hint="restore the log from a backup; or, if they are really gone for good, "
+                "go on without them: penstock rebuild HOME",
+            )
+        return applied < to
+
+    def _apply(
+        self, connection: Connection, to: int, catalog: Catalog, bound: Mapping[int, Query]
+    ) -> None:
+        applied = self._database.applied(connection)
+        if applied >= to:
+            return
+        added: list[dict[str, object]] = []
+        withdrawn: list[tuple[int, int]] = []
+        for record in self._log.read(applied, to, _SUBSCRIBES):
+            if record.kind is RecordKind.SUBSCRIBE:
+                added.append(subscription_row(record, catalog, bound.get(record.offset)))
+            else:
+                withdrawn.append((withdrawn_id(record.body), record.offset))
+        if added:
+            connection.execute(insert(subscriptions), added)
+        for subscription, offset in withdrawn:
+            one = update(subscriptions).where(subscriptions.c.id == subscription)
+            connection.execute(one.values(withdrawn_at=offset))
+        self._database.set_applied(connection, to)
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def catalog(self) -> Catalog:
+        """The tables and streams that have been applied. It grows as this registry catches up."""
+        return self._catalog.load()
+
+    def subscriptions(
+        self, active: int | None = None, *, include_broken: bool = False
+    ) -> Iterator[StoredSubscription]:
+        """Those that are not withdrawn, or those that were active at an offset; ordered by id."""
+        columns = subscriptions.c
+        wanted = select(subscriptions).order_by(columns.id)
+        if active is None:
+            wanted = wanted.where(columns.withdrawn_at.is_(None))
+        else:
+            still = columns.withdrawn_at.is_(None) | (columns.withdrawn_at >= active)
+            wanted = wanted.where(columns.id < active, still)
+        if not include_broken:
+            wanted = wanted.where(columns.broken == "")
+        with self._database.reading() as connection:
+            rows = connection.execute(wanted).all()
+        return map(stored_subscription, rows)
+
+    def subscription(self, subscription: int, *, withdrawn: bool = False) -> StoredSubscription:
+        """One subscription; SubscriptionError if there is none, or if it was withdrawn."""
+        wanted = select(subscriptions).where(subscriptions.c.id == subscription)
+        with self._database.reading() as connection:
+            row = connection.execute(wanted).first()
+        if row is None:
+            raise SubscriptionError(
+                f"there is no subscription {subscription}",
+                hint="the id is the number that subscribing gave",
+            )
+        stored = stored_subscription(row)
+        if stored.withdrawn_at is not None and not withdrawn:
+            raise SubscriptionError(
+                f"subscription {subscription} was withdrawn",
+                detail=f"at offset {stored.withdrawn_at}",
+            )
+        return stored
+
+    def changes_between(self, low: int, high: int) -> SubscriptionChanges:
+        """What the records of [low, high) did to the set of subscriptions that can be used."""
+        columns = subscriptions.c
+        sound = select(subscriptions).where(columns.broken == "")
+        added = sound.where(columns.id >= low, columns.id < high).order_by(columns.id)
+        gone = sound.where(columns.withdrawn_at >= low, columns.withdrawn_at < high)
+        with self._database.reading() as connection:
+            return SubscriptionChanges(
+                [stored_subscription(row) for row in connection.execute(added)],
+                [
+                    stored_subscription(row)
+                    for row in connection.execute(gone.order_by(columns.withdrawn_at))
+                ],
+            )
+
+    # -- changing ---------------------------------------------------------------------------------
+
+    def define(self, sql: str) -> int:
+        """Declare a table or a stream; the offset of its record."""
+        relation = parse_relation(sql)
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)
+            self.catalog().check_new(relation)
+            offset = tail.append([(RecordKind.DDL, statement_bytes(sql))])
+        self.catch_up(offset + 1)
+        return offset
+
+    def subscribe(self, sql: str, owner: str | None = None) -> StoredSubscription:
+        return self.subscribe_many([sql], owner)[0]
+
+    def subscribe_many(
+        self, statements: Sequence[str], owner: str | None = None
+    ) -> list[StoredSubscription]:
+        """Register all of these queries, or none: the first that is refused is raised."""
+        if len(statements) > MAX_SUBSCRIPTIONS_AT_ONCE:
+            raise SubscriptionError(
+                f"at most {MAX_SUBSCRIPTIONS_AT_ONCE} subscriptions at once, not {len(statements)}"
+            )
+        self.catch_up()
+        # Relations are only ever added, so what binds now binds at every later offset, and
+        # nobody has to wait for the append lock meanwhile.
+        catalog = self.catalog()
+        queries = [
+            bind_one_of(sql, catalog, i, len(statements)) for i, sql in enumerate(statements)
+        ]
+        bodies = [subscribe_body(sql, owner) for sql in statements]
+        first = self._log.append([(RecordKind.SUBSCRIBE, body) for body in bodies])
+        bound = {first + i: query for i, query in enumerate(queries)}
+        self._catch_up(first + len(bodies), bound)
+        return [
+            StoredSubscription(offset, query.sql, owner, None, encode_plan(query), "")
+            for offset, query in bound.items()
+        ]
+
+    def withdraw(self, subscription: int) -> int:
+        """End a subscription; the offset of the record that says so."""
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)
+            self.subscription(subscription)
+            offset = tail.append([(RecordKind.WITHDRAW, withdraw_body(subscription))])
+        self.catch_up(offset + 1)
+        return offset
+
+    # -- starting over ----------------------------------------------------------------------------
+
+    def rebuild(self) -> None:
+        """Derive both databases from the log again.
+
+        Each is done in one transaction: readers see the old content until the new one is whole.
+        """
+        end = self._log.end
+        with self._catalog.database.writing() as connection:
+            self._catalog.database.clear(connection)
+            self._catalog.apply(connection, self._log, end)
+        catalog = self.catalog()
+        with self._database.writing() as connection:
+            self._database.clear(connection)
+            self._apply(connection, end, catalog, {})
+
+
+def rebuild(home: AnyHome) -> None:
+    """Make the catalog and the registry of a home again from its log, even if SQLite cannot read
+    what is there."""
+    for path, tables in ((home.catalog_db, CATALOG), (home.registry_db, REGISTRY)):
+        if path is not None:
+            try:
+                database = DerivedDatabase(path, tables)
+                database.check()
+                database.close()
+            except CorruptionError:
+                remove_database(path)
+    registry = Registry(home, catch_up=False)
+    registry.rebuild()
+    registry.close()

@@ -1,0 +1,50 @@
+"""A subscription as it is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.catalog import Catalog
+from penstock.errors import SubscriptionError
+from penstock.registry.plans import decode_plan
+from penstock.sql.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSubscription:
+    """One SELECT that somebody registered. Its id is the offset of its record in the log.
+
+    `broken` says why a subscription of an older release no longer binds; it is then kept, and
+    gets nothing, until it is withdrawn.
+    """
+
+    id: int
+    sql: str
+    owner: str | None
+    withdrawn_at: int | None
+    plan: bytes
+    broken: str
+
+    def query(self, catalog: Catalog) -> Query:
+        if self.broken:
+            raise SubscriptionError(
+                f"subscription {self.id} cannot be used by this release",
+                detail=self.broken,
+                hint="withdraw it and subscribe again",
+            )
+        return decode_plan(self.plan, catalog)
+
+    def active_at(self, offset: int) -> bool:
+        """Whether it takes part in a batch for the subscriptions before `offset`."""
+        return self.id < offset and (self.withdrawn_at is None or offset <= self.withdrawn_at)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionChanges:
+    """What a stretch of the log did to the set of subscriptions.
+
+    One that was added and withdrawn within the stretch is in both lists.
+    """
+
+    added: list[StoredSubscription]
+    withdrawn: list[StoredSubscription]

@@ -1,0 +1,37 @@
+"""The tables of catalog.db and registry.db."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, String, Table
+
+from penstock.registry.database import progress_table
+
+CATALOG = MetaData()
+progress_table(CATALOG)
+relations = Table(
+    "relations",
+    CATALOG,
+    Column("offset", Integer, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("sql", String, nullable=False),
+    Column("broken", String, nullable=False),
+)
+
+REGISTRY = MetaData()
+progress_table(REGISTRY)
+subscriptions = Table(
+    "subscriptions",
+    REGISTRY,
+    Column("id", Integer, primary_key=True),
+    Column("sql", String, nullable=False),
+    Column("owner", String),
+    Column("withdrawn_at", Integer),
+    Column("plan", LargeBinary, nullable=False),
+    Column("broken", String, nullable=False),
+)
+Index(
+    "withdrawals",
+    subscriptions.c.withdrawn_at,
+    sqlite_where=subscriptions.c.withdrawn_at.is_not(None),
+)
