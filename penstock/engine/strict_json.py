@@ -1,0 +1,114 @@
+"""JSON from strangers: limits before parsing, no member given twice, no digit lost.
+
+Numbers with a point or an exponent become `Decimal`, so that they arrive as they were written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+
+import msgspec
+
+from penstock.errors import EventError
+
+MAX_EVENT_BYTES = 1 << 20  # 1 MiB
+MAX_EVENT_DEPTH = 64  # a change event with its schema nests about 8 deep
+
+_DECODER = msgspec.json.Decoder(float_hook=Decimal)
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_EXCERPT_BYTES = 20
+
+
+def parse_json(raw: bytes) -> object:
+    """The value of a JSON text; EventError if it is not one, or not a harmless one."""
+    if len(raw) > MAX_EVENT_BYTES:
+        raise EventError(f"the event has {len(raw)} bytes; at most {MAX_EVENT_BYTES} are accepted")
+    if raw.count(b"{") + raw.count(b"[") > MAX_EVENT_DEPTH:
+        _check_depth(raw)
+    try:
+        value = _DECODER.decode(raw)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(raw, error) from None
+    except msgspec.DecodeError as error:
+        raise _not_json(raw, error) from None
+    # Every member has one colon outside of strings. Where there are no more colons than members,
+    # none was given twice; this saves the slow look at most events.
+    if raw.count(b":") != _count_members(value):
+        json.loads(raw, object_pairs_hook=_without_duplicates, parse_int=str, parse_float=str)
+    return value
+
+
+def _check_depth(raw: bytes) -> None:
+    depth = 0
+    for byte in _STRING.sub(b"", raw):
+        if byte in b"{[":
+            depth += 1
+            if depth > MAX_EVENT_DEPTH:
+                raise EventError(f"the event is nested more than {MAX_EVENT_DEPTH} levels deep")
+        elif byte in b"}]":
+            depth -= 1
+
+
+def _count_members(value: object) -> int:
+    if isinstance(value, dict):
+        inner = [v for v in value.values() if isinstance(v, dict | list)]
+        return len(value) + sum(map(_count_members, inner))
+    if isinstance(value, list):
+        return sum(map(_count_members, value))
+    return 0
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> None:
+    seen = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise EventError(f"the event gives {name!r} twice in one object")
+        seen.add(name)
+
+
+def _not_utf8(raw: bytes, error: UnicodeDecodeError) -> EventError:
+    try:
+        raw.decode()
+    except UnicodeDecodeError as whole:
+        error = whole  # its position is that in the event, not in one string
+    return EventError(
+        "the event is not valid UTF-8",
+        detail=f"byte {error.start} is 0x{error.object[error.start]:02x}: {error.reason}",
+        hint="publish UTF-8",
+    )
+
+
+def _not_json(raw: bytes, error: msgspec.DecodeError) -> EventError:
+    reason = str(error).removeprefix("JSON is malformed: ")
+    if not raw.strip():
+        return EventError("the event is empty")
+    if "truncated" in reason:
+        if _has_lone_surrogate(raw):
+            return EventError(
+                "the event holds half a character", detail="a lone \\ud800 to \\udfff"
+            )
+        return EventError(
+            "the event is cut short", detail=f"the text ends after {len(raw)} bytes, inside a value"
+        )
+    place = re.search(r"\(byte (\d+)\)", reason)
+    if place is not None:
+        at = int(place[1])
+        excerpt = raw[max(0, at - _EXCERPT_BYTES) : at + _EXCERPT_BYTES]
+        reason = f"{reason}, near {excerpt.decode(errors='replace')}"
+    hint = "JSON has no NaN or Infinity: write them as strings" if _has_constant(raw) else ""
+    return EventError("the event is not valid JSON", detail=reason, hint=hint)
+
+
+def _has_lone_surrogate(raw: bytes) -> bool:
+    """Whether the text is whole, so that only a surrogate can have ended it for the parser."""
+    try:
+        json.loads(raw, parse_int=str, parse_float=str)
+    except ValueError:
+        return False
+    return True
+
+
+def _has_constant(raw: bytes) -> bool:
+    return re.search(rb"\b(?:NaN|Infinity)\b", _STRING.sub(b"", raw)) is not None
