@@ -175,8 +175,8 @@ class DecimalType(ValueType):
         return Decimal(stored).scaleb(-self.scale, _WIDE)
 
     def join_key(self, stored: Stored) -> Key:
-        assert isinstance(stored, int)
-        return stored * int(10 ** (self.MAX_PRECISION - self.scale))
+        """The number as text without trailing zeros, the same for every scale."""
+        return format(Decimal(str(self.show(stored))).normalize(_WIDE), "f")
 
 
 _WIDE = Context(prec=DecimalType.MAX_PRECISION + 2)

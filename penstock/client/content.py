@@ -6,12 +6,11 @@ holds. It never looks at the database and never guesses: it does what messages s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
-
-import msgspec
 
 from penstock.catalog import Outside, RowKey
 from penstock.client.tuples import BranchTuples, JoinKey, JoinPlan, JoinRow
@@ -136,4 +135,4 @@ class Content:
 
 def key_text(key: JoinKey) -> str:
     """A join row's key as text: the keys of its parts, unambiguously."""
-    return msgspec.json.encode(key).decode()
+    return json.dumps(key, separators=(",", ":"))

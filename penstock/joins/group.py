@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
 
 from penstock.catalog import Row, RowKey
 from penstock.joins.spaces import Edge, JoinValue
-
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(list[Any]).decode
+from penstock.packing import pack, unpack
 
 
 @dataclass(slots=True)
@@ -32,11 +27,11 @@ class Group:
             self.sides[step.side][step.key] = step.new
 
     def to_bytes(self) -> bytes:
-        return _pack([list(side.items()) for side in self.sides])
+        return pack([list(side.items()) for side in self.sides])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Group:
-        left, right = ({tuple(key): tuple(row) for key, row in side} for side in _unpack(data))
+        left, right = ({tuple(key): tuple(row) for key, row in side} for side in unpack(data))
         return cls((left, right))
 
 

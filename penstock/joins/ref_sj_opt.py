@@ -22,7 +22,7 @@ import numpy as np
 
 from penstock.catalog import Key, Row
 from penstock.joins.group import Group, GroupStep
-from penstock.joins.points import CodedRanges, CodeArray, Mask, SpacePoints
+from penstock.joins.points import CodeArray, CodedRanges, Mask, SpacePoints
 from penstock.joins.skyline import affected, fewest_points
 from penstock.messages import Message, Position, Reach, Reaches
 from penstock.predicates.intervals import BOTTOM, TOP, Cut, above, below

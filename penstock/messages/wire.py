@@ -12,14 +12,13 @@ import msgspec
 
 from penstock.errors import WireError
 from penstock.messages.message import ANY_FILTER, Message, PointId, Position, Reach
+from penstock.packing import pack, unpack
 from penstock.predicates.intervals import BOTTOM, TOP, Cut
 
 VERSION = 1
 MAX_MESSAGE_BYTES = 64 << 20
 
 _UNBOUNDED = (BOTTOM, TOP, BOTTOM, TOP)
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(list[Any]).decode
 
 
 def encode_message(message: Message) -> bytes:
@@ -33,7 +32,7 @@ def encode_message(message: Message) -> bytes:
         [_plain_reach(reach) for reach in message.remove],
         message.recipients,
     ]
-    return bytes([VERSION]) + _pack(body)
+    return bytes([VERSION]) + pack(body)
 
 
 def decode_message(data: bytes) -> Message:
@@ -48,7 +47,7 @@ def decode_message(data: bytes) -> Message:
     if len(data) > MAX_MESSAGE_BYTES:
         raise WireError(f"a message of {len(data)} bytes", detail=f"limit: {MAX_MESSAGE_BYTES}")
     try:
-        return _message(_unpack(memoryview(data)[1:]))
+        return _message(unpack(memoryview(data)[1:]))
     except (msgspec.DecodeError, TypeError, ValueError) as error:
         raise WireError("a message cannot be read", detail=str(error)) from None
 

@@ -74,6 +74,8 @@ class Codes:
             return BOTTOM
         if code == 0:
             return ABOVE_NULL
+        if code > self.top:
+            return TOP
         constant = self.constants[(code - 1) // 2]
         return below(constant) if code % 2 else above(constant)
 
@@ -82,6 +84,6 @@ class Codes:
         if code >= self.top:
             return TOP
         if code <= NULL_CODE:
-            return ABOVE_NULL
+            return BOTTOM if code < NULL_CODE else ABOVE_NULL
         constant = self.constants[code // 2]
         return above(constant) if code % 2 else below(constant)

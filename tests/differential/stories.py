@@ -63,10 +63,25 @@ class Story:
         return "\n".join(["Story:", *(f"  {step}" for step in self.steps)])
 
 
+@dataclass(frozen=True)
+class Shape:
+    """How large the queries of a story are."""
+
+    tables: tuple[int, int]
+    nodes: tuple[int, int]
+
+
+SELECTIONS = Shape(tables=(1, 2), nodes=(1, 1))
+PAIRS = Shape(tables=(2, 2), nodes=(2, 2))
+MULTI_WAY = Shape(tables=(3, 5), nodes=(3, 5))
+SELF_JOINS = Shape(tables=(1, 1), nodes=(2, 3))
+MIXED = Shape(tables=(1, 4), nodes=(1, 4))
+
+
 @st.composite
-def tables(draw: st.DrawFn) -> list[TableSpec]:
+def tables(draw: st.DrawFn, shape: Shape) -> list[TableSpec]:
     kinds = st.sampled_from(sorted(DOMAINS))
-    count = draw(st.integers(1, 4))
+    count = draw(st.integers(*shape.tables))
     return [
         TableSpec(
             f"t{i}",
@@ -93,8 +108,9 @@ def values(kind: str) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def queries(draw: st.DrawFn, specs: list[TableSpec]) -> str:
-    nodes = draw(st.lists(st.sampled_from(specs), min_size=1, max_size=4))
+def queries(draw: st.DrawFn, specs: list[TableSpec], shape: Shape) -> str:
+    fewest, most = shape.nodes
+    nodes = draw(st.lists(st.sampled_from(specs), min_size=fewest, max_size=most))
     text = f"{nodes[0].name} x0"
     extra: list[str] = []
     for i in range(1, len(nodes)):
@@ -152,8 +168,8 @@ def predicates(draw: st.DrawFn, nodes: list[TableSpec]) -> str:
 
 
 @st.composite
-def stories(draw: st.DrawFn, max_steps: int = 12) -> Story:
-    specs = draw(tables())
+def stories(draw: st.DrawFn, shape: Shape = MIXED, max_steps: int = 12) -> Story:
+    specs = draw(tables(shape))
     story = Story([Define(spec.ddl) for spec in specs])
     teller = _Teller(specs)
     for _ in range(draw(st.integers(1, max_steps))):
@@ -162,7 +178,7 @@ def stories(draw: st.DrawFn, max_steps: int = 12) -> Story:
         )
         if move == "subscribe" or not teller.names:
             name = teller.new_name()
-            story.steps.append(Subscribe(name, draw(queries(specs))))
+            story.steps.append(Subscribe(name, draw(queries(specs, shape))))
         elif move == "withdraw" and len(teller.names) > 1:
             story.steps.append(Withdraw(teller.names.pop(0)))
         else:

@@ -1,0 +1,46 @@
+"""Plain data as bytes: MessagePack, with integers of any size.
+
+Rows, keys and cuts are lists of None, bool, int, float and str. MessagePack stops at 64 bits, and a
+scaled DECIMAL(38) does not, so larger integers travel as an extension.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+BIG_INTEGER = 1
+"""The code of the extension: a signed big-endian integer."""
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def pack(plain: object) -> bytes:
+    try:
+        return _encoder.encode(plain)
+    except OverflowError:
+        return _encoder.encode(_with_extensions(plain))
+
+
+def unpack(data: bytes | memoryview) -> Any:
+    """Sequences come back as lists. msgspec.DecodeError if the bytes are not of this form."""
+    return _decoder.decode(data)
+
+
+def _with_extensions(plain: object) -> object:
+    if isinstance(plain, list | tuple):
+        return [_with_extensions(item) for item in plain]
+    if isinstance(plain, int) and not -(1 << 63) <= plain < 1 << 64:
+        size = plain.bit_length() // 8 + 1
+        return msgspec.msgpack.Ext(BIG_INTEGER, plain.to_bytes(size, signed=True))
+    return plain
+
+
+def _read_extension(code: int, data: memoryview) -> int:
+    if code != BIG_INTEGER:
+        raise msgspec.DecodeError(f"extension {code} is not known")
+    return int.from_bytes(data, signed=True)
+
+
+_decoder = msgspec.msgpack.Decoder(ext_hook=_read_extension)

@@ -1,0 +1,88 @@
+"""The promise: after every step, every content equals the subscription's SQL run by DuckDB."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from penstock import Hub
+from penstock.testing.oracle import Oracle, comparable
+from penstock.testing.scenario import Define, Publish, Subscribe, Withdraw
+from tests.differential.stories import (
+    MIXED,
+    MULTI_WAY,
+    PAIRS,
+    SELECTIONS,
+    SELF_JOINS,
+    Story,
+    stories,
+)
+
+EXAMPLES = 450  # five kinds of stories: together more than 2,000
+
+
+def tell(story: Story, hub: Hub, oracle: Oracle) -> None:
+    """Tell a story to both, and compare all contents after every step."""
+    subscriptions = {}
+    for step in story.steps:
+        match step:
+            case Define(sql):
+                hub.execute(sql)
+                oracle.define(list(hub.catalog)[-1])
+            case Subscribe(name, sql):
+                subscriptions[name] = hub.subscribe(sql)
+            case Withdraw(name):
+                hub.unsubscribe(subscriptions.pop(name))
+            case Publish(changes):
+                hub.apply(changes)
+                for change in changes:
+                    oracle.apply(change)
+        for name, subscription in subscriptions.items():
+            content = comparable(row.values() for row in subscription.content())
+            assert content == oracle.content(subscription.sql), f"{name}: {subscription.sql}"
+
+
+def check(story: Story) -> None:
+    with Hub() as hub, Oracle() as oracle:
+        tell(story, hub, oracle)
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
+@given(stories(SELECTIONS))
+def test_selections(story: Story) -> None:
+    check(story)
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
+@given(stories(PAIRS))
+def test_joins_of_two_tables(story: Story) -> None:
+    check(story)
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
+@given(stories(MULTI_WAY))
+def test_joins_of_many_tables(story: Story) -> None:
+    check(story)
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
+@given(stories(SELF_JOINS))
+def test_self_joins(story: Story) -> None:
+    check(story)
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
+@given(stories(MIXED))
+def test_all_together(story: Story) -> None:
+    check(story)
+
+
+@settings(max_examples=60)
+@given(stories(MIXED, max_steps=8))
+def test_a_quick_look(story: Story) -> None:
+    check(story)
