@@ -145,13 +145,9 @@ def _zoned(value: object, _column: Mapping[str, Any]) -> datetime:
 
 
 def _decimal(value: object, column: Mapping[str, Any]) -> Decimal:
-    if isinstance(value, int | Decimal | str) and not _is_base64(value, column):
-        return Decimal(value)  # decimal.handling.mode = string, or numbers
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return Decimal(value)  # the converter was set to decimal.format=NUMERIC
     return _unscaled(value, int(column["parameters"]["scale"]))
-
-
-def _is_base64(value: object, column: Mapping[str, Any]) -> bool:
-    return isinstance(value, str) and column.get("type", "bytes") == "bytes"
 
 
 def _variable_decimal(value: object, _column: Mapping[str, Any]) -> Decimal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import CorruptionError, HomeError
@@ -135,7 +135,6 @@ def test_limits(log: RecordLog, monkeypatch: pytest.MonkeyPatch) -> None:
 entries = st.lists(st.tuples(st.sampled_from(RecordKind), st.binary(max_size=40)), max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(entries, max_size=8), st.data())
 def test_any_appends_read_back(
     tmp_path_factory: pytest.TempPathFactory,
