@@ -119,7 +119,8 @@ def file_lock(path: Path, timeout_seconds: float, refusal: LockedError) -> Itera
 
     The file stays: removing it could let two processes lock two different files of one name.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    with os_errors("lock", path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if not locked_within(descriptor, timeout_seconds):
             raise refusal

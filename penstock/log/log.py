@@ -121,7 +121,7 @@ class Log:
                     # Not acknowledged, so not there: a full disk must not leave half a frame.
                     os.ftruncate(descriptor, position)
                     raise
-            segment.extend()
+            segment.extend(synced=True)
             return first
 
     def _writable_segment(self) -> Segment:

@@ -56,11 +56,11 @@ class Segment:
 
     # -- finding frames ---------------------------------------------------------------------------
 
-    def extend(self) -> int:
+    def extend(self, *, synced: bool = False) -> int:
         """Find the frames appended since the last call; how many bytes of a torn tail follow.
 
-        New frames are synced here before anyone sees them: they may come from a writer that has
-        not got so far yet, and what has been read must never be lost in a crash.
+        New frames are synced here before anyone sees them, unless they already are: they may come
+        from a writer that has not got so far yet, and what was read must not be lost in a crash.
         """
         with os_errors("read the log", self.path), self.path.open("rb", buffering=0) as file:
             # The size comes first: a frame that ends within it was complete before its header was
@@ -68,7 +68,7 @@ class Segment:
             size = os.fstat(file.fileno()).st_size
             known = self.end
             torn = self._scan(file.fileno(), size)
-            if self.end > known:
+            if self.end > known and not synced:
                 os.fsync(file.fileno())
             return torn
 

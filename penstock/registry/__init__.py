@@ -1,6 +1,7 @@
 """Tables, streams and subscriptions, kept in SQLite and derived from the log."""
 
 from penstock.registry.records import (
+    statement_bytes,
     subscribe_body,
     subscribe_owner,
     subscribe_sql,
@@ -15,6 +16,7 @@ __all__ = [
     "StoredSubscription",
     "SubscriptionChanges",
     "rebuild",
+    "statement_bytes",
     "subscribe_body",
     "subscribe_owner",
     "subscribe_sql",

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import Connection, insert, select
 
 from penstock.catalog import Catalog, Relation
-from penstock.errors import CatalogError, PenstockError
+from penstock.errors import PenstockError
 from penstock.log import Record, RecordKind, RecordLog
 from penstock.registry.database import DerivedDatabase
 from penstock.registry.tables import CATALOG, relations
@@ -67,12 +67,3 @@ def _declared(sql: str, catalog: Catalog, offset: int) -> Relation:
     relation = parse_relation(sql)
     catalog.add(relation, offset)
     return relation
-
-
-def statement_bytes(sql: str) -> bytes:
-    try:
-        return sql.encode()
-    except UnicodeEncodeError:
-        raise CatalogError(
-            "the statement is not Unicode", detail="a lone surrogate is not a character"
-        ) from None

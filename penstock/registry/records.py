@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.errors import HomeError, SubscriptionError
+from penstock.errors import CatalogError, HomeError, SubscriptionError
 
 MAX_OWNER_CHARACTERS = 200
 
@@ -24,6 +24,16 @@ class _Withdraw(msgspec.Struct):
 
 _SUBSCRIBE = msgspec.json.Decoder(_Subscribe)
 _WITHDRAW = msgspec.json.Decoder(_Withdraw)
+
+
+def statement_bytes(sql: str) -> bytes:
+    """The body of a DDL record."""
+    try:
+        return sql.encode()
+    except UnicodeEncodeError:
+        raise CatalogError(
+            "the statement is not Unicode", detail="a lone surrogate is not a character"
+        ) from None
 
 
 def subscribe_body(sql: str, owner: str | None = None) -> bytes:

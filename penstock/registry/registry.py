@@ -15,10 +15,11 @@ from penstock.catalog import Catalog
 from penstock.errors import CorruptionError, SubscriptionError
 from penstock.log import AnyHome, RecordKind
 from penstock.registry.binding import bind_one_of, stored_subscription, subscription_row
-from penstock.registry.catalogs import StoredCatalog, statement_bytes
+from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.database import DerivedDatabase, remove_database
 from penstock.registry.plans import encode_plan
 from penstock.registry.records import (
+    statement_bytes,
     subscribe_body,
     withdraw_body,
     withdrawn_id,
