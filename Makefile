@@ -21,15 +21,9 @@ help:  ## list these commands
 
 setup: $(READY)  ## make .venv with the locked packages, and see to Java
 
-# The stamp makes the second run start at once: it is older than nothing it depends on.
+# The stamp makes the second run start at once.
 $(READY): requirements-dev.lock pyproject.toml
-	@python="$$(sh scripts/find_python.sh "$(PYTHON)")" \
-	  && "$$python" scripts/setup_java.py \
-	  && echo "Setting up $(VENV) with $$("$$python" --version). Spark is large: this can take minutes." \
-	  && "$$python" -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m pip check --disable-pip-version-check
+	@sh scripts/setup.sh $(VENV) "$(PYTHON)"
 	@touch $@
 
 demo: $(READY)  ## see it work
