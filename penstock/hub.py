@@ -18,7 +18,7 @@ from types import TracebackType
 from penstock.catalog import Catalog, Outside
 from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
-from penstock.engine.events import decode_event, encode_change
+from penstock.engine.events import change_from_mapping, decode_event, encode_change
 from penstock.engine.explain import Explanation, explain
 from penstock.errors import ChangeError, HomeError, PenstockError, SqlError
 from penstock.log import (
@@ -317,10 +317,4 @@ def _id(subscription: Subscription | int) -> int:
 def _as_change(change: Change | Mapping[str, Outside]) -> Change:
     if isinstance(change, Change):
         return change
-    unknown = set(change) - {"table", "op", "row"}
-    table, row, op = change.get("table"), change.get("row"), change.get("op", "insert")
-    if unknown or not isinstance(table, str) or not isinstance(row, Mapping) or op not in set(Op):
-        raise ChangeError(
-            f"{change!r} is not a change", hint='write {"table": ..., "op": "insert", "row": {...}}'
-        )
-    return Change(table, Op(str(op)), row)
+    return change_from_mapping(change)
