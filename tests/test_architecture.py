@@ -1,4 +1,4 @@
-"""The shape of the project: rooms import downwards, the door is pinned, documents tell the truth."""
+"""The shape of the project: rooms import downwards, the door is pinned, documents are true."""
 
 from __future__ import annotations
 

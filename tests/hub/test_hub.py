@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,11 @@ GOOD = (
 
 
 @pytest.fixture(params=["memory", "home"])
-def hub(request: pytest.FixtureRequest, tmp_path: Path) -> Hub:
-    opened = Hub() if request.param == "memory" else Hub(tmp_path / "home")
-    request.addfinalizer(opened.close)
-    opened.execute(STOCKS)
-    opened.execute(REVIEWS)
-    return opened
+def hub(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hub]:
+    with Hub() if request.param == "memory" else Hub(tmp_path / "home") as opened:
+        opened.execute(STOCKS)
+        opened.execute(REVIEWS)
+        yield opened
 
 
 def stock(number: int, symbol: str | None, per: float) -> dict[str, object]:
