@@ -1,0 +1,73 @@
+"""The wire format: what goes in comes out, and what is foreign is refused."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import WireError
+from penstock.messages import (
+    ANY_FILTER,
+    Message,
+    PointId,
+    Position,
+    Reach,
+    decode_message,
+    encode_message,
+)
+from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, above, below
+
+keys = st.integers(-(10**38), 10**38) | st.text(max_size=5)
+stored = st.none() | st.booleans() | keys | st.floats(allow_nan=False)
+cuts = st.sampled_from([BOTTOM, ABOVE_NULL, TOP]) | keys.map(below) | keys.map(above)
+reaches = st.just(ANY_FILTER) | st.builds(Reach, cuts, cuts, cuts, cuts)
+numbers = st.integers(0, 2**62)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    return Message(
+        Position(draw(numbers), draw(st.integers(0, 9))),
+        draw(numbers),
+        tuple(draw(st.lists(keys, min_size=1, max_size=2))),
+        row=draw(st.none() | st.lists(stored, max_size=4).map(tuple)),
+        upsert=tuple(draw(st.lists(reaches, max_size=3))),
+        old=draw(st.none() | st.lists(st.tuples(st.integers(0, 9), stored)).map(tuple)),
+        remove=tuple(draw(st.lists(reaches, max_size=3))),
+        recipients=tuple(
+            draw(st.lists(st.builds(PointId, numbers, st.integers(0, 9), st.integers(0, 9))))
+        ),
+    )
+
+
+@given(messages())
+def test_round_trip(message: Message) -> None:
+    assert decode_message(encode_message(message)) == message
+
+
+@given(messages(), st.data())
+def test_truncated_messages_are_refused(message: Message, data: st.DataObject) -> None:
+    encoded = encode_message(message)
+    length = data.draw(st.integers(0, len(encoded) - 1))
+    with pytest.raises(WireError):
+        decode_message(encoded[:length])
+
+
+@given(st.binary(max_size=60))
+def test_noise_is_refused_or_read_but_never_crashes(noise: bytes) -> None:
+    with contextlib.suppress(WireError):
+        decode_message(b"\x01" + noise)
+
+
+def test_other_versions_are_refused_by_number() -> None:
+    encoded = encode_message(Message(Position(1, 1), 7, (1,)))
+    with pytest.raises(WireError, match="version 2 is not known"):
+        decode_message(b"\x02" + encoded[1:])
+
+
+def test_a_selection_message_is_small() -> None:
+    message = Message(Position(1000, 1), 2**62, (4,), (4, "GOOG", 52.1), (ANY_FILTER,))
+    assert len(encode_message(message)) < 50
