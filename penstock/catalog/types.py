@@ -61,6 +61,11 @@ class ValueType:
         """Like `key`, and equal for equal values of all types of this kind."""
         return self.key(stored)
 
+    @property
+    def key_range(self) -> tuple[Key | None, Key | None]:
+        """The smallest and the largest key that any value has, where there is one."""
+        return None, None
+
     def misfit(self, value: Outside, why: str = "") -> ChangeError:
         shown = repr(value)
         shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
@@ -82,6 +87,10 @@ class IntegerType(ValueType):
         if not self.lowest <= value <= self.highest:
             raise self.misfit(value, f"the range is {self.lowest} to {self.highest}")
         return value
+
+    @property
+    def key_range(self) -> tuple[Key | None, Key | None]:
+        return self.lowest, self.highest
 
     @property
     def lowest(self) -> int:
@@ -118,22 +127,27 @@ class DoubleType(ValueType):
         """The bits of the double, turned so that their integer order is SQL's order."""
         assert isinstance(stored, float)
         if math.isnan(stored):
-            return _NAN_KEY
+            return NAN_KEY
         bits: int = struct.unpack("<q", struct.pack("<d", stored + 0.0))[0]
         return bits if bits >= 0 else -(bits & _MAGNITUDE)
 
     def unkey(self, key: Key) -> Stored:
         assert isinstance(key, int)
-        if key == _NAN_KEY:
+        if key == NAN_KEY:
             return math.nan
         bits = key if key >= 0 else (-key) | _SIGN
         value: float = struct.unpack("<d", struct.pack("<Q", bits))[0]
         return value
 
+    @property
+    def key_range(self) -> tuple[Key | None, Key | None]:
+        return -INFINITY_KEY, NAN_KEY
+
 
 _SIGN = 1 << 63
 _MAGNITUDE = _SIGN - 1
-_NAN_KEY = _MAGNITUDE  # above the key of +infinity
+INFINITY_KEY = 0x7FF0_0000_0000_0000
+NAN_KEY = _MAGNITUDE  # above the key of +infinity
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,21 +172,27 @@ class DecimalType(ValueType):
             raise self.misfit(value, "decimals are finite")
         sign, digits, exponent = exact.as_tuple()
         assert isinstance(exponent, int)
-        if len(digits) + exponent > self.precision - self.scale and any(digits):
-            raise self.misfit(value, f"at most {self.precision - self.scale} digits before the point")
-        whole = int("".join(map(str, digits)))
-        shift = exponent + self.scale
-        if shift < 0:
-            whole, rest = divmod(whole, 10 ** min(-shift, len(digits) + 1))
-            if rest:
-                raise self.misfit(value, f"at most {self.scale} digits after the point")
-        else:
-            whole *= 10**shift
+        if not any(digits):
+            return 0  # whatever its exponent: zeros are not to be multiplied out
+        text = "".join(map(str, digits))
+        significant = text.rstrip("0")
+        exponent += len(text) - len(significant)
+        before = self.precision - self.scale
+        if len(significant.lstrip("0")) + exponent > before:
+            raise self.misfit(value, f"at most {before} digits before the point")
+        if -exponent > self.scale:
+            raise self.misfit(value, f"at most {self.scale} digits after the point")
+        whole = int(significant) * int(10 ** (exponent + self.scale))
         return -whole if sign else whole
 
     def show(self, stored: Stored) -> Outside:
         assert isinstance(stored, int)
         return Decimal(stored).scaleb(-self.scale, _WIDE)
+
+    @property
+    def key_range(self) -> tuple[Key | None, Key | None]:
+        most = int(10**self.precision) - 1
+        return -most, most
 
     def join_key(self, stored: Stored) -> Key:
         """The number as text without trailing zeros, the same for every scale."""
@@ -206,6 +226,10 @@ class StringType(ValueType):
         assert isinstance(stored, str)
         return stored  # Python compares strings by code point, as SQL's binary collation does
 
+    @property
+    def key_range(self) -> tuple[Key | None, Key | None]:
+        return "", None
+
 
 @dataclass(frozen=True, slots=True)
 class BooleanType(ValueType):
@@ -224,6 +248,10 @@ class BooleanType(ValueType):
 
     def unkey(self, key: Key) -> Stored:
         return bool(key)
+
+    @property
+    def key_range(self) -> tuple[Key | None, Key | None]:
+        return 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +272,10 @@ class DateType(ValueType):
         assert isinstance(stored, int)
         return _EPOCH_DATE + timedelta(days=stored)
 
+    @property
+    def key_range(self) -> tuple[Key | None, Key | None]:
+        return (date.min - _EPOCH_DATE).days, (date.max - _EPOCH_DATE).days
+
 
 @dataclass(frozen=True, slots=True)
 class TimestampType(ValueType):
@@ -263,13 +295,21 @@ class TimestampType(ValueType):
         if value.tzinfo is not None:
             if not self.zoned:
                 raise self.misfit(value, "it has a time zone; use TIMESTAMP WITH TIME ZONE")
-            value = value.astimezone(UTC).replace(tzinfo=None)
+            try:
+                value = value.astimezone(UTC).replace(tzinfo=None)
+            except OverflowError:
+                raise self.misfit(value, "in UTC it lies outside the years 1 to 9999") from None
         return (value - _EPOCH) // _MICROSECOND
 
     def show(self, stored: Stored) -> Outside:
         assert isinstance(stored, int)
         naive = _EPOCH + timedelta(microseconds=stored)
         return naive.replace(tzinfo=UTC) if self.zoned else naive
+
+    @property
+    def key_range(self) -> tuple[Key | None, Key | None]:
+        first, last = datetime.min - _EPOCH, datetime.max - _EPOCH
+        return first // _MICROSECOND, last // _MICROSECOND
 
 
 def _parsed(value_type: ValueType, text: str, parse: Callable[[str], Outside]) -> Outside:
