@@ -9,29 +9,37 @@ registry.db     subscriptions, derived from the log
 checkpoint/     the progress and the state of the pipeline
 staging/        output of a batch that is not published yet
 snapshots/      indexes of subscriptions
+logs/           what Spark had to say
 processing.lock who processes this home at the moment
+publishing.lock held while a batch is put into the message log
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from penstock.errors import HomeError, LockedError
-from penstock.log.disk import locked_within, os_errors, sync_directory, write_aside
+from penstock.log.disk import file_lock, locked_within, os_errors, sync_directory, write_aside
 from penstock.log.log import Log
 from penstock.log.messagelog import MessageLog
 from penstock.log.quarantine import Quarantine
 
 LAYOUT_VERSION = 1
 
+PUBLISHING_LOCK_SECONDS = 60.0  # far longer than writing the largest batch
+
 _MARKER = "penstock.json"
 _LOCK_NAME = "processing.lock"
+_PUBLISHING_LOCK_NAME = "publishing.lock"
 _DIRECTORIES = ("log", "messages", "quarantine", "checkpoint", "staging", "snapshots")
 
 
@@ -46,6 +54,19 @@ class _Holder(msgspec.Struct):
     who: str
     pid: int
     since: str
+    term: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Processing:
+    """The right to process a home, for as long as the lock is held.
+
+    `descriptor` is the locked file: a process that inherits it keeps the lock until it ends, too.
+    `term` is what processes that publish for the holder have to name (see `Home.publishing`).
+    """
+
+    descriptor: int
+    term: str
 
 
 class Home:
@@ -109,8 +130,9 @@ class Home:
         return cls(path)
 
     @contextmanager
-    def processing_lock(self, who: str) -> Iterator[None]:
+    def processing_lock(self, who: str) -> Iterator[Processing]:
         lock = self.path / _LOCK_NAME
+        term = uuid.uuid4().hex
         with os_errors("lock the home", lock):
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -118,13 +140,49 @@ class Home:
                 if not locked_within(descriptor, timeout_seconds=0.0):
                     raise _held(self.path, os.pread(descriptor, 4096, 0))
                 since = datetime.now(UTC).isoformat(timespec="seconds")
-                holder = msgspec.json.encode(_Holder(who, os.getpid(), since))
+                holder = msgspec.json.encode(_Holder(who, os.getpid(), since, term))
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, holder, 0)
-                self.messages.sweep()
-            yield
+                # Whoever still publishes for the last holder has finished now, or will find that
+                # its term is over.
+                with self._publishing_lock():
+                    self.messages.sweep()
+            try:
+                yield Processing(descriptor, term)
+            finally:
+                # Closing is not enough: a process that inherited the file may live on.
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
         finally:
             os.close(descriptor)
+
+    @contextmanager
+    def publishing(self, term: str) -> Iterator[None]:
+        """Publish for the holder of the processing lock, from another process.
+
+        When the holder is killed, its helpers live on for a moment. What they still want to
+        publish is refused as soon as somebody else has taken the lock.
+        """
+        with self._publishing_lock():
+            try:
+                content = (self.path / _LOCK_NAME).read_bytes()
+                current = msgspec.json.decode(content, type=_Holder).term
+            except (OSError, msgspec.DecodeError):
+                current = ""
+            if current != term:
+                raise LockedError(
+                    f"{self.path} is processed by somebody else by now",
+                    detail="what should be published comes from a run that has ended",
+                )
+            yield
+
+    def _publishing_lock(self) -> AbstractContextManager[None]:
+        path = self.path / _PUBLISHING_LOCK_NAME
+        refusal = LockedError(
+            "another process keeps the message log locked",
+            detail=f"waited {PUBLISHING_LOCK_SECONDS:g} seconds for {path}",
+            hint="look for a penstock process that hangs",
+        )
+        return file_lock(path, PUBLISHING_LOCK_SECONDS, refusal)
 
 
 def _check_unused(path: Path) -> None:

@@ -193,5 +193,5 @@ class AnyHome(Protocol):
     def registry_db(self) -> Path | None:
         """The file of the registry; None keeps it in memory."""
 
-    def processing_lock(self, who: str) -> AbstractContextManager[None]:
+    def processing_lock(self, who: str) -> AbstractContextManager[object]:
         """Be the only one that turns log records into messages; LockedError names who is."""
