@@ -26,7 +26,7 @@ from penstock.engine.debezium import change_from_debezium, looks_like_debezium
 from penstock.engine.strict_json import MAX_EVENT_BYTES, parse_json
 from penstock.errors import ChangeError, EventError
 
-__all__ = ["MAX_EVENT_BYTES", "change_from_mapping", "decode_event", "encode_change"]
+__all__ = ["MAX_EVENT_BYTES", "change_from_mapping", "decode_event", "encode_change", "json_value"]
 
 _OPS = {op.value: op for op in Op}
 _PLAIN_MEMBERS = frozenset({"table", "op", "row"})
@@ -104,7 +104,7 @@ def _from_base64(text: object) -> bytes:
 
 def encode_change(change: Change) -> bytes:
     """A change as a plain line. Reading it back gives a change that means the same."""
-    row = {str(name): _writable(name, value) for name, value in change.row.items()}
+    row = {str(name): json_value(name, value) for name, value in change.row.items()}
     try:
         return _ENCODER.encode({"table": change.table, "op": change.op.value, "row": row})
     except UnicodeEncodeError:
@@ -114,8 +114,8 @@ def encode_change(change: Change) -> bytes:
         ) from None
 
 
-def _writable(name: str, value: Outside) -> Outside:
-    """A value of a row as JSON can hold it, without losing a digit."""
+def json_value(name: str, value: Outside) -> Outside:
+    """A value of a row as JSON can hold it, without losing a digit; ChangeError if it cannot."""
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, Decimal) and value.is_finite():
