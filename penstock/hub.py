@@ -40,7 +40,7 @@ from penstock.registry import (
     withdrawn_id,
 )
 from penstock.routing import recipients
-from penstock.sql import parse_relation
+from penstock.sql import Query, parse_relation
 from penstock.subscription import Subscription
 
 MAX_BATCH_CHANGES = 1_000_000
@@ -63,6 +63,7 @@ class Hub:
         self._lock = threading.RLock()
         self._engine = Engine()
         self._live: dict[int, Subscription] = {}
+        self._bound: dict[int, Query] = {}  # of the subscription that is just being made
         self._position = 0
         self._broken: PenstockError | None = None
         self._closing = ExitStack()
@@ -150,6 +151,7 @@ class Hub:
             query = self._engine.bind(sql)
             offset = tail.append([(RecordKind.SUBSCRIBE, subscribe_body(sql, owner))])
             self._live[offset] = Subscription(offset, query, self._lock)
+            self._bound[offset] = query
             self._advance()
             self._refresh_registry()
             return self._live[offset]
@@ -282,8 +284,9 @@ class Hub:
         return []
 
     def _subscribe(self, record: Record) -> list[Message]:
+        query = self._bound.pop(record.offset, None)
         try:
-            query = self._engine.bind(subscribe_sql(record.body))
+            query = query or self._engine.bind(subscribe_sql(record.body))
         except SqlError:
             return []  # accepted by an older release; the registry lists it as broken
         return self._engine.subscribe(record.offset, query)

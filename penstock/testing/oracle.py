@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import count
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 
@@ -22,11 +23,21 @@ from penstock.engine.changes import Change, Op
 
 
 class Oracle:
-    """A DuckDB database in memory that is told what Penstock is told."""
+    """A DuckDB schema in memory that is told what Penstock is told.
+
+    All oracles of a process share one database, since opening one takes longer than most stories.
+    """
+
+    _shared: ClassVar[duckdb.DuckDBPyConnection | None] = None
+    _numbers: ClassVar[Iterator[int]] = count()
 
     def __init__(self) -> None:
-        self._database = duckdb.connect(config={"threads": 1})
+        if Oracle._shared is None:
+            Oracle._shared = duckdb.connect(config={"threads": 1})
+        self._schema = f"oracle_{next(self._numbers)}"
+        self._database = Oracle._shared.cursor()
         self._database.execute("SET TimeZone = 'UTC'")
+        self._database.execute(f"CREATE SCHEMA {self._schema}; USE {self._schema}")
         self._relations: dict[str, Relation] = {}
 
     def __enter__(self) -> Oracle:
@@ -38,6 +49,7 @@ class Oracle:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._database.execute(f"USE main; DROP SCHEMA {self._schema} CASCADE")
         self._database.close()
 
     def define(self, relation: Relation) -> None:
