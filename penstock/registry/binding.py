@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
-
-from sqlalchemy import Row
 
 from penstock.catalog import Catalog
 from penstock.errors import PenstockError
@@ -13,38 +12,58 @@ from penstock.registry.plans import encode_plan
 from penstock.registry.records import subscribe_owner, subscribe_sql
 from penstock.registry.subscriptions import StoredSubscription
 from penstock.sql import bind
-from penstock.sql.query import Query
 
 
-def bind_one_of(sql: str, catalog: Catalog, index: int, count: int) -> Query:
-    """Bind one of several statements; the error says which one it was."""
-    try:
-        return bind(sql, catalog)
-    except PenstockError as error:
-        if count > 1:
-            which = f"statement {index + 1} of {count}"
-            error.detail = f"{which}; {error.detail}" if error.detail else which
-        raise
+class Binder:
+    """Turns texts into stored plans, each text once: people often ask for the same."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._plans: dict[str, bytes] = {}
+
+    def plan(self, sql: str) -> bytes:
+        plan = self._plans.get(sql)
+        if plan is None:
+            plan = self._plans[sql] = encode_plan(bind(sql, self._catalog))
+        return plan
+
+    def plans(self, statements: Sequence[str]) -> list[bytes]:
+        """The plans of all statements; the error says which one was refused."""
+        plans = []
+        for number, sql in enumerate(statements, 1):
+            try:
+                plans.append(self.plan(sql))
+            except PenstockError as error:
+                if len(statements) > 1:
+                    which = f"statement {number} of {len(statements)}"
+                    error.detail = f"{which}; {error.detail}" if error.detail else which
+                raise
+        return plans
+
+    def stored(self, record: Record) -> StoredSubscription:
+        """The subscription of a SUBSCRIBE record; one that another release accepted, and this one
+        does not, says so."""
+        sql, owner = "", None
+        try:
+            sql, owner = subscribe_sql(record.body), subscribe_owner(record.body)
+            return StoredSubscription(record.offset, sql, owner, None, self.plan(sql), "")
+        except PenstockError as error:
+            return StoredSubscription(record.offset, sql, owner, None, b"", str(error))
 
 
-def subscription_row(record: Record, catalog: Catalog, bound: Query | None) -> dict[str, object]:
-    """The row for a SUBSCRIBE record; one that another release accepted, and this one does not,
-    becomes a row that says so."""
-    sql, owner, plan, broken = "", None, b"", ""
-    try:
-        sql, owner = subscribe_sql(record.body), subscribe_owner(record.body)
-        plan = encode_plan(bound if bound is not None else bind(sql, catalog))
-    except PenstockError as error:
-        broken = str(error)
+def row_of(stored: StoredSubscription) -> dict[str, object]:
     return {
-        "id": record.offset,
-        "sql": sql,
-        "owner": owner,
-        "withdrawn_at": None,
-        "plan": plan,
-        "broken": broken,
+        "id": stored.id,
+        "sql": stored.sql,
+        "owner": stored.owner,
+        "withdrawn_at": stored.withdrawn_at,
+        "plan": stored.plan,
+        "broken": stored.broken,
     }
 
 
-def stored_subscription(row: Row[Any]) -> StoredSubscription:
-    return StoredSubscription(row.id, row.sql, row.owner, row.withdrawn_at, row.plan, row.broken)
+def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
+    return [
+        StoredSubscription(number, sql, owner, withdrawn_at, plan, broken)
+        for number, sql, owner, withdrawn_at, plan, broken in rows
+    ]

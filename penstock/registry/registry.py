@@ -7,17 +7,17 @@ once they are valid, so applying them cannot fail, except for those of another r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
 
 from penstock.catalog import Catalog
 from penstock.errors import CorruptionError, SubscriptionError
 from penstock.log import AnyHome, RecordKind
-from penstock.registry.binding import bind_one_of, stored_subscription, subscription_row
+from penstock.registry.binding import Binder, from_rows, row_of
 from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.database import DerivedDatabase, remove_database
-from penstock.registry.plans import encode_plan
 from penstock.registry.records import (
     statement_bytes,
     subscribe_body,
@@ -27,7 +27,6 @@ from penstock.registry.records import (
 from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
 from penstock.registry.tables import CATALOG, REGISTRY, subscriptions
 from penstock.sql import parse_relation
-from penstock.sql.query import Query
 
 MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
 
@@ -62,16 +61,18 @@ class Registry:
 
     def catch_up(self, to: int | None = None) -> None:
         """Apply the records before `to`, or all there are, unless somebody else already has."""
-        self._catch_up(self._log.end if to is None else to, {})
+        self._catch_up(self._log.end if to is None else to, None)
 
-    def _catch_up(self, to: int, bound: Mapping[int, Query]) -> None:
+    def _catch_up(self, to: int, binder: Binder | None) -> None:
         if self._must_apply(self._catalog.database, to):
             with self._catalog.database.writing() as connection:
                 self._catalog.apply(connection, self._log, to)
         if self._must_apply(self._database, to):
-            catalog = self.catalog()
+            # Binding takes long, so it is done before the lock is taken. Should somebody else
+            # have applied some of it meanwhile, `_write` leaves that out.
+            changes = self._read(self.applied, to, binder or Binder(self.catalog()))
             with self._database.writing() as connection:
-                self._apply(connection, to, catalog, bound)
+                self._write(connection, changes, to)
 
     def _must_apply(self, database: DerivedDatabase, to: int) -> bool:
         with database.reading() as connection:
@@ -85,24 +86,27 @@ class Registry:
             )
         return applied < to
 
-    def _apply(
-        self, connection: Connection, to: int, catalog: Catalog, bound: Mapping[int, Query]
-    ) -> None:
+    def _read(self, start: int, end: int, binder: Binder) -> _LogChanges:
+        added: list[StoredSubscription] = []
+        withdrawn: list[tuple[int, int]] = []
+        for record in self._log.read(start, end, _SUBSCRIBES) if start < end else ():
+            if record.kind is RecordKind.SUBSCRIBE:
+                added.append(binder.stored(record))
+            else:
+                withdrawn.append((withdrawn_id(record.body), record.offset))
+        return _LogChanges(added, withdrawn)
+
+    def _write(self, connection: Connection, changes: _LogChanges, to: int) -> None:
         applied = self._database.applied(connection)
         if applied >= to:
             return
-        added: list[dict[str, object]] = []
-        withdrawn: list[tuple[int, int]] = []
-        for record in self._log.read(applied, to, _SUBSCRIBES):
-            if record.kind is RecordKind.SUBSCRIBE:
-                added.append(subscription_row(record, catalog, bound.get(record.offset)))
-            else:
-                withdrawn.append((withdrawn_id(record.body), record.offset))
-        if added:
-            connection.execute(insert(subscriptions), added)
-        for subscription, offset in withdrawn:
-            one = update(subscriptions).where(subscriptions.c.id == subscription)
-            connection.execute(one.values(withdrawn_at=offset))
+        rows = [row_of(stored) for stored in changes.added if stored.id >= applied]
+        if rows:
+            connection.execute(insert(subscriptions), rows)
+        for subscription, offset in changes.withdrawn:
+            if offset >= applied:
+                one = update(subscriptions).where(subscriptions.c.id == subscription)
+                connection.execute(one.values(withdrawn_at=offset))
         self._database.set_applied(connection, to)
 
     # -- looking ----------------------------------------------------------------------------------
@@ -113,7 +117,7 @@ class Registry:
 
     def subscriptions(
         self, active: int | None = None, *, include_broken: bool = False
-    ) -> Iterator[StoredSubscription]:
+    ) -> list[StoredSubscription]:
         """Those that are not withdrawn, or those that were active at an offset; ordered by id."""
         columns = subscriptions.c
         wanted = select(subscriptions).order_by(columns.id)
@@ -125,20 +129,19 @@ class Registry:
         if not include_broken:
             wanted = wanted.where(columns.broken == "")
         with self._database.reading() as connection:
-            rows = connection.execute(wanted).all()
-        return map(stored_subscription, rows)
+            return from_rows(connection.execute(wanted).all())
 
     def subscription(self, subscription: int, *, withdrawn: bool = False) -> StoredSubscription:
         """One subscription; SubscriptionError if there is none, or if it was withdrawn."""
         wanted = select(subscriptions).where(subscriptions.c.id == subscription)
         with self._database.reading() as connection:
-            row = connection.execute(wanted).first()
-        if row is None:
+            found = from_rows(connection.execute(wanted).all())
+        if not found:
             raise SubscriptionError(
                 f"there is no subscription {subscription}",
                 hint="the id is the number that subscribing gave",
             )
-        stored = stored_subscription(row)
+        stored = found[0]
         if stored.withdrawn_at is not None and not withdrawn:
             raise SubscriptionError(
                 f"subscription {subscription} was withdrawn",
@@ -154,11 +157,8 @@ class Registry:
         gone = sound.where(columns.withdrawn_at >= low, columns.withdrawn_at < high)
         with self._database.reading() as connection:
             return SubscriptionChanges(
-                [stored_subscription(row) for row in connection.execute(added)],
-                [
-                    stored_subscription(row)
-                    for row in connection.execute(gone.order_by(columns.withdrawn_at))
-                ],
+                from_rows(connection.execute(added).all()),
+                from_rows(connection.execute(gone.order_by(columns.withdrawn_at)).all()),
             )
 
     # -- changing ---------------------------------------------------------------------------------
@@ -187,17 +187,14 @@ class Registry:
         self.catch_up()
         # Relations are only ever added, so what binds now binds at every later offset, and
         # nobody has to wait for the append lock meanwhile.
-        catalog = self.catalog()
-        queries = [
-            bind_one_of(sql, catalog, i, len(statements)) for i, sql in enumerate(statements)
-        ]
+        binder = Binder(self.catalog())
+        plans = binder.plans(statements)
         bodies = [subscribe_body(sql, owner) for sql in statements]
         first = self._log.append([(RecordKind.SUBSCRIBE, body) for body in bodies])
-        bound = {first + i: query for i, query in enumerate(queries)}
-        self._catch_up(first + len(bodies), bound)
+        self._catch_up(first + len(bodies), binder)
         return [
-            StoredSubscription(offset, query.sql, owner, None, encode_plan(query), "")
-            for offset, query in bound.items()
+            StoredSubscription(first + i, sql, owner, None, plan, "")
+            for i, (sql, plan) in enumerate(zip(statements, plans, strict=True))
         ]
 
     def withdraw(self, subscription: int) -> int:
@@ -220,10 +217,18 @@ class Registry:
         with self._catalog.database.writing() as connection:
             self._catalog.database.clear(connection)
             self._catalog.apply(connection, self._log, end)
-        catalog = self.catalog()
+        changes = self._read(0, end, Binder(self.catalog()))
         with self._database.writing() as connection:
             self._database.clear(connection)
-            self._apply(connection, end, catalog, {})
+            self._write(connection, changes, end)
+
+
+@dataclass(frozen=True, slots=True)
+class _LogChanges:
+    """What a stretch of the log says: subscriptions, and (subscription, offset) of withdrawals."""
+
+    added: list[StoredSubscription]
+    withdrawn: list[tuple[int, int]]
 
 
 def rebuild(home: AnyHome) -> None:
