@@ -50,13 +50,13 @@ def decode_event(raw: bytes) -> Change:
 
 def change_from_mapping(event: Mapping[str, Any]) -> Change:
     """A plain event, already parsed."""
-    for name in event:
-        if name not in _PLAIN_MEMBERS:
-            raise EventError(f"unknown member {name!r:.60} in the event", hint=_FORMS)
+    if not event.keys() <= _PLAIN_MEMBERS:
+        unknown = next(name for name in event if name not in _PLAIN_MEMBERS)
+        raise EventError(f"unknown member {unknown!r:.60} in the event", hint=_FORMS)
     table, row = event.get("table"), event.get("row")
     if not isinstance(table, str):
         raise EventError('the event must name its "table"', hint=_FORMS)
-    if not isinstance(row, Mapping):
+    if not isinstance(row, dict | Mapping):  # dict first: it is found at once
         raise EventError('the event must have an object as its "row"', hint=_FORMS)
     name = event.get("op", "insert")
     op = _OPS.get(name) if isinstance(name, str) else None

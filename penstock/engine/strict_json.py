@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 
 import msgspec
@@ -19,6 +20,7 @@ MAX_EVENT_DEPTH = 64  # a change event with its schema nests about 8 deep
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _EXCERPT_BYTES = 20
+_CONTAINERS = frozenset({dict, list})
 
 
 def parse_json(raw: bytes) -> object:
@@ -52,12 +54,16 @@ def _check_depth(raw: bytes) -> None:
 
 
 def _count_members(value: object) -> int:
+    count = 0
+    items: Iterable[object] = ()
     if isinstance(value, dict):
-        inner = [v for v in value.values() if isinstance(v, dict | list)]
-        return len(value) + sum(map(_count_members, inner))
-    if isinstance(value, list):
-        return sum(map(_count_members, value))
-    return 0
+        count, items = len(value), value.values()
+    elif isinstance(value, list):
+        items = value
+    for item in items:
+        if type(item) in _CONTAINERS:
+            count += _count_members(item)
+    return count
 
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> None:

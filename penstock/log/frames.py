@@ -14,8 +14,8 @@ whose end was never written, and everything behind it would quietly be taken for
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -30,9 +30,10 @@ MAX_RECORD_BYTES = 64 << 20  # 64 MiB
 MAX_FRAME_BYTES = 128 << 20  # 128 MiB: two of the largest records, and it must fit in memory
 MAX_FRAME_RECORDS = 1 << 20  # about a million: offsets inside a frame stay small
 
-_HEADER = struct.Struct("<IIQII")
+_FIELDS = struct.Struct("<IIQII")
 _CHECKSUM = struct.Struct("<I")
-HEADER_BYTES = _HEADER.size + _CHECKSUM.size  # 24 + 4
+_HEADER = struct.Struct("<IIQIII")
+HEADER_BYTES = _HEADER.size  # 24 + 4
 
 RawEntry = tuple[int, bytes]
 
@@ -41,8 +42,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[tuple[int, bytes]])
 
 
-@dataclass(frozen=True, slots=True)
-class FrameHeader:
+class FrameHeader(NamedTuple):
     payload_bytes: int
     kinds: int
     first: int
@@ -75,16 +75,34 @@ def encode_frame(first: int, entries: Sequence[Entry]) -> bytes:
             hint="append fewer records at once",
         )
     kinds = kind_bits({kind for kind, _ in entries})
-    header = _HEADER.pack(len(payload), kinds, first, len(entries), crc32(payload))
-    return header + _CHECKSUM.pack(crc32(header)) + payload
+    fields = _FIELDS.pack(len(payload), kinds, first, len(entries), crc32(payload))
+    return fields + _CHECKSUM.pack(crc32(fields)) + payload
 
 
 def decode_header(buffer: bytes, at: int) -> FrameHeader | None:
     """The header at that place of the buffer, or None if its checksum is wrong."""
-    (checksum,) = _CHECKSUM.unpack_from(buffer, at + _HEADER.size)
-    if crc32(buffer[at : at + _HEADER.size]) != checksum:
+    payload_bytes, kinds, first, records, payload_crc, checksum = _HEADER.unpack_from(buffer, at)
+    if crc32(buffer[at : at + _FIELDS.size]) != checksum:
         return None
-    return FrameHeader(*_HEADER.unpack_from(buffer, at))
+    return FrameHeader(payload_bytes, kinds, first, records, payload_crc)
+
+
+def headers_in(block: bytes) -> Iterator[tuple[int, int, int, int] | None]:
+    """The (payload length, kinds, first offset, record count) of the frames that follow one
+    another from the beginning of a block, as far as their headers are in it; None for one whose
+    checksum is wrong, and then no more.
+
+    This is `decode_header` in a plain loop: a segment has up to half a million frames, all of them
+    are looked at when it is opened, and this takes a third of the time.
+    """
+    at, last, fields_bytes, unpack = 0, len(block) - HEADER_BYTES, _FIELDS.size, _HEADER.unpack_from
+    while at <= last:
+        payload_bytes, kinds, first, records, _, checksum = unpack(block, at)
+        if crc32(block[at : at + fields_bytes]) != checksum:
+            yield None
+            return
+        yield payload_bytes, kinds, first, records
+        at += HEADER_BYTES + payload_bytes
 
 
 def decode_payload(header: FrameHeader, payload: bytes) -> list[RawEntry] | None:

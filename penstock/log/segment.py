@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -21,10 +21,10 @@ from penstock.log.frames import (
     HEADER_BYTES,
     MAX_FRAME_BYTES,
     SEGMENT_FORMAT,
-    FrameHeader,
     RawEntry,
     decode_header,
     decode_payload,
+    headers_in,
 )
 
 SUFFIX = ".log"
@@ -96,67 +96,74 @@ class Segment:
                 return size
             SEGMENT_FORMAT.check(raw, self.path)
             self.whole_bytes = SEGMENT_FORMAT.SIZE
-        block, block_start = b"", self.whole_bytes
         while self.whole_bytes + HEADER_BYTES <= size:
-            position = self.whole_bytes
-            if position + HEADER_BYTES > block_start + len(block):
-                block, block_start = os.pread(descriptor, _READ_AHEAD_BYTES, position), position
-                if len(block) < HEADER_BYTES:
-                    break
-            header = decode_header(block, position - block_start)
-            if header is None:
-                if _only_zeros(descriptor, position, size):
-                    break
-                raise self._damaged(position, "the checksum of a frame header is wrong")
-            if position + HEADER_BYTES + header.payload_bytes > size:
+            block = os.pread(descriptor, _READ_AHEAD_BYTES, self.whole_bytes)
+            if len(block) < HEADER_BYTES or not self._add(block, descriptor, size):
                 break
-            self._add(header)
         return size - self.whole_bytes
 
-    def _add(self, header: FrameHeader) -> None:
-        position = self.whole_bytes
-        if header.first != self.end:
-            raise self._damaged(position, f"a frame says it begins at offset {header.first}")
-        if header.records == 0 or header.payload_bytes > MAX_FRAME_BYTES:
-            raise self._damaged(position, "a frame header is not one that a log writes")
-        self._firsts.append(header.first)
-        self._positions.append(position)
-        self._kinds.append(header.kinds)
-        self.end = header.first + header.records
-        self.whole_bytes = position + HEADER_BYTES + header.payload_bytes
+    def _add(self, block: bytes, descriptor: int, size: int) -> bool:
+        """Add the frames whose headers are in the block; False if the last one is torn."""
+        for header in headers_in(block):
+            position = self.whole_bytes
+            if header is None:
+                if _only_zeros(descriptor, position, size):
+                    return False
+                raise self._damaged(position, "the checksum of a frame header is wrong")
+            payload_bytes, kinds, first, records = header
+            if first != self.end:
+                raise self._damaged(position, f"a frame says it begins at offset {first}")
+            if records == 0 or payload_bytes > MAX_FRAME_BYTES:
+                raise self._damaged(position, "a frame header is not one that a log writes")
+            end = position + HEADER_BYTES + payload_bytes
+            if end > size:
+                return False
+            self._firsts.append(first)
+            self._positions.append(position)
+            self._kinds.append(kinds)
+            self.end = first + records
+            self.whole_bytes = end
+        return True
 
     # -- reading ----------------------------------------------------------------------------------
 
     def frames(self, start: int, end: int, kinds: int) -> Iterator[tuple[int, list[RawEntry]]]:
         """The records of [start, end) that lie here, frame by frame; only frames with `kinds`."""
-        index = max(0, bisect_right(self._firsts, start) - 1)
+        begin = max(0, bisect_right(self._firsts, start) - 1)
+        count = bisect_left(self._firsts, end)
         with os_errors("read the log", self.path), self.path.open("rb") as file:
-            while index < len(self._firsts) and self._firsts[index] < end:
-                if self._kinds[index] & kinds:
-                    first = self._firsts[index]
-                    entries = self._read(file, index)
-                    if first < start or first + len(entries) > end:
-                        entries = entries[max(0, start - first) : end - first]
-                        first = max(first, start)
-                    if entries:
-                        yield first, entries
-                index += 1
+            stands_at = -1
+            for index in range(begin, count):
+                if not self._kinds[index] & kinds:
+                    continue
+                if stands_at != index:
+                    file.seek(self._positions[index])
+                entries = self._read(file, index)
+                stands_at = index + 1
+                first = self._firsts[index]
+                if first < start or first + len(entries) > end:
+                    entries = entries[max(0, start - first) : end - first]
+                    first = max(first, start)
+                if entries:
+                    yield first, entries
 
     def _read(self, file: BinaryIO, index: int) -> list[RawEntry]:
-        position = self._positions[index]
-        if file.tell() != position:
-            file.seek(position)
-        raw = file.read(HEADER_BYTES)
-        header = decode_header(raw, 0) if len(raw) == HEADER_BYTES else None
+        """The frame of that index; the file stands at its beginning."""
+        position, end = self._positions[index], self._end_of(index)
+        raw = file.read(end - position)
+        if len(raw) != end - position:
+            raise self._damaged(position, "the frame is cut short", index)
+        header = decode_header(raw, 0)
         if header is None or header.first != self._firsts[index]:
-            raise self._damaged(position, "the frame header has changed", header_offset=index)
-        payload = file.read(header.payload_bytes)
-        if len(payload) != header.payload_bytes:
-            raise self._damaged(position, "the frame is cut short", header_offset=index)
-        entries = decode_payload(header, payload)
+            raise self._damaged(position, "the frame header has changed", index)
+        entries = decode_payload(header, raw[HEADER_BYTES:])
         if entries is None or len(entries) != header.records:
-            raise self._damaged(position, "the checksum of a frame is wrong", header_offset=index)
+            raise self._damaged(position, "the checksum of a frame is wrong", index)
         return entries
+
+    def _end_of(self, index: int) -> int:
+        following = index + 1
+        return self._positions[following] if following < len(self._positions) else self.whole_bytes
 
     # -- boundaries -------------------------------------------------------------------------------
 
@@ -171,10 +178,8 @@ class Segment:
         index = bisect_right(self._firsts, offset)
         return self._firsts[index] if index < len(self._firsts) else self.end
 
-    def _damaged(
-        self, position: int, why: str, *, header_offset: int | None = None
-    ) -> CorruptionError:
-        offset = self.end if header_offset is None else self._firsts[header_offset]
+    def _damaged(self, position: int, why: str, index: int | None = None) -> CorruptionError:
+        offset = self.end if index is None else self._firsts[index]
         return corrupt(self.path, position, f"{why} (offset {offset})", hint=_CUT_HINT)
 
 

@@ -51,6 +51,12 @@ class Registry:
         self._catalog.database.close()
         self._database.close()
 
+    def __enter__(self) -> Registry:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
     # -- following the log ------------------------------------------------------------------------
 
     @property
@@ -211,7 +217,9 @@ class Registry:
     def rebuild(self) -> None:
         """Derive both databases from the log again.
 
-        Each is done in one transaction: readers see the old content until the new one is whole.
+        Each is done in one transaction, beside the old content, and replaces it at the end. (Not
+        by renaming files: SQLite's journal belongs to the name, so another process that has the
+        old file open would write its journal into the new one.)
         """
         end = self._log.end
         with self._catalog.database.writing() as connection:
@@ -242,6 +250,5 @@ def rebuild(home: AnyHome) -> None:
                 database.close()
             except CorruptionError:
                 remove_database(path)
-    registry = Registry(home, catch_up=False)
-    registry.rebuild()
-    registry.close()
+    with Registry(home, catch_up=False) as registry:
+        registry.rebuild()
