@@ -4,12 +4,16 @@ Subscriptions are SQL queries; publishers send changes; Penstock works out who m
 and tells each subscriber only what changed. Start with `Hub`.
 """
 
-from penstock.client import Notification
-from penstock.engine.changes import Change, Op
-from penstock.engine.explain import Explanation
-from penstock.errors import PenstockError
-from penstock.hub import Hub
-from penstock.subscription import Subscription
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.client import Notification
+    from penstock.engine.changes import Change, Op
+    from penstock.engine.explain import Explanation
+    from penstock.errors import PenstockError
+    from penstock.hub import Hub
+    from penstock.subscription import Subscription
 
 __all__ = [
     "Change",
@@ -20,3 +24,21 @@ __all__ = [
     "PenstockError",
     "Subscription",
 ]
+
+# Loaded when first asked for: a worker of the pipeline is one of a dozen processes, and should not
+# spend a second on what only the Hub needs.
+_HOMES = {
+    "Change": "penstock.engine.changes",
+    "Explanation": "penstock.engine.explain",
+    "Hub": "penstock.hub",
+    "Notification": "penstock.client",
+    "Op": "penstock.engine.changes",
+    "PenstockError": "penstock.errors",
+    "Subscription": "penstock.subscription",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,74 @@
+"""What the checkpoint says of the past, held against the home it belongs to.
+
+Spark trusts its checkpoint. If parts of a home come from different backups, records would be
+skipped, or messages be missing, without a word. So the parts are compared before a run begins.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from penstock.errors import HomeError
+from penstock.log import Home
+from penstock.pipeline.offsets import StreamOffset
+
+_RESTORE = "restore all of the home from one backup"
+
+
+def check_home(home: Home) -> None:
+    """HomeError if the log, the message log and the checkpoint cannot be of one home."""
+    end = home.log.end
+    frontier = home.messages.frontier
+    published = 0 if frontier is None else frontier.end
+    if published > end:
+        raise HomeError(
+            f"the message log is ahead of the log: it holds the messages of {published} records, "
+            f"of which there are {end}",
+            hint=_RESTORE,
+        )
+    planned = last_offset(home.checkpoint / "offsets")
+    if planned is not None and planned.position > end:
+        raise HomeError(
+            f"the checkpoint is ahead of the log: it has seen {planned.position} records, of which "
+            f"there are {end}",
+            hint=_RESTORE,
+        )
+    done = _committed(home.checkpoint)
+    if done is not None and done.position > published:
+        raise HomeError(
+            f"the checkpoint is ahead of the message log: {done.position} records are done, but "
+            f"the messages of {published} are there",
+            hint=f"{_RESTORE}; or remove what is in {home.checkpoint}: the next run rebuilds it "
+            "from the log",
+        )
+
+
+def last_offset(directory: Path) -> StreamOffset | None:
+    """The last offset that Spark has written down before a batch."""
+    batches = _batches(directory)
+    return _read(directory / str(batches[-1])) if batches else None
+
+
+def _committed(checkpoint: Path) -> StreamOffset | None:
+    """Where the last batch ended that Spark has finished."""
+    done = _batches(checkpoint / "commits")
+    return _read(checkpoint / "offsets" / str(done[-1])) if done else None
+
+
+def _batches(directory: Path) -> list[int]:
+    if not directory.is_dir():
+        return []
+    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdecimal())
+
+
+def _read(path: Path) -> StreamOffset:
+    """An entry of Spark's offset log: a version, metadata, then one offset for each source."""
+    try:
+        return StreamOffset.from_json(json.loads(path.read_text(encoding="utf-8").splitlines()[-1]))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise HomeError(
+            f"the checkpoint cannot be read: {path.name} is not an offset of this pipeline",
+            detail=f"file {path}: {error}",
+            hint=f"remove what is in {path.parent.parent}: the next run rebuilds it from the log",
+        ) from error

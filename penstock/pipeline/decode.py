@@ -1,0 +1,62 @@
+"""The first stage, without state: events to changes that fit the catalog, or to the quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+
+from penstock.catalog import Catalog
+from penstock.engine.changes import check
+from penstock.engine.events import decode_event
+from penstock.errors import ChangeError
+from penstock.pipeline.bodies import pack_change, row_place
+from penstock.pipeline.rows import (
+    BUCKETS,
+    Reason,
+    RowBuffer,
+    RowKind,
+    StageRow,
+    bucket_of,
+    rows_of_batch,
+)
+from penstock.pipeline.view import worker_view
+
+ArrowStage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def decoder(home: str) -> ArrowStage:
+    """The stage as Spark runs it: for `mapInArrow`."""
+
+    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        view = worker_view(home)
+        for batch in batches:
+            rows = list(rows_of_batch(batch))
+            # Relations are known from the offset of their record on, and are never changed. So one
+            # catalog, of the last of these events, serves all of them.
+            catalog = view.catalog(max((row.offset for row in rows), default=0))
+            yield decode_rows(rows, catalog).to_arrow()
+
+    return decode
+
+
+def decode_rows(rows: Iterable[StageRow], catalog: Catalog) -> RowBuffer:
+    out = RowBuffer()
+    for row in rows:
+        if row.kind == RowKind.HEADER:
+            for bucket in range(BUCKETS):
+                out.add(bucket, RowKind.TICK, row.offset, row.body)
+        else:
+            _decode_event(row, catalog, out)
+    return out
+
+
+def _decode_event(row: StageRow, catalog: Catalog, out: RowBuffer) -> None:
+    try:
+        checked = check(decode_event(row.body), catalog, row.offset)
+    except ChangeError as error:
+        bucket = row.offset % BUCKETS
+        out.add(bucket, RowKind.BAD, row.offset, Reason.of(error).to_bytes())
+    else:
+        bucket = bucket_of(row_place(checked.relation.name, checked.key))
+        out.add(bucket, RowKind.CHANGE, row.offset, pack_change(checked))

@@ -1,0 +1,75 @@
+"""How the log is cut into batches.
+
+An offset of the stream says how far the log was read and which subscriptions were active. Spark
+writes it down before a batch begins, so a batch that is replayed after a crash covers the same
+records for the same subscriptions, and gives the same messages.
+
+A subscription becomes active at the first batch that starts after its record. So the end of a log
+is followed by one batch without records, if subscriptions are still waiting for it.
+
+What a Hub has published in the meantime, or this pipeline before its checkpoint was lost, is read
+again to bring the state up to date, but nobody becomes active on the way: messages of that stretch
+are not published again. A batch ends where it ends, and with the next one all subscriptions become
+active that the state has not seen; only those that have no content yet are told theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from penstock.log import BatchHeader, RecordKind, RecordLog
+from penstock.pipeline.rows import Span
+
+_SUBSCRIBING = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW})
+
+
+class StreamOffset(NamedTuple):
+    """The records before `position` are done, for the subscriptions before `active`. When the batch
+    that ended here began, those before `told` had content already."""
+
+    position: int = 0
+    active: int = 0
+    told: int = 0
+
+    def to_json(self) -> dict[str, int]:
+        return self._asdict()
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, int]) -> StreamOffset:
+        return cls(members["position"], members["active"], members["told"])
+
+
+def span_of(start: StreamOffset, end: StreamOffset) -> Span:
+    """The batch between two offsets."""
+    return Span(start.position, end.position, end.active, start.active, end.told)
+
+
+def next_offset(
+    log: RecordLog,
+    frontier: BatchHeader | None,
+    start: StreamOffset,
+    target: int,
+    max_records: int,
+) -> StreamOffset:
+    """Where the batch that begins at `start` ends; `start` itself, if there is nothing to do."""
+    published = 0 if frontier is None else frontier.end
+    if start.position < target:
+        end = min(log.frame_boundary(start.position, max_records), target)
+        if start.position < published:
+            return start._replace(position=min(end, published))
+        return StreamOffset(end, start.position, _told(frontier))
+    if start.position >= published and _somebody_waits(log, start):
+        return StreamOffset(start.position, start.position, _told(frontier))
+    return start
+
+
+def _told(frontier: BatchHeader | None) -> int:
+    return 0 if frontier is None else frontier.active
+
+
+def _somebody_waits(log: RecordLog, start: StreamOffset) -> bool:
+    """Whether subscriptions have come or gone since those that are active."""
+    if start.active == start.position:
+        return False
+    return next(log.read(start.active, start.position, _SUBSCRIBING), None) is not None

@@ -1,0 +1,71 @@
+"""The stages with state, as Spark runs them: thin shells that carry the path of the home.
+
+Spark loads these classes in several processes that never see a row, to ask for their schemas. So
+what the work needs is imported when there is work: it takes a second of processor time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEY_SCHEMA = "name string, key binary"
+VALUE_SCHEMA = "value binary"
+
+
+class _Processor(StatefulProcessor):
+    """All rows of one bucket in one batch go through `handleInputRows` at once."""
+
+    state: str
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._stored = handle.getMapState(self.state, KEY_SCHEMA, VALUE_SCHEMA)
+
+    def close(self) -> None:
+        pass
+
+
+class RowProcessor(_Processor):
+    state = "rows"
+
+    def handleInputRows(
+        self, key: Any, rows: Any, timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        from penstock.pipeline.row_stage import advance_rows
+        from penstock.pipeline.rows import rows_of_frames
+        from penstock.pipeline.state import StoredRows
+        from penstock.pipeline.view import worker_view
+
+        store = StoredRows(self._stored)
+        out = advance_rows(int(key[0]), rows_of_frames(rows), store, worker_view(self._home))
+        store.flush()
+        return iter([out.to_pandas()])
+
+
+class JoinProcessor(_Processor):
+    state = "groups"
+
+    def handleInputRows(
+        self, key: Any, rows: Any, timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        from penstock.pipeline.join_stage import advance_groups
+        from penstock.pipeline.rows import rows_of_frames
+        from penstock.pipeline.state import StoredGroups
+        from penstock.pipeline.view import worker_view
+
+        store = StoredGroups(self._stored)
+        out = advance_groups(int(key[0]), rows_of_frames(rows), store, worker_view(self._home))
+        store.flush()
+        return iter([out.to_pandas()])

@@ -1,0 +1,80 @@
+"""The second stage: one bucket of the rows of all tables.
+
+It resolves changes against the rows, answers subscriptions over one table, and sends what happens
+to groups on to the buckets of those groups. What new subscriptions need comes first, from the rows
+as they were before the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.engine.stages import RowStage, RowStore
+from penstock.errors import ChangeError
+from penstock.joins import GroupStep
+from penstock.messages import Message, encode_message
+from penstock.pipeline.bodies import group_place, pack_step, unpack_change
+from penstock.pipeline.rows import Reason, RowBuffer, RowKind, Span, StageRow, bucket_of
+from penstock.pipeline.view import View
+
+
+def advance_rows(bucket: int, rows: Iterable[StageRow], store: RowStore, view: View) -> RowBuffer:
+    """Bring one bucket through one batch; returns the rows for the next stage."""
+    by_kind: dict[int, list[StageRow]] = {}
+    for row in rows:
+        by_kind.setdefault(row.kind, []).append(row)
+    (tick,) = by_kind[RowKind.TICK]
+    out = RowBuffer()
+    out.add(bucket, RowKind.TICK, tick.offset, tick.body)
+    for bad in by_kind.get(RowKind.BAD, ()):
+        out.add(bucket, RowKind.BAD, bad.offset, bad.body)
+    span = Span.from_bytes(tick.body)
+    view.move_to(span.active)
+    stage = RowStage(store, view.index)
+    _welcome(bucket, span, stage, view, out)
+    _carry_out(bucket, span, by_kind.get(RowKind.CHANGE, ()), stage, view, out)
+    return out
+
+
+def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffer) -> None:
+    """What new subscriptions need of the rows that are there."""
+    arrivals = view.arrivals(span)
+    for edge in arrivals.edges:
+        for step in stage.seed(span.start, edge):
+            _add_step(RowKind.SEED, step, out)
+    for points in view.index.parts_of(arrivals.subscriptions):
+        if points.space.edge is None:
+            for message in stage.initial(span.start, points):
+                add_message(bucket, message, out)
+
+
+def _carry_out(
+    bucket: int,
+    span: Span,
+    changes: Iterable[StageRow],
+    stage: RowStage,
+    view: View,
+    out: RowBuffer,
+) -> None:
+    catalog = view.catalog(span.end)
+    for row in changes:
+        try:
+            outcomes = stage.apply(row.offset, unpack_change(row.body, catalog))
+        except ChangeError as error:
+            out.add(bucket, RowKind.BAD, row.offset, Reason.of(error).to_bytes())
+            continue
+        for outcome in outcomes:
+            if isinstance(outcome, Message):
+                add_message(bucket, outcome, out)
+            else:
+                _add_step(RowKind.STEP, outcome, out)
+
+
+def _add_step(kind: RowKind, step: GroupStep, out: RowBuffer) -> None:
+    bucket = bucket_of(group_place(step.edge, step.value))
+    out.add(bucket, kind, step.offset, pack_step(step), step.step)
+
+
+def add_message(bucket: int, message: Message, out: RowBuffer) -> None:
+    offset, step = message.position
+    out.add(bucket, RowKind.MESSAGE, offset, encode_message(message), step)

@@ -1,0 +1,202 @@
+"""Running the pipeline: from the log of a home to its message log, through Spark.
+
+One streaming query does it all. Subscriptions are data that it reads, not part of it: it stays the
+same query whatever is subscribed.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.log import Home
+from penstock.log.home import Processing
+from penstock.pipeline.checkpoint import check_home
+from penstock.pipeline.decode import decoder
+from penstock.pipeline.failures import pipeline_error
+from penstock.pipeline.offsets import StreamOffset
+from penstock.pipeline.processors import JoinProcessor, RowProcessor
+from penstock.pipeline.rows import ROW_SCHEMA, RowKind
+from penstock.pipeline.session import spark_session
+from penstock.pipeline.sink import SINK_NAME, MessageSink, sweep_staging
+from penstock.pipeline.source import SOURCE_NAME, LogSource
+
+BATCH_ROWS = 50_000
+"""Fixed costs of some 0.3 s a batch weigh little against this many rows, and they fit in memory."""
+
+TRIGGER = "200 milliseconds"
+"""How often to look for new records. A batch takes longer than this, so it only matters at rest."""
+
+POLL_SECONDS = 0.1
+PATIENCE_SECONDS = 30.0  # for a batch to end when asked to stop; then it is broken off
+
+_METRICS = "penstock"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One batch that is done."""
+
+    batch: int
+    done: int
+    """The records before this offset are processed."""
+    total: int
+    """The records that are in the log."""
+    messages: int
+    bad: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What a run did."""
+
+    batches: int
+    position: int
+    messages: int
+    bad: int
+    seconds: float
+
+
+def run(
+    home: Path,
+    *,
+    once: bool = False,
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    batch_rows: int = BATCH_ROWS,
+    ui: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+    stop: threading.Event | None = None,
+) -> RunSummary:
+    """Process the log of a home: up to its present end (`once`), or until `stop` is set.
+
+    LockedError if somebody else processes the home, HomeError if its parts do not fit together,
+    PipelineError if Spark does not start or the query fails. Spark stays for the next run of this
+    process, and ends with it.
+    """
+    opened = Home.open(home.resolve())
+    log_file = opened.path / "logs" / "spark.log"
+    began = time.monotonic()
+    with opened.processing_lock("pipeline") as processing:
+        check_home(opened)
+        sweep_staging(opened.staging)
+        spark = spark_session(
+            master=master,
+            conf=conf,
+            ui=ui,
+            log_file=log_file,
+            held_descriptors=[processing.descriptor],
+        )
+        done: list[Progress] = []
+        try:
+            query = _start(spark, opened, processing, once, batch_rows)
+            for progress in _follow(query, opened, stop or threading.Event()):
+                done.append(progress)
+                if on_progress is not None:
+                    on_progress(progress)
+        except (PySparkException, Py4JError) as error:
+            raise pipeline_error(error, log_file) from error
+        return _summary(opened, done, time.monotonic() - began)
+
+
+def _start(
+    spark: SparkSession, home: Home, processing: Processing, once: bool, batch_rows: int
+) -> StreamingQuery:
+    spark.dataSource.register(LogSource)
+    spark.dataSource.register(MessageSink)
+    writer = (
+        _stages(spark, str(home.path), batch_rows)
+        .writeStream.format(SINK_NAME)
+        .queryName("penstock")
+        .outputMode("append")
+        .option("path", str(home.path))
+        .option("term", processing.term)
+        .option("checkpointLocation", str(home.checkpoint))
+    )
+    writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=TRIGGER)
+    return writer.start()
+
+
+def _stages(spark: SparkSession, path: str, batch_rows: int) -> DataFrame:
+    stream = (
+        spark.readStream.format(SOURCE_NAME)
+        .option("path", path)
+        .option("batch_rows", batch_rows)
+        .option("partitions", spark.sparkContext.defaultParallelism)
+        .load()
+        .mapInArrow(decoder(path), ROW_SCHEMA)
+    )
+    for processor in (RowProcessor(path), JoinProcessor(path)):
+        stream = stream.groupBy("bucket").transformWithStateInPandas(
+            processor, ROW_SCHEMA, "append", "none"
+        )
+    kind = sql.col("kind")
+    return stream.observe(
+        _METRICS,
+        sql.count_if(kind == int(RowKind.MESSAGE)).alias("messages"),
+        sql.count_if(kind == int(RowKind.BAD)).alias("bad"),
+    )
+
+
+def _follow(query: StreamingQuery, home: Home, stop: threading.Event) -> Iterator[Progress]:
+    """The batches of a query as they end, until it ends, or is asked to."""
+    last = -1
+    try:
+        while True:
+            # Raises what the query failed of. Takes parts of seconds, whatever its type says.
+            ended = query.awaitTermination(POLL_SECONDS)  # type: ignore[arg-type]
+            for told in query.recentProgress:
+                if told.batchId > last and told.numInputRows:
+                    last = told.batchId
+                    yield _progress(json.loads(told.json), home)
+            if ended:
+                return
+            if stop.is_set():
+                _await_rest(query)
+                query.stop()
+    finally:
+        if query.isActive:
+            query.stop()
+
+
+def _await_rest(query: StreamingQuery) -> None:
+    """Let a batch that has begun come to its end: breaking it off is safe, but wastes its work."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS / 10)
+
+
+def _progress(progress: Any, home: Home) -> Progress:
+    (source,) = progress["sources"]
+    counted = progress.get("observedMetrics", {}).get(_METRICS, {})
+    return Progress(
+        batch=progress["batchId"],
+        done=StreamOffset.from_json(source["endOffset"]).position,
+        total=home.log.end,
+        messages=counted.get("messages", 0),
+        bad=counted.get("bad", 0),
+        seconds=progress["batchDuration"] / 1000,
+    )
+
+
+def _summary(home: Home, done: list[Progress], seconds: float) -> RunSummary:
+    frontier = home.messages.frontier
+    return RunSummary(
+        batches=len(done),
+        position=0 if frontier is None else frontier.end,
+        messages=sum(progress.messages for progress in done),
+        bad=sum(progress.bad for progress in done),
+        seconds=seconds,
+    )

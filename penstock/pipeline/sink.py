@@ -1,0 +1,172 @@
+"""The sink: workers stage what they have, one commit publishes it to the message log.
+
+A batch gives the same file whenever it is run: messages are put in order by position and bytes,
+whichever worker computed them. Publishing is one rename, and doing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from penstock.errors import HomeError
+from penstock.log import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog
+from penstock.pipeline.rows import (
+    ARROW_SCHEMA,
+    ROW_SCHEMA,
+    Reason,
+    RowKind,
+    Span,
+    StageRow,
+    rows_of_batch,
+)
+
+if TYPE_CHECKING:
+    from penstock.log import BatchLog
+
+SINK_NAME = "penstock_messages"
+STAGED_SUFFIX = ".arrow"
+
+
+@dataclass(frozen=True)
+class Staged(WriterCommitMessage):
+    """What one task has for the batch."""
+
+    path: str
+
+
+class MessageSink(DataSource):
+    """Options: `path` (of the home), `term` (of the run that holds its processing lock)."""
+
+    @classmethod
+    def name(cls) -> str:
+        return SINK_NAME
+
+    def schema(self) -> str:
+        return ROW_SCHEMA
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        return MessageWriter(self.options["path"], self.options["term"])
+
+
+class MessageWriter(DataSourceStreamArrowWriter):
+    def __init__(self, path: str, term: str) -> None:
+        self._path = path
+        self._term = term
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """In a worker: put the rows into a file that nobody else writes."""
+        path = Home.open(self._path).staging / f"{uuid.uuid4().hex}{STAGED_SUFFIX}"
+        stage(path, iterator)
+        return Staged(str(path))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        home = Home.open(self._path)
+        paths = [Path(one.path) for one in messages if isinstance(one, Staged)]
+        outcome = gather(paths)
+        with home.publishing(self._term):
+            publish(home.log, home.messages, outcome)
+        _remove(paths)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        _remove([Path(one.path) for one in messages if isinstance(one, Staged)])
+
+
+def stage(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
+    # Not synced: until the batch is published, a crash only means that it is computed again.
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, ARROW_SCHEMA) as writer:
+        for batch in batches:
+            writer.write_batch(batch.cast(ARROW_SCHEMA))
+
+
+def sweep_staging(directory: Path) -> None:
+    """Remove what killed runs left; only for the holder of the processing lock."""
+    _remove(list(directory.glob(f"*{STAGED_SUFFIX}")))
+
+
+def _remove(paths: Sequence[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+@dataclass
+class Outcome:
+    """All that a batch gave, in the order in which it is published."""
+
+    span: Span
+    messages: list[StageRow] = field(default_factory=list)
+    bad: list[StageRow] = field(default_factory=list)
+
+    @property
+    def header(self) -> BatchHeader:
+        return BatchHeader(self.span.start, self.span.end, self.span.active)
+
+
+def gather(paths: Sequence[Path]) -> Outcome:
+    """Read what the tasks of a batch have staged."""
+    rows: dict[int, list[StageRow]] = {}
+    for path in paths:
+        with pa.memory_map(os.fspath(path)) as file, pa.ipc.open_file(file) as reader:
+            for i in range(reader.num_record_batches):
+                for row in rows_of_batch(reader.get_batch(i)):
+                    rows.setdefault(row.kind, []).append(row)
+    headers = rows.get(RowKind.HEADER, [])
+    if len(headers) != 1:
+        raise HomeError(f"a batch came with {len(headers)} headers instead of one")
+    return Outcome(
+        Span.from_bytes(headers[0].body),
+        sorted(rows.get(RowKind.MESSAGE, [])),
+        sorted(rows.get(RowKind.BAD, [])),
+    )
+
+
+def publish(log: RecordLog, published: BatchLog, outcome: Outcome) -> None:
+    """Add the batch to the message log, unless its records were published before."""
+    header = outcome.header
+    if not is_published(header, published.frontier):
+        messages = [row.body for row in outcome.messages]
+        published.publish(header, messages, list(quarantined(log, outcome)))
+
+
+def is_published(header: BatchHeader, frontier: BatchHeader | None) -> bool:
+    """Whether a Hub, or a run before the checkpoint was lost, has published what a batch covers.
+
+    The batch itself does not count: publishing it again checks that its content is the same.
+    """
+    frontier = frontier or BatchHeader(0, 0, 0)
+    if header.start > frontier.end:
+        return False
+    if header.start == header.end == frontier.end:
+        return header.active <= frontier.active
+    if header.start < frontier.end < header.end:
+        raise HomeError(
+            f"batch {header} was begun, and then another process published up to {frontier.end}",
+            detail="subscriptions that were added in between cannot be served by half a batch",
+            hint="remove what is in the home's checkpoint directory; the next run rebuilds it "
+            "from the log",
+        )
+    return frontier.end >= header.end and header != frontier
+
+
+def quarantined(log: RecordLog, outcome: Outcome) -> Iterator[QuarantinedEvent]:
+    """The bad events with their bytes, which only the log has."""
+    reasons = {row.offset: Reason.from_bytes(row.body) for row in outcome.bad}
+    if not reasons:
+        return
+    events = log.frames(min(reasons), max(reasons) + 1, frozenset({RecordKind.EVENT}))
+    for first, entries in events:
+        for offset, (_, body) in enumerate(entries, first):
+            if offset in reasons:
+                yield QuarantinedEvent(offset, body, *reasons[offset])

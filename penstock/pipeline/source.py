@@ -1,0 +1,139 @@
+"""The source: the log of a home, as a stream for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from penstock.log import Home, RecordKind, RecordLog
+from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
+from penstock.pipeline.rows import ROW_SCHEMA, RowBuffer, RowKind, Span
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.registry import Registry
+
+SOURCE_NAME = "penstock_log"
+
+ROWS_PER_ARROW_BATCH = 10_000
+RECORDS_PER_PARTITION = 2_000
+"""A smaller share of a batch is not worth a task of its own, which takes some 10 ms to start."""
+
+_EVENTS = frozenset({RecordKind.EVENT})
+
+
+@dataclass(frozen=True)
+class LogRange(InputPartition):
+    """A share of a batch; one of them carries the header."""
+
+    start: int
+    end: int
+    header: Span | None
+
+
+class LogSource(DataSource):
+    """Options: `path` (of the home), `batch_rows`, `partitions` (at most, of one batch)."""
+
+    @classmethod
+    def name(cls) -> str:
+        return SOURCE_NAME
+
+    def schema(self) -> str:
+        return ROW_SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return LogReader(
+            self.options["path"], int(self.options["batch_rows"]), int(self.options["partitions"])
+        )
+
+
+class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives as long as the query, in a process of its own; `read` runs in the workers."""
+
+    def __init__(self, path: str, batch_rows: int, partitions: int) -> None:
+        self._path = path
+        self._batch_rows = batch_rows
+        self._partitions = partitions
+        self._home: Home | None = None
+        self._registry: Registry | None = None
+        self._target: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return StreamOffset().to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._batch_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._opened().log.end
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        home = self._opened()
+        target = home.log.end if self._target is None else self._target
+        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else target
+        begin = StreamOffset.from_json(start)
+        end = next_offset(home.log, home.messages.frontier, begin, target, max_rows)
+        # Workers read the tables and subscriptions that others have applied: here, before a batch.
+        self._follow(end.position)
+        return end.to_json()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[LogRange]:
+        span = span_of(StreamOffset.from_json(start), StreamOffset.from_json(end))
+        self._follow(span.end)
+        records = span.end - span.start
+        count = max(1, min(self._partitions, records // RECORDS_PER_PARTITION))
+        cuts = [span.start + records * i // count for i in range(count + 1)]
+        return [
+            LogRange(low, high, span if i == 0 else None)
+            for i, (low, high) in enumerate(pairwise(cuts))
+        ]
+
+    def read(self, partition: LogRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        return read_range(Home.open(self._path).log, partition)
+
+    def stop(self) -> None:
+        if self._registry is not None:
+            self._registry.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Workers get a copy; they open what they need themselves.
+        return self.__dict__ | {"_home": None, "_registry": None}
+
+    def _opened(self) -> Home:
+        if self._home is None:
+            self._home = Home.open(self._path)
+        return self._home
+
+    def _follow(self, end: int) -> None:
+        # Most processes that load this class only look at it, and need no database for that.
+        from penstock.registry import Registry
+
+        if self._registry is None:
+            self._registry = Registry(self._opened(), catch_up=False)
+        self._registry.catch_up(end)
+
+
+def read_range(log: RecordLog, part: LogRange) -> Iterator[pa.RecordBatch]:
+    """The events of a share of a batch. Other records are for the registry."""
+    out = RowBuffer()
+    if part.header is not None:
+        out.add(0, RowKind.HEADER, part.header.start, part.header.to_bytes())
+    for first, entries in log.frames(part.start, part.end, _EVENTS):
+        for offset, (kind, body) in enumerate(entries, first):
+            if kind == RecordKind.EVENT:
+                out.add(0, RowKind.EVENT, offset, body)
+        if len(out) >= ROWS_PER_ARROW_BATCH:
+            yield out.to_arrow()
+            out = RowBuffer()
+    yield out.to_arrow()
