@@ -24,7 +24,7 @@ class Codes:
     __slots__ = ("constants",)
 
     def __init__(self, constants: Iterable[Key]) -> None:
-        self.constants: list[Key] = sorted(set(constants))  # type: ignore[type-var]
+        self.constants: list[Key] = sorted(set(constants))
 
     @classmethod
     def of_intervals(cls, intervals: Iterable[Interval]) -> Codes:
@@ -38,7 +38,7 @@ class Codes:
     def value(self, key: Key | None) -> int:
         if key is None:
             return NULL_CODE
-        i = bisect_left(self.constants, key)  # type: ignore[type-var]
+        i = bisect_left(self.constants, key)
         return 2 * i + (i < len(self.constants) and self.constants[i] == key)
 
     def lowest_at_or_above(self, cut: Cut) -> int:

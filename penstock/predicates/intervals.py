@@ -13,10 +13,10 @@ between two cuts, so open and closed ends, missing ends and NULL need no special
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+import math
+from typing import NamedTuple, TypeAlias
 
-from penstock.catalog.types import BooleanType, Key, Stored, ValueType
+from penstock.catalog.types import INFINITY_KEY, NAN_KEY, DoubleType, Key, Stored, ValueType
 
 Cut: TypeAlias = tuple[int] | tuple[int, Key, int]
 
@@ -35,9 +35,11 @@ def above(key: Key | None) -> Cut:
     return ABOVE_NULL if key is None else (2, key, 1)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Interval:
-    """The values between two cuts. An interval is empty if `low >= high`."""
+class Interval(NamedTuple):
+    """The values between two cuts. An interval is empty if `low >= high`.
+
+    A named tuple, because intervals are compared, sorted and hashed by the million.
+    """
 
     low: Cut
     high: Cut
@@ -76,22 +78,26 @@ def point(key: Key) -> Interval:
 def normalise(interval: Interval, value_type: ValueType) -> Interval:
     """The same set of values in one spelling, so that equal sets are equal intervals.
 
-    For types whose keys are integers, `x > 5` and `x >= 6` are one set; for booleans also
-    `x >= FALSE` and `x IS NOT NULL`.
+    For types whose keys are integers, `x > 5` and `x >= 6` are one set; where a type has a
+    largest or smallest value, so are `x <= largest` and `x IS NOT NULL`.
     """
-    if not value_type.discrete:
-        return interval
-    low, high = _on_integer(interval.low), _on_integer(interval.high)
-    if isinstance(value_type, BooleanType):
-        low = low if len(low) == 1 or low > below(0) else ABOVE_NULL
-        high = high if len(high) == 1 or high < below(2) else TOP
+    low, high = _normal_cut(interval.low, value_type), _normal_cut(interval.high, value_type)
     return Interval(low, high)
 
 
-def _on_integer(cut: Cut) -> Cut:
-    if len(cut) == 3 and cut[2] == 1:
+def _normal_cut(cut: Cut, value_type: ValueType) -> Cut:
+    if len(cut) == 1:
+        return cut
+    if value_type.discrete and cut[2] == 1:
         assert isinstance(cut[1], int)
-        return (2, cut[1] + 1, 0)
+        cut = below(cut[1] + 1)
+    elif isinstance(value_type, DoubleType) and cut == above(INFINITY_KEY):
+        cut = below(NAN_KEY)  # nothing lies between infinity and NaN
+    lowest, highest = value_type.key_range
+    if lowest is not None and cut <= below(lowest):
+        return ABOVE_NULL
+    if highest is not None and cut >= above(highest):
+        return TOP
     return cut
 
 
@@ -115,17 +121,27 @@ def describe(interval: Interval, name: str, value_type: ValueType) -> str:
         return f"{name} IS NOT NULL"
     if interval == IS_NULL:
         return f"{name} IS NULL"
-    low, high = interval.low, interval.high
+    text = _describe_values(interval.low, interval.high, name, value_type)
+    return f"{text} or {name} IS NULL" if interval.low == BOTTOM else text
+
+
+def _describe_values(low: Cut, high: Cut, name: str, value_type: ValueType) -> str:
+    """What the interval says about values that are not NULL."""
     if value_type.discrete and len(high) == 3 and high[2] == 0 and isinstance(high[1], int):
         high = above(high[1] - 1)
-    if len(low) == 3 and len(high) == 3 and low[1] == high[1]:
-        return f"{name} = {_show(low[1], value_type)}"
+    lowest, highest = value_type.key_range
+    first = low[1] if len(low) == 3 else lowest
+    last = high[1] if len(high) == 3 else highest
+    if first == last and first is not None:
+        return f"{name} = {_show(first, value_type)}"
+    if len(low) == 3 and isinstance(low[1], str) and high == prefix(low[1]).high:
+        return f"{name} starts with {_show(low[1], value_type)}"
     text = name
     if len(low) == 3:
         text = f"{_show(low[1], value_type)} {'<' if low[2] else '<='} {text}"
     if len(high) == 3:
         text = f"{text} {'<=' if high[2] else '<'} {_show(high[1], value_type)}"
-    return f"{text} or {name} IS NULL" if low == BOTTOM else text
+    return text
 
 
 def _show(key: Key, value_type: ValueType) -> str:
@@ -139,5 +155,8 @@ def show_value(stored: Stored, value_type: ValueType) -> str:
     if isinstance(stored, bool):
         return "TRUE" if stored else "FALSE"
     shown = str(value_type.show(stored))
-    quoted = not isinstance(stored, int | float) or value_type.kind in ("date", "timestamp")
-    return "'" + shown.replace("'", "''") + "'" if quoted else shown
+    if isinstance(stored, float) and not math.isfinite(stored):
+        return f"'{shown}'::DOUBLE"
+    if isinstance(stored, str) or value_type.kind in ("date", "timestamp"):
+        return "'" + shown.replace("'", "''") + "'"
+    return shown

@@ -1,7 +1,7 @@
 """From a condition over several tables to branches: one box per table each, any of which may hold.
 
 NOT has been pushed into the atoms before; what arrives here is AND and OR over atoms, and an atom
-is a union of intervals on one column of one node. Atoms on one column are combined before
+is a union of intervals on one column of one table. Atoms on one column are combined before
 anything is multiplied out, so `x IN (...)`, `x NOT IN (...)` and ranges of all kinds stay cheap;
 only ANDed ORs over different columns multiply.
 """
@@ -14,15 +14,20 @@ from typing import TypeAlias
 
 from penstock.predicates.boxes import Box, as_branch
 from penstock.predicates.simplify import Place, Product, simplify, split_count
-from penstock.predicates.unions import ANY_VALUE, Union, intersect_unions, union
+from penstock.predicates.unions import ANY_BUT_NULL, ANY_VALUE, Union, intersect_unions, union
 
 MAX_BRANCHES = 1_024
-MAX_STEPS = 2_000_000  # intersections of two products, about a microsecond each
+MAX_PARTIAL = 4 * MAX_BRANCHES
+"""Products held at any moment: before they are simplified, there may be a few times too many."""
+MAX_STEPS = 250_000
+"""Intersections of two products, at about 2 µs each, before a condition is refused."""
+MAX_SIZE = 100_000
+"""Limits on columns in all products together; simplifying takes about 10 µs for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """The value at `place` (node, column) is in a union of intervals."""
+    """The value at `place` is in a union of intervals."""
 
     place: Place
     values: Union
@@ -47,15 +52,16 @@ TRUE = All()
 FALSE = Some()
 
 
-class TooManyBranches(Exception):
-    """The condition needs more branches than allowed: at least `count`."""
+class TooComplexError(Exception):
+    """The condition has, multiplied out, more branches or limits on columns than allowed."""
 
-    def __init__(self, count: int) -> None:
-        super().__init__(count)
-        self.count = count
+    def __init__(self, branches: int, size: int = 0) -> None:
+        super().__init__(branches, size)
+        self.branches = branches
+        self.size = size
 
 
-@dataclass
+@dataclass(slots=True)
 class Findings:
     """Columns on which ANDed parts exclude each other, or ORed parts leave no value out."""
 
@@ -64,17 +70,18 @@ class Findings:
 
 
 def branches_of(
-    condition: Condition, nodes: int, findings: Findings | None = None
+    condition: Condition, tables: int, findings: Findings | None = None
 ) -> tuple[tuple[Box, ...], ...]:
-    """The condition as a union of branches, simplified and sorted; TooManyBranches if it is big."""
+    """The condition as a union of branches, simplified and sorted; TooComplexError if it is big."""
     products = _Multiplier(findings or Findings()).products(condition)
     count = sum(map(split_count, products))
-    if count > MAX_BRANCHES * 16:
-        raise TooManyBranches(count)
+    size = sum(split_count(product) * len(product) for product in products)
+    if count > MAX_PARTIAL or size > MAX_SIZE:
+        raise TooComplexError(count, size)
     boxes = simplify(products, split=True)
     if len(boxes) > MAX_BRANCHES:
-        raise TooManyBranches(len(boxes))
-    return tuple(as_branch(product, nodes) for product in boxes)
+        raise TooComplexError(len(boxes))
+    return tuple(as_branch(product, tables) for product in boxes)
 
 
 class _Multiplier:
@@ -92,19 +99,19 @@ class _Multiplier:
         return self._all_of(condition.parts)
 
     def _any_of(self, parts: Sequence[Condition]) -> list[Product]:
-        atoms, others = _sorted_out(parts)
-        found: list[Product] = []
+        atoms, others = _sorted_out(Some, parts)
+        found: set[Product] = set()
         for place, unions in atoms.items():
             values = union(interval for one in unions for interval in one)
-            if values not in unions and values[-1:] == values and values[0].high == values[-1].high:
-                self._note_tautology(place, values)
-            found += _product({place: values})
+            if values in (ANY_VALUE, ANY_BUT_NULL) and values not in unions:
+                self.findings.tautologies.append((place, values))
+            found.update(_product({place: values}))
         for part in others:
-            found += self.products(part)
-        return simplify(found)
+            found.update(self.products(part))
+        return _within_limits(found)
 
     def _all_of(self, parts: Sequence[Condition]) -> list[Product]:
-        atoms, others = _sorted_out(parts)
+        atoms, others = _sorted_out(All, parts)
         limits: dict[Place, Union] = {}
         for place, unions in atoms.items():
             limits[place] = _fold(intersect_unions, unions)
@@ -118,31 +125,46 @@ class _Multiplier:
     def _multiply(self, one: list[Product], other: list[Product]) -> list[Product]:
         self.steps += len(one) * len(other)
         if self.steps > MAX_STEPS:
-            raise TooManyBranches(MAX_BRANCHES + 1)
-        both = simplify(p for a in one for b in other for p in _intersection(a, b))
-        if len(both) > MAX_BRANCHES:
-            raise TooManyBranches(len(both))
-        return both
+            raise TooComplexError(self.steps)
+        found: set[Product] = set()
+        for first in map(dict, one):
+            both = (_intersection(first, second) for second in other)
+            found.update(product for product in both if product is not None)
+            if len(found) > MAX_PARTIAL:
+                raise TooComplexError(len(found))
+        return _within_limits(found)
 
-    def _note_tautology(self, place: Place, values: Union) -> None:
-        if values[0].high == (3,) and len(values[0].low) == 1:
-            self.findings.tautologies.append((place, values))
+
+def _within_limits(products: set[Product]) -> list[Product]:
+    size = sum(map(len, products))
+    if size > MAX_SIZE:
+        raise TooComplexError(len(products), size)
+    simple = simplify(products)
+    if len(simple) > MAX_BRANCHES:
+        raise TooComplexError(len(simple))
+    return simple
 
 
-def _sorted_out(parts: Iterable[Condition]) -> tuple[dict[Place, list[Union]], list[Condition]]:
-    """Atoms by place, and everything that is not an atom."""
+def _sorted_out(
+    kind: type[All | Some], parts: Iterable[Condition]
+) -> tuple[dict[Place, list[Union]], list[Condition]]:
+    """The atoms by place, and everything that is not one. AND inside AND is the same AND."""
     atoms: dict[Place, list[Union]] = {}
     others: list[Condition] = []
-    for part in parts:
+    waiting = list(parts)
+    while waiting:
+        part = waiting.pop()
         if isinstance(part, Atom):
             atoms.setdefault(part.place, []).append(part.values)
+        elif isinstance(part, kind):
+            waiting += part.parts
         else:
             others.append(part)
     return atoms, others
 
 
 def _fold(combine: Callable[[Union, Union], Union], unions: Sequence[Union]) -> Union:
-    """Combined pairwise, so that a thousand small unions do not cost a thousand big steps."""
+    """Combined in pairs, pairs of pairs and so on: a thousand small unions stay small for long."""
     while len(unions) > 1:
         pairs = [combine(a, b) for a, b in zip(unions[::2], unions[1::2], strict=False)]
         unions = [*pairs, unions[-1]] if len(unions) % 2 else pairs
@@ -156,8 +178,13 @@ def _product(limits: dict[Place, Union]) -> list[Product]:
     return [tuple(sorted((p, u) for p, u in limits.items() if u != ANY_VALUE))]
 
 
-def _intersection(one: Product, other: Product) -> list[Product]:
-    limits = dict(one)
+def _intersection(one: dict[Place, Union], other: Product) -> Product | None:
+    limits = one.copy()
     for place, values in other:
-        limits[place] = intersect_unions(limits.get(place, ANY_VALUE), values)
-    return _product(limits)
+        known = one.get(place)
+        if known is not None:
+            values = intersect_unions(known, values)
+            if not values:
+                return None
+        limits[place] = values
+    return tuple(sorted(limits.items()))

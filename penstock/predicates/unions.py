@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from penstock.predicates.intervals import EVERYTHING, NOT_NULL, TOP, Interval
+from penstock.predicates.intervals import EVERYTHING, NOT_NULL, Interval
 
 Union: TypeAlias = tuple[Interval, ...]
 
@@ -31,6 +31,9 @@ def union(intervals: Iterable[Interval]) -> Union:
 
 def intersect_unions(one: Union, other: Union) -> Union:
     """The values that are in both, found by walking both from the left."""
+    if len(one) == 1 == len(other):  # nearly always
+        both = one[0].intersect(other[0])
+        return NO_VALUE if both.is_empty else (both,)
     common: list[Interval] = []
     i = j = 0
     while i < len(one) and j < len(other):
@@ -57,16 +60,16 @@ def subtract(whole: Interval, part: Union) -> Union:
 
 def union_covers(one: Union, other: Union) -> bool:
     """Whether every value of `other` is in `one`."""
-    places = iter(one)
-    place = next(places, None)
+    candidates = iter(one)
+    candidate = next(candidates, None)
     for interval in other:
-        while place is not None and place.high < interval.high:
-            place = next(places, None)
-        if place is None or not place.covers(interval):
+        while candidate is not None and candidate.high < interval.high:
+            candidate = next(candidates, None)
+        if candidate is None or not candidate.covers(interval):
             return False
     return True
 
 
 def hull_of(one: Union) -> Interval:
-    """The smallest interval that holds a union that is not empty."""
-    return Interval(one[0].low, one[-1].high if one else TOP)
+    """The smallest interval that holds all values of a union that is not empty."""
+    return one[0] if len(one) == 1 else Interval(one[0].low, one[-1].high)

@@ -7,25 +7,31 @@ from sqlglot import exp
 from penstock.catalog import Catalog
 from penstock.errors import SqlError
 from penstock.predicates.boxes import ANY_ROW
-from penstock.predicates.intervals import NOT_NULL
 from penstock.predicates.normal_form import (
     MAX_BRANCHES,
+    MAX_SIZE,
     All,
     Findings,
-    TooManyBranches,
+    TooComplexError,
     branches_of,
 )
+from penstock.predicates.unions import ANY_BUT_NULL
 from penstock.sql.conditions import ConditionBinder
 from penstock.sql.ddl import INSTEAD
-from penstock.sql.names import clause_name
+from penstock.sql.names import clause_name, other_arguments
 from penstock.sql.outputs import bind_outputs
 from penstock.sql.query import Query
 from penstock.sql.scope import Scope
 from penstock.sql.source import Source
 from penstock.sql.tables import TableBinder
 
-_KNOWN_CLAUSES = {"expressions", "from_", "joins", "where"}
-_SET_OPERATIONS = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}
+_WORDS: dict[str, tuple[str, ...]] = {
+    "WITH": ("WITH",),
+    "FOR UPDATE": ("FOR",),
+    "LIMIT": ("LIMIT", "FETCH"),
+    "TABLESAMPLE": ("TABLESAMPLE", "USING"),
+}
+"""Where a clause is written with other words than it is called by."""
 
 
 def bind(sql: str, catalog: Catalog) -> Query:
@@ -34,8 +40,7 @@ def bind(sql: str, catalog: Catalog) -> Query:
     select = _parse_select(source)
     warnings: list[str] = []
     scope = Scope(source, catalog)
-    conditions = ConditionBinder(scope, warnings)
-    tables = TableBinder(scope, conditions)
+    tables = TableBinder(scope, ConditionBinder(scope, warnings))
     tables.bind_from(select)
     outputs = bind_outputs(scope, select.expressions)
     where = select.args.get("where")
@@ -45,11 +50,11 @@ def bind(sql: str, catalog: Catalog) -> Query:
     findings = Findings()
     try:
         branches = branches_of(All(tuple(tables.local)), len(scope.nodes), findings)
-    except TooManyBranches as error:
-        raise _too_many(source, error.count) from None
-    _warn(scope, findings, warnings)
+    except TooComplexError as error:
+        raise _too_complex(source, error) from None
+    warnings += _found(scope, findings)
     if not branches:
-        warnings.append("the condition can never be true: this subscription stays empty")
+        warnings.append("the condition can never be true: the content stays empty")
     elif tables.local and branches == (tuple(ANY_ROW for _ in scope.nodes),):
         warnings.append("the condition is always true: it excludes no row")
     return Query(sql, tuple(scope.nodes), joins, branches, outputs, tuple(warnings))
@@ -61,39 +66,51 @@ def _parse_select(source: Source) -> exp.Select:
         raise source.refuse(
             f"{first} is not a subscription",
             source.tokens[0],
-            hint=INSTEAD.get(first, "a subscription is a SELECT"),
+            hint=INSTEAD.get(first, "a subscription is a SELECT")
+            if first != "FROM"
+            else "SELECT *",
         )
     statement = source.parse()
     if not isinstance(statement, exp.Select):
-        names = [name for kind, name in _SET_OPERATIONS.items() if isinstance(statement, kind)]
-        what = names[0] if names else "VALUES" if first == "VALUES" else "a SELECT in parentheses"
+        raise _not_a_select(source, statement)
+    for name in other_arguments(statement, "expressions", "from_", "joins", "where"):
+        what = clause_name(name)
         raise source.refuse(
             f"{what} is not supported in a subscription",
-            source.token_of(what) or source.tokens[0],
+            source.token_of(*_WORDS.get(what, (what,))) or source.tokens[0],
         )
-    for name, value in statement.args.items():
-        if value and name not in _KNOWN_CLAUSES:
-            what = clause_name(name)
-            raise source.refuse(
-                f"{what} is not supported in a subscription",
-                source.token_of(what, what.split()[0]) or source.tokens[0],
-            )
     return statement
 
 
-def _too_many(source: Source, count: int) -> SqlError:
+def _not_a_select(source: Source, statement: exp.Expr) -> SqlError:
+    what = "a SELECT in parentheses"
+    for kind in (exp.Union, exp.Except, exp.Intersect, exp.Values):
+        if isinstance(statement, kind):
+            what = kind.__name__.upper()
     return source.refuse(
-        f"the condition is too complex: it needs at least {count:,} alternatives",
-        source.token_of("WHERE"),
-        detail=f"ANDed ORs multiply; at most {MAX_BRANCHES:,} alternatives are supported",
-        hint="split it into several subscriptions, or use ranges and IN on one column",
+        f"{what} is not supported in a subscription", source.token_of(what) or source.tokens[0]
     )
 
 
-def _warn(scope: Scope, findings: Findings, warnings: list[str]) -> None:
-    for place in findings.contradictions:
-        warnings.append(f"the conditions on {scope.show(place)} exclude each other")
+def _too_complex(source: Source, error: TooComplexError) -> SqlError:
+    size = f" with {error.size:,} conditions" if error.size else ""
+    return source.refuse(
+        f"the condition is too complex: it multiplies to {error.branches:,} alternatives{size}",
+        source.token_of("WHERE", "ON"),
+        detail=f"at most {MAX_BRANCHES:,} alternatives with {MAX_SIZE:,} conditions are supported; "
+        "ORs that are combined with AND multiply",
+        hint="make several subscriptions of it, or use ranges and IN on one column",
+    )
+
+
+def _found(scope: Scope, findings: Findings) -> list[str]:
+    """What was found about the condition, in words."""
+    found = [
+        f"the conditions on {scope.show(place)} exclude each other"
+        for place in findings.contradictions
+    ]
     for place, values in findings.tautologies:
-        rest = "non-NULL " if values == (NOT_NULL,) else ""
         name = scope.show(place)
-        warnings.append(f"the alternatives for {name} are true for every {rest}{name}")
+        every = f"every non-NULL {name}" if values == ANY_BUT_NULL else f"every {name}"
+        found.append(f"the alternatives on {name} are true for {every}")
+    return list(dict.fromkeys(found))

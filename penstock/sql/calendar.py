@@ -9,9 +9,9 @@ from penstock.errors import SqlError
 
 _DATE = r"(\d{4})-(\d{1,2})-(\d{1,2})"
 _TIME = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6})0*)?)?"
-_ZONE = r"(Z|UTC|[+-]\d{2}(?::?\d{2})?)"
+_ZONE = r" ?(Z|UTC|[+-]\d{2}(?::\d{2})?)"
 _DATE_ONLY = re.compile(_DATE, re.ASCII)
-_TIMESTAMP = re.compile(rf"{_DATE}(?:[ T]{_TIME})?(?: ?{_ZONE})?", re.ASCII)
+_TIMESTAMP = re.compile(rf"{_DATE}(?:[ T]{_TIME}(?:{_ZONE})?)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -21,7 +21,7 @@ def parse_date(text: str) -> int:
     if found is None:
         hint = "write it as '2024-05-31'"
         if _TIMESTAMP.fullmatch(text.strip()):
-            hint = f"for a time of day write TIMESTAMP '{text.strip()}'"
+            hint = f"with a time of day it is a TIMESTAMP '{text.strip()}'"
         raise SqlError(f"'{text[:60]}' is not a date", hint=hint)
     year, month, day = map(int, found.groups())
     try:
@@ -31,7 +31,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_timestamp(text: str, zoned: bool) -> int:
-    """Microseconds since 1970, in UTC if the text names a zone."""
+    """Microseconds since 1970; in UTC, unless the text names another zone."""
     found = _TIMESTAMP.fullmatch(text.strip())
     if found is None:
         raise SqlError(
@@ -40,7 +40,7 @@ def parse_timestamp(text: str, zoned: bool) -> int:
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     if zone and not zoned:
         raise SqlError(
-            f"'{text[:60]}' has a time zone, TIMESTAMP has none",
+            f"'{text[:60]}' has a time zone, a TIMESTAMP has none",
             hint="leave the zone out, or write TIMESTAMPTZ '...'",
         )
     try:
@@ -49,13 +49,12 @@ def parse_timestamp(text: str, zoned: bool) -> int:
         )
     except ValueError as error:
         raise SqlError(f"'{text[:60]}' is not a timestamp", detail=str(error)) from None
-    micros = (moment - _EPOCH) // timedelta(microseconds=1)
-    return micros + int((fraction or "").ljust(6, "0")) - _offset_micros(zone)
+    whole = (moment - _EPOCH) // timedelta(microseconds=1)
+    return whole + int((fraction or "").ljust(6, "0")) - _offset_micros(zone)
 
 
 def _offset_micros(zone: str | None) -> int:
     if zone is None or zone in ("Z", "UTC"):
         return 0
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    minutes = int(digits[:2]) * 60 + int(digits[2:])
+    minutes = int(zone[1:3]) * 60 + int(zone[4:] or 0)
     return (-minutes if zone[0] == "-" else minutes) * 60_000_000

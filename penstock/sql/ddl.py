@@ -4,172 +4,169 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
 from penstock.catalog import Column, Relation
 from penstock.errors import SqlError
 from penstock.sql.column_types import value_type_of
+from penstock.sql.names import clause_name, constraint_name, other_arguments
 from penstock.sql.source import Source
 
 MAX_COLUMNS = 1_000
 MAX_NAME_LENGTH = 255
 
+_PUBLISHED = "changes are published, not executed: penstock publish, or hub."
+_SUBSCRIBED = "a SELECT is a subscription: penstock subscribe, or hub.subscribe"
 INSTEAD = {
-    "INSERT": "changes are published, not executed: penstock publish, or hub.insert",
-    "UPDATE": "changes are published, not executed: penstock publish, or hub.update",
-    "DELETE": "changes are published, not executed: penstock publish, or hub.delete",
-    "MERGE": "changes are published, not executed: penstock publish, or hub.apply",
-    "TRUNCATE": "changes are published, not executed: penstock publish, or hub.delete",
+    "INSERT": f"{_PUBLISHED}insert",
+    "UPDATE": f"{_PUBLISHED}update",
+    "DELETE": f"{_PUBLISHED}delete",
+    "TRUNCATE": f"{_PUBLISHED}delete",
+    "MERGE": f"{_PUBLISHED}apply",
     "COPY": "files are published: penstock publish HOME FILE",
-    "SELECT": "a SELECT is a subscription: penstock subscribe, or hub.subscribe",
-    "WITH": "a SELECT is a subscription: penstock subscribe, or hub.subscribe",
-    "FROM": "a SELECT is a subscription: penstock subscribe, or hub.subscribe",
-    "DROP": "tables and streams live as long as their home: declare a new one by another name",
-    "ALTER": "tables and streams keep their columns: declare a new one by another name",
+    "SELECT": _SUBSCRIBED,
+    "WITH": _SUBSCRIBED,
+    "FROM": _SUBSCRIBED,
+    "CREATE": "CREATE is executed: penstock execute, or hub.execute",
+    "DROP": "tables and streams live as long as their home; declare a new one by another name",
+    "ALTER": "tables and streams keep their columns; declare a new one by another name",
 }
+"""What to do instead of a statement that is not for this door."""
 
 
 def parse_relation(sql: str) -> Relation:
     """The table or stream that a CREATE statement declares; SqlError if it is refused."""
     source = Source(sql)
-    create, is_stream = _parse_create(source)
-    schema = create.this
-    if not isinstance(schema, exp.Schema):
-        raise source.refuse("a list of columns is missing", create.this)
-    builder = _RelationBuilder(source, is_stream)
-    name = builder.name_of(schema.this)
-    for item in schema.expressions:
-        builder.add(item)
-    return builder.finish(name)
-
-
-def _parse_create(source: Source) -> tuple[exp.Create, bool]:
-    first, second = source.word(0), source.word(1)
+    first, kind = source.word(0), source.word(1)
     if first != "CREATE":
         raise source.refuse(
             f"{first} is not a statement that can be executed",
             source.tokens[0],
             hint=INSTEAD.get(first, "only CREATE TABLE and CREATE STREAM are executed"),
         )
-    if second not in ("TABLE", "STREAM"):
+    if kind not in ("TABLE", "STREAM"):
+        what = "OR REPLACE" if kind == "OR" else kind
         raise source.refuse(
-            f"CREATE {second} is not supported".replace(" OR ", " OR REPLACE "),
+            f"CREATE {what} is not supported",
             source.tokens[min(1, len(source.tokens) - 1)],
             hint="CREATE TABLE and CREATE STREAM are",
         )
-    is_stream = second == "STREAM"
-    tokens = list(source.tokens)
-    if is_stream:  # the parser knows no streams; they are declared just like tables
-        tokens[1] = _as_table(tokens[1])
-    statement = source.parse(tokens)
-    if not isinstance(statement, exp.Create):
-        raise source.refuse(f"this CREATE {second} is not supported", source.tokens[1])
-    _check_clauses(source, statement, second)
-    return statement, is_stream
+    builder = _RelationBuilder(source, kind)
+    schema = _parse_create(source, kind).this
+    name = builder.name_of(schema.this if isinstance(schema, exp.Schema) else schema)
+    if not isinstance(schema, exp.Schema) or not schema.expressions:
+        raise source.refuse(f"{kind.lower()} {name} has no columns", source.tokens[-1])
+    for item in schema.expressions:
+        builder.add(item)
+    return builder.finish(name)
 
 
-def _as_table(token: Token) -> Token:
-    return Token(
-        TokenType.TABLE, "TABLE", line=token.line, col=token.col, start=token.start, end=token.end
+def _parse_create(source: Source, kind: str) -> exp.Create:
+    # The parser knows no streams. They are declared just like tables.
+    given = source.tokens[1]
+    table = Token(
+        TokenType.TABLE, "TABLE", line=given.line, col=given.col, start=given.start, end=given.end
     )
-
-
-_CLAUSES = {
-    "expression": "AS SELECT",
-    "exists": "IF NOT EXISTS",
-    "replace": "OR REPLACE",
-    "properties": "a table option",
-}
-
-
-def _check_clauses(source: Source, create: exp.Create, kind: str) -> None:
-    for name, value in create.args.items():
-        if value and name not in ("this", "kind"):
-            what = _CLAUSES.get(name, name.upper())
-            raise source.refuse(f"{what} is not supported in CREATE {kind}", source.tokens[1])
+    statement = source.parse([source.tokens[0], table, *source.tokens[2:]])
+    if not isinstance(statement, exp.Create):
+        raise source.refuse(
+            f"this CREATE {kind} cannot be read",
+            source.tokens[0],
+            hint=f"write CREATE {kind} name (column TYPE, ...) and nothing behind it",
+        )
+    for name in other_arguments(statement, "this", "kind"):
+        what = clause_name(name)
+        raise source.refuse(
+            f"{what} is not supported in CREATE {kind}",
+            source.token_of(*what.split()) or source.tokens[1],
+        )
+    return statement
 
 
 class _RelationBuilder:
     """Collects columns and the key while the items of a CREATE are walked."""
 
-    def __init__(self, source: Source, is_stream: bool) -> None:
+    def __init__(self, source: Source, kind: str) -> None:
         self.source = source
-        self.kind = "STREAM" if is_stream else "TABLE"
+        self.kind = kind
         self.columns: list[Column] = []
+        self.positions: dict[str, int] = {}
         self.key: list[exp.Identifier] | None = None
 
     def name_of(self, table: exp.Expr) -> str:
-        known = {"this"}
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
             raise self.source.refuse("a name is missing", table)
-        if table.args.get("db") or table.args.get("catalog"):
-            raise self.source.refuse(
-                "names with a schema are not supported", table, hint=f"use {table.name}"
-            )
-        if any(value for name, value in table.args.items() if name not in known):
-            raise self.source.refuse("only a plain name can be declared", table)
+        for argument in other_arguments(table, "this"):
+            if argument in ("db", "catalog"):
+                raise self.source.refuse(
+                    "names with a schema are not supported", table, hint=f"use {table.name}"
+                )
+            raise self._unsupported(clause_name(argument), table)
         return self._checked_name(table.this)
 
     def _checked_name(self, identifier: exp.Identifier) -> str:
         name = identifier.name
-        if not name or len(name) > MAX_NAME_LENGTH:
+        if not 1 <= len(name) <= MAX_NAME_LENGTH:
             raise self.source.refuse(
                 f"a name has 1 to {MAX_NAME_LENGTH} characters, this one has {len(name)}",
                 identifier,
             )
         return name
 
+    def _unsupported(self, what: str, at: exp.Expr) -> SqlError:
+        return self.source.refuse(f"{what} is not supported in CREATE {self.kind}", at)
+
     def add(self, item: exp.Expr) -> None:
         if isinstance(item, exp.ColumnDef):
             self._add_column(item)
         elif isinstance(item, exp.PrimaryKey):
             self._add_table_key(item)
+        elif isinstance(item, exp.Identifier):
+            raise self.source.refuse(f"column {item.name} has no type", item)
         else:
-            raise self._unsupported(item)
-
-    def _unsupported(self, item: exp.Expr) -> SqlError:
-        inner = item
-        if isinstance(item, exp.Constraint) and item.expressions:
-            inner = item.expressions[0]
-        what = constraint_name(inner)
-        return self.source.refuse(f"{what} is not supported in CREATE {self.kind}", item)
+            raise self._unsupported(constraint_name(item), item)
 
     def _add_column(self, item: exp.ColumnDef) -> None:
         identifier, data_type = item.this, item.args.get("kind")
         if not isinstance(identifier, exp.Identifier):
-            raise self._unsupported(item)
+            raise self._unsupported(constraint_name(item), item)
         name = self._checked_name(identifier)
+        constraints = item.args.get("constraints") or []
         if not isinstance(data_type, exp.DataType):
+            # A generated column may leave its type out: say that first.
+            self._read_constraints(identifier, constraints)
             raise self.source.refuse(f"column {name} has no type", item)
-        unknown = [k for k, v in item.args.items() if v and k not in ("this", "kind", "constraints")]
-        if unknown:
-            raise self.source.refuse(f"{unknown[0].upper()} is not supported", item)
-        if any(name.lower() == column.name.lower() for column in self.columns):
+        for argument in other_arguments(item, "this", "kind", "constraints"):
+            raise self._unsupported(clause_name(argument), item)
+        if name.lower() in self.positions:
             raise self.source.refuse(f"column {name} is declared twice", identifier)
         if len(self.columns) == MAX_COLUMNS:
-            raise self.source.refuse(f"at most {MAX_COLUMNS:,} columns are supported", identifier)
+            raise self.source.refuse(f"a {self.kind} has at most {MAX_COLUMNS:,} columns", item)
         with self.source.pointing_at(item):
             value_type = value_type_of(data_type)
-        nullable = self._read_constraints(identifier, item.args.get("constraints") or [])
+        nullable = self._read_constraints(identifier, constraints)
+        self.positions[name.lower()] = len(self.columns)
         self.columns.append(Column(name, value_type, nullable))
 
     def _read_constraints(self, name: exp.Identifier, constraints: list[exp.Expr]) -> bool:
+        """Whether the column may be NULL; a key is noted on the way."""
         nullable = True
         for constraint in constraints:
-            kind = constraint.args.get("kind")
-            plain = not any(v for v in kind.args.values()) if isinstance(kind, exp.Expr) else False
+            if constraint.args.get("this"):
+                raise self._unsupported("a name for a constraint", constraint)
+            kind = constraint.args["kind"]
+            plain = all(value is None or value == [] for value in kind.args.values())
             if isinstance(kind, exp.NotNullColumnConstraint) and plain:
                 nullable = False
-            elif isinstance(kind, exp.NotNullColumnConstraint) and kind.args.get("allow_null"):
-                pass  # NULL: what columns are anyway
             elif isinstance(kind, exp.PrimaryKeyColumnConstraint) and plain:
                 self._set_key([name], name)
-            else:
-                raise self._unsupported(kind if isinstance(kind, exp.Expr) else constraint)
+            elif not isinstance(kind, exp.NotNullColumnConstraint):  # NULL says nothing new
+                raise self._unsupported(constraint_name(kind), constraint)
         return nullable
 
     def _add_table_key(self, item: exp.PrimaryKey) -> None:
+        for argument in other_arguments(item, "expressions"):
+            raise self._unsupported(f"PRIMARY KEY with {clause_name(argument)}", item)
         parts: list[exp.Identifier] = []
         for part in item.expressions:
             if not isinstance(part, exp.Identifier):
@@ -179,47 +176,28 @@ class _RelationBuilder:
 
     def _set_key(self, parts: list[exp.Identifier], at: exp.Expr) -> None:
         if self.key is not None:
-            raise self.source.refuse("a second PRIMARY KEY", at, hint="write PRIMARY KEY (a, b)")
+            raise self.source.refuse(
+                "there are two primary keys",
+                at,
+                hint="a key of two columns is written as PRIMARY KEY (a, b)",
+            )
         self.key = parts
 
     def finish(self, name: str) -> Relation:
-        positions = {column.name.lower(): i for i, column in enumerate(self.columns)}
         key: list[int] = []
         for part in self.key or []:
-            position = positions.get(part.name.lower())
+            position = self.positions.get(part.name.lower())
             if position is None:
                 raise self.source.refuse(f"the key names an unknown column {part.name}", part)
             if position in key:
                 raise self.source.refuse(f"the key names {part.name} twice", part)
             key.append(position)
+            self.columns[position] = replace(self.columns[position], nullable=False)
         if not key and self.kind == "TABLE":
             raise self.source.refuse(
                 f"table {name} has no PRIMARY KEY",
-                self.source.tokens[min(2, len(self.source.tokens) - 1)],
+                self.source.tokens[2],
                 detail="rows of a table are updated and deleted by their key",
                 hint="mark a column with PRIMARY KEY, or use CREATE STREAM for append-only events",
             )
-        if not self.columns:
-            raise self.source.refuse("at least one column is needed", self.source.tokens[1])
-        for position in key:
-            self.columns[position] = replace(self.columns[position], nullable=False)
         return Relation(name, tuple(self.columns), tuple(key), self.kind == "STREAM")
-
-
-_CONSTRAINTS: dict[type[exp.Expr], str] = {
-    exp.DefaultColumnConstraint: "DEFAULT",
-    exp.CheckColumnConstraint: "CHECK",
-    exp.UniqueColumnConstraint: "UNIQUE",
-    exp.Reference: "REFERENCES",
-    exp.ForeignKey: "FOREIGN KEY",
-    exp.ComputedColumnConstraint: "a generated column",
-    exp.GeneratedAsIdentityColumnConstraint: "a generated column",
-    exp.CollateColumnConstraint: "COLLATE",
-    exp.LikeProperty: "LIKE",
-}
-
-
-def constraint_name(constraint: exp.Expr) -> str:
-    """What a person would call a constraint."""
-    known = _CONSTRAINTS.get(type(constraint))
-    return known or constraint.sql(dialect="duckdb")

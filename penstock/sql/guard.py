@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 
-from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot import Token, TokenError, TokenType
 
 from penstock.errors import SqlError
+from penstock.sql.dialect import DIALECT
 
 MAX_BYTES = 256 * 1024
 MAX_TOKENS = 50_000
@@ -26,15 +25,17 @@ into the usual limit of 1,000 frames with room for the caller's own.
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+_SEPARATING = {TokenType.AND, TokenType.OR, TokenType.COMMA}
+_UNFINISHED = {TokenType.COMMA, TokenType.ALIAS, TokenType.DOT}
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")
-_UNCLOSED = re.compile(r"Missing (.+) from (\d+):(\d+)")
+_UNCLOSED = re.compile(r"Missing (.+) from \d+:(\d+)", re.DOTALL)
 
 
 def read_tokens(sql: str) -> list[Token]:
     """The tokens of a statement that is safe to parse; SqlError if it is not."""
     _check_text(sql)
     try:
-        tokens = DuckDB().tokenize(sql)
+        tokens = DIALECT.tokenize(sql)
     except TokenError as error:
         raise _unreadable(sql, error) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
@@ -46,11 +47,13 @@ def read_tokens(sql: str) -> list[Token]:
             f"the statement has {len(tokens):,} words and signs; at most {MAX_TOKENS:,} are read"
         )
     _check_depth(sql, tokens)
+    if tokens[-1].token_type in _UNFINISHED:  # the parser would drop it
+        raise _at(tokens[-1], sql, f"the statement ends with {tokens[-1].text}")
     return tokens
 
 
 def _check_text(sql: str) -> None:
-    # Characters are counted first: encoding a text of gigabytes only to refuse it is a waste.
+    # Characters are counted first: a text of gigabytes is not worth encoding.
     size = len(sql) if len(sql) > MAX_BYTES else len(sql.encode(errors="replace"))
     if size > MAX_BYTES:
         raise SqlError(
@@ -60,45 +63,46 @@ def _check_text(sql: str) -> None:
     bad = _UNREADABLE.search(sql)
     if bad is not None:
         what = "a NUL character" if bad.group() == "\0" else "a lone surrogate"
-        raise SqlError(f"the statement contains {what} at character {bad.start() + 1}")
+        raise SqlError(f"the statement contains {what}", detail=f"at character {bad.start() + 1}")
 
 
 def _check_depth(sql: str, tokens: list[Token]) -> None:
-    open_levels: list[int] = []  # for each open parenthesis: levels of prefixes before it
+    """Parentheses end where they are closed, prefixes where the expression they begin does."""
+    enclosing: list[int] = []  # for each open parenthesis, the prefixes before it
     prefixes = 0
-    depth = 0
+    total = 0
     for token in tokens:
         kind = token.token_type
         if kind in _OPENING:
-            open_levels.append(prefixes)
+            enclosing.append(prefixes)
             prefixes = 0
-            depth += 1
-        elif kind in _CLOSING:
-            depth -= prefixes
-            prefixes = 0
-            if open_levels:
-                depth -= 1 + open_levels.pop()
+            total += 1
+        elif kind in _CLOSING and enclosing:
+            total -= prefixes + 1
+            prefixes = enclosing.pop()
         elif kind in _PREFIX:
             prefixes += 1
-            depth += 1
-        elif kind in (TokenType.AND, TokenType.OR, TokenType.COMMA):
-            depth -= prefixes
+            total += 1
+        elif kind in _SEPARATING:
+            total -= prefixes
             prefixes = 0
-        if depth > MAX_DEPTH:
-            raise SqlError(
+        if total > MAX_DEPTH:
+            raise _at(
+                token,
+                sql,
                 f"the statement is nested more than {MAX_DEPTH} levels deep",
-                hint="AND and OR need no parentheses around every pair; NOT NOT x is x",
-                sql=sql,
-                position=token.start,
-                length=token.end - token.start + 1,
+                "AND and OR need no parentheses around every pair; NOT NOT x is x",
             )
+
+
+def _at(token: Token, sql: str, primary: str, hint: str = "") -> SqlError:
+    length = token.end - token.start + 1
+    return SqlError(primary, hint=hint, sql=sql, position=token.start, length=length)
 
 
 def _unreadable(sql: str, error: TokenError) -> SqlError:
     found = _UNCLOSED.search(str(error.__cause__ or error))
     if found is None:
-        return SqlError("the statement cannot be read", detail=str(error))
-    mark, line, column = found.group(1), int(found.group(2)), int(found.group(3))
-    lines = sql.split("\n")
-    position = sum(len(one) + 1 for one in lines[: line - 1]) + column - 1
-    return SqlError(f"a text that starts with {mark} never ends", sql=sql, position=position)
+        return SqlError("the statement cannot be read", hint="is a comment never closed?")
+    mark, start = found.group(1), int(found.group(2))
+    return SqlError(f"the closing {mark} is missing", sql=sql, position=start, length=len(mark))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal as OneOf
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from sqlglot import exp
 
@@ -24,14 +25,16 @@ from penstock.catalog import (
 from penstock.errors import SqlError
 from penstock.sql.calendar import parse_date, parse_timestamp
 from penstock.sql.column_types import value_type_of
+from penstock.sql.names import clause_name, other_arguments
 
-Kind: TypeAlias = OneOf[
+Kind: TypeAlias = Literal[
     "null", "boolean", "integer", "decimal", "double", "string", "date", "timestamp", "timestamptz"
 ]
 
 MAX_DIGITS = 38
-_NUMBER = re.compile(r"(\d*)(\.\d*)?([eE][+-]?\d+)?")
-_DOUBLE_WORDS = {"nan", "inf", "infinity"}
+MICROS_PER_DAY = 86_400_000_000
+_NUMBER = re.compile(r"([+-]?)(\d*)(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+_DOUBLE_WORD = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,10 @@ class Constant:
     @property
     def is_number(self) -> bool:
         return self.kind in ("integer", "decimal", "double")
+
+    def __str__(self) -> str:
+        text = f"'{self.value}'" if self.kind == "string" else str(self.value)
+        return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 NULL = Constant("null", None)
@@ -74,133 +81,160 @@ def read_constant(expression: exp.Expr) -> Constant | None:
 
 
 def _number(text: str) -> Constant:
-    found = _NUMBER.fullmatch(text.replace("_", ""))
-    if found is None or not any(character.isdigit() for character in text):
-        raise SqlError(f"{text[:60]} is not a number this can read")
-    whole, fraction, exponent = found.group(1), found.group(2), found.group(3)
+    found = _NUMBER.fullmatch(text)
+    if found is None or not re.search(r"\d", text):
+        raise SqlError(f"{text[:60]} is not a number")
+    _, whole, fraction, exponent = found.groups()
     if exponent is not None:
-        return double_constant(text)
-    if len((whole + (fraction or "")).replace(".", "").lstrip("0")) > MAX_DIGITS:
+        return Constant("double", _float(text))
+    if len(f"{whole}{fraction or ''}".lstrip("0.").replace(".", "")) > MAX_DIGITS:
         raise SqlError(
             f"a number has at most {MAX_DIGITS} digits", hint="write large numbers like 1e40"
         )
     if fraction is None:
-        return Constant("integer", int(whole))
-    return Constant("decimal", Decimal(text.replace("_", "")))
+        return Constant("integer", int(text))
+    return Constant("decimal", Decimal(text))
 
 
-def double_constant(text: str) -> Constant:
+def _float(text: str) -> float:
     value = float(text)
-    if value in (float("inf"), float("-inf")) and text.strip("+-").lower() not in _DOUBLE_WORDS:
+    if math.isinf(value) and not _DOUBLE_WORD.fullmatch(text):
         raise SqlError(f"{text[:60]} is too large for a DOUBLE")
-    return Constant("double", value)
+    return value
 
 
 def _negated(constant: Constant) -> Constant:
-    if constant.kind == "null":
-        return constant
+    if isinstance(constant.value, Decimal):
+        return Constant(constant.kind, constant.value.copy_negate())  # minus would round
     if constant.is_number:
-        assert isinstance(constant.value, int | float | Decimal)
-        negated = constant.value.copy_negate() if isinstance(constant.value, Decimal) else None
-        return Constant(constant.kind, -constant.value if negated is None else negated)
-    raise SqlError(f"a minus before a {constant.kind}")
+        assert isinstance(constant.value, int | float)
+        return Constant(constant.kind, -constant.value)
+    if constant == NULL:
+        return NULL
+    raise SqlError(f"there is no minus for {constant}")
 
 
 def _cast(constant: Constant, cast: exp.Cast) -> Constant:
-    unknown = [k for k, v in cast.args.items() if v and k not in ("this", "to", "_type")]
-    if unknown:
-        raise SqlError(f"CAST with {unknown[0].upper()} is not supported in a subscription")
-    return convert(constant, value_type_of(cast.to))
+    for name in other_arguments(cast, "this", "to"):
+        raise SqlError(f"CAST with {clause_name(name)} is not supported in a subscription")
+    return converted(constant, value_type_of(cast.to))
 
 
-def convert(constant: Constant, value_type: ValueType) -> Constant:
+def converted(constant: Constant, value_type: ValueType) -> Constant:
     """The constant as a value of a type; SqlError if it does not convert without loss."""
-    if constant.kind == "null":
-        return constant
-    converted: Constant | None = None
-    if isinstance(value_type, IntegerType | DecimalType):
-        converted = _to_exact_number(constant, value_type)
-    elif isinstance(value_type, DoubleType):
-        converted = _to_double(constant)
-    elif isinstance(value_type, DateType):
-        converted = _to_date(constant)
-    elif isinstance(value_type, TimestampType):
-        converted = to_timestamp(constant, value_type.zoned)
-    elif (isinstance(value_type, StringType) and constant.kind == "string") or (
-        isinstance(value_type, BooleanType) and constant.kind == "boolean"
-    ):
-        converted = constant
-    if converted is None:
+    found = NULL if constant == NULL else _converters[type(value_type)](constant, value_type)
+    if found is None:
         raise SqlError(
-            f"{show(constant)} cannot be written as {value_type}",
-            detail="constants are converted only where nothing is lost",
+            f"{constant} cannot be written as {value_type}",
+            hint="constants are converted only where nothing is lost; write the value itself",
         )
-    return converted
+    return found
 
 
-def exact_value(constant: Constant) -> Fraction | None:
-    """The number a numeric constant is; None for NaN and the infinities."""
-    assert isinstance(constant.value, int | float | Decimal)
-    if isinstance(constant.value, float) and constant.value - constant.value != 0:
+def _to_integer(constant: Constant, value_type: ValueType) -> Constant | None:
+    assert isinstance(value_type, IntegerType)
+    exact = _exact_number(constant)
+    if exact is None or exact.denominator != 1:
         return None
-    return Fraction(constant.value)
+    fits = value_type.lowest <= exact <= value_type.highest
+    return Constant("integer", int(exact)) if fits else None
 
 
-def _to_exact_number(constant: Constant, value_type: IntegerType | DecimalType) -> Constant | None:
-    if constant.kind == "string":
-        text = str(constant.value).strip()
-        found = _NUMBER.fullmatch(text.lstrip("+-"))
-        if found is None or len(text) > MAX_DIGITS + 2 or not re.search(r"\d", text):
-            return None
-        constant = Constant("decimal", Decimal(text))
-    if not constant.is_number:
-        return None
-    if isinstance(constant.value, float):
-        constant = Constant("decimal", Decimal(repr(constant.value)))
-    exact = exact_value(constant) if Decimal(str(constant.value)).is_finite() else None
-    if exact is None:
-        return None
-    if isinstance(value_type, IntegerType):
-        fits = exact.denominator == 1 and value_type.lowest <= exact <= value_type.highest
-        return Constant("integer", int(exact)) if fits else None
-    scaled = exact * 10**value_type.scale
-    if scaled.denominator != 1 or abs(scaled) >= 10**value_type.precision:
+def _to_decimal(constant: Constant, value_type: ValueType) -> Constant | None:
+    assert isinstance(value_type, DecimalType)
+    exact = _exact_number(constant)
+    scaled = None if exact is None else exact * 10**value_type.scale
+    if scaled is None or scaled.denominator != 1 or abs(scaled) >= 10**value_type.precision:
         return None
     return Constant("decimal", Decimal(f"{int(scaled)}e-{value_type.scale}"))
 
 
-def _to_double(constant: Constant) -> Constant | None:
+def _exact_number(constant: Constant) -> Fraction | None:
+    """The number that a constant says, if it says a finite one."""
+    text = str(constant.value).strip()
+    if constant.kind not in ("integer", "decimal", "double", "string"):
+        return None
+    if not _NUMBER.fullmatch(text) or not re.search(r"\d", text) or len(text) > 2 * MAX_DIGITS:
+        return None
+    # A double stands for the decimal that it shows: 1e-1 means 0.1.
+    decimal = Decimal(text)
+    return Fraction(decimal) if decimal == 0 or abs(decimal.adjusted()) <= MAX_DIGITS else None
+
+
+def _to_double(constant: Constant, _: ValueType) -> Constant | None:
     if constant.kind == "string":
         text = str(constant.value).strip()
-        number = text.lstrip("+-")
-        readable = number.lower() in _DOUBLE_WORDS or (
-            _NUMBER.fullmatch(number) and re.search(r"\d", number)
-        )
-        return double_constant(text) if readable and len(text) - len(number) <= 1 else None
-    if not constant.is_number:
+        if _DOUBLE_WORD.fullmatch(text) or (_NUMBER.fullmatch(text) and re.search(r"\d", text)):
+            return Constant("double", _float(text))
         return None
+    return as_double(constant) if constant.is_number else None
+
+
+def as_double(constant: Constant) -> Constant:
+    """A number as a double; other constants as they are."""
+    if not constant.is_number:
+        return constant
     assert isinstance(constant.value, int | float | Decimal)
     return Constant("double", float(constant.value))
 
 
-def _to_date(constant: Constant) -> Constant | None:
+def _to_date(constant: Constant, _: ValueType) -> Constant | None:
     if constant.kind == "string":
         return Constant("date", parse_date(str(constant.value)))
     return constant if constant.kind == "date" else None
 
 
-def to_timestamp(constant: Constant, zoned: bool) -> Constant | None:
-    kind: Kind = "timestamptz" if zoned else "timestamp"
+def _to_timestamp(constant: Constant, value_type: ValueType) -> Constant | None:
+    assert isinstance(value_type, TimestampType)
+    kind: Kind = "timestamptz" if value_type.zoned else "timestamp"
     if constant.kind == "string":
-        return Constant(kind, parse_timestamp(str(constant.value), zoned))
+        return Constant(kind, parse_timestamp(str(constant.value), value_type.zoned))
     if constant.kind == "date":
         assert isinstance(constant.value, int)
-        return Constant(kind, constant.value * 86_400_000_000)
-    if constant.kind in ("timestamp", "timestamptz"):  # zones are UTC
-        return Constant(kind, constant.value)
+        return Constant(kind, constant.value * MICROS_PER_DAY)
+    if constant.kind in ("timestamp", "timestamptz"):
+        return Constant(kind, constant.value)  # the zone of a session is UTC
     return None
 
 
-def show(constant: Constant) -> str:
-    text = repr(constant.value) if constant.kind == "string" else str(constant.value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _same(constant: Constant, value_type: ValueType) -> Constant | None:
+    return constant if constant.kind == value_type.kind else None
+
+
+_converters: dict[type[ValueType], Callable[[Constant, ValueType], Constant | None]] = {
+    IntegerType: _to_integer,
+    DecimalType: _to_decimal,
+    DoubleType: _to_double,
+    DateType: _to_date,
+    TimestampType: _to_timestamp,
+    StringType: _same,
+    BooleanType: _same,
+}
+
+_ORDERS: dict[type[exp.Expr], tuple[int, ...]] = {
+    exp.EQ: (0,),
+    exp.NEQ: (-1, 1),
+    exp.LT: (-1,),
+    exp.LTE: (-1, 0),
+    exp.GT: (1,),
+    exp.GTE: (0, 1),
+}
+
+
+def compared(kind: type[exp.Expr], left: Constant, right: Constant) -> Constant:
+    """A comparison of two constants, as in WHERE 1 = 1."""
+    orders = _ORDERS.get(kind)
+    if orders is not None and NULL in (left, right):
+        return NULL
+    one, other = left.value, right.value
+    if isinstance(one, str) and isinstance(other, str):
+        order = (one > other) - (one < other)
+    elif {left.kind, right.kind} <= {"integer", "decimal"}:
+        assert isinstance(one, int | Decimal)
+        assert isinstance(other, int | Decimal)
+        order = (one > other) - (one < other)
+    else:
+        orders = None
+    if orders is None:
+        raise SqlError("one side of a comparison must be a column")
+    return Constant("boolean", order in orders)

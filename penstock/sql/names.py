@@ -1,6 +1,8 @@
-"""What a person calls a piece of SQL that is refused."""
+"""What a person calls a piece of SQL, in particular one that is refused."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from sqlglot import exp
 
@@ -14,57 +16,78 @@ _CLAUSES = {
     "qualify": "QUALIFY",
     "windows": "WINDOW",
     "order": "ORDER BY",
-    "sort": "SORT BY",
-    "cluster": "CLUSTER BY",
-    "distribute": "DISTRIBUTE BY",
     "limit": "LIMIT",
     "offset": "OFFSET",
     "locks": "FOR UPDATE",
-    "into": "SELECT INTO",
+    "into": "INTO",
     "laterals": "LATERAL",
     "sample": "TABLESAMPLE",
     "pivots": "PIVOT",
-    "connect": "CONNECT BY",
-    "match": "MATCH_RECOGNIZE",
-    "match_condition": "MATCH_CONDITION",
     "when": "AT",
-    "version": "AS OF",
-    "only": "ONLY",
     "ordinality": "WITH ORDINALITY",
-    "kind": "SELECT AS",
-    "operation_modifiers": "a SELECT modifier",
-    "hint": "a hint",
     "except_": "EXCLUDE",
-    "replace": "REPLACE",
-    "rename": "RENAME",
+    "expression": "AS SELECT",
+    "exists": "IF NOT EXISTS",
+    "properties": "WITH",
 }
 
-_EXPRESSIONS: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], str], ...] = (
-    (exp.Case, "CASE"),
+_EXPRESSIONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
+    ((exp.Case,), "CASE"),
     ((exp.Exists, exp.Query), "a subquery"),
-    (exp.ILike, "ILIKE"),
-    (exp.SimilarTo, "SIMILAR TO"),
-    (exp.Glob, "GLOB"),
+    ((exp.ILike,), "ILIKE"),
+    ((exp.SimilarTo,), "SIMILAR TO"),
+    ((exp.Glob,), "GLOB"),
     ((exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch), "a regular expression"),
-    (exp.StartsWith, "the function starts_with"),
-    (exp.Escape, "ESCAPE"),
-    (exp.Window, "a window function"),
+    ((exp.Escape,), "ESCAPE"),
+    ((exp.Window,), "a window function"),
     ((exp.Any, exp.All), "ANY and ALL"),
     ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Pow), "arithmetic"),
     ((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot), "bit arithmetic"),
-    (exp.DPipe, "the operator ||"),
-    (exp.Xor, "XOR"),
-    (exp.Collate, "COLLATE"),
-    (exp.Interval, "INTERVAL"),
-    (exp.Tuple, "a row value"),
+    ((exp.DPipe, exp.Concat), "concatenation of strings"),
+    ((exp.Xor,), "XOR"),
+    ((exp.Collate,), "COLLATE"),
+    ((exp.Interval,), "INTERVAL"),
+    ((exp.Tuple,), "a row value"),
     ((exp.Array, exp.Bracket, exp.List), "a list"),
     ((exp.Struct, exp.Dot), "a struct"),
-    (exp.TryCast, "TRY_CAST"),
-    (exp.Cast, "CAST of anything but a constant"),
-    (exp.Star, "*"),
-    (exp.PositionalColumn, "a column by position"),
-    (exp.Columns, "COLUMNS"),
+    ((exp.TryCast,), "TRY_CAST"),
+    ((exp.Cast,), "CAST of anything but a constant"),
+    ((exp.Star,), "*"),
+    ((exp.PositionalColumn,), "a column by position"),
+    ((exp.Columns,), "COLUMNS"),
+    ((exp.And, exp.Or, exp.Not, exp.Predicate), "a condition as a value"),
+    ((exp.Literal, exp.Boolean, exp.Null), "a constant"),
 )
+
+_CONSTRAINTS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
+    ((exp.DefaultColumnConstraint,), "DEFAULT"),
+    ((exp.CheckColumnConstraint,), "CHECK"),
+    ((exp.UniqueColumnConstraint,), "UNIQUE"),
+    ((exp.Reference,), "REFERENCES"),
+    ((exp.ForeignKey,), "FOREIGN KEY"),
+    ((exp.PrimaryKeyColumnConstraint,), "PRIMARY KEY with ASC or DESC"),
+    (
+        (
+            exp.ComputedColumnConstraint,
+            exp.GeneratedAsIdentityColumnConstraint,
+            exp.GeneratedAsRowColumnConstraint,
+            exp.AutoIncrementColumnConstraint,
+        ),
+        "a generated column",
+    ),
+    ((exp.CollateColumnConstraint,), "COLLATE"),
+    ((exp.LikeProperty,), "LIKE"),
+    ((exp.IndexColumnConstraint,), "INDEX"),
+    ((exp.Constraint,), "a name for a constraint"),
+)
+
+
+def other_arguments(expression: exp.Expr, *known: str) -> Iterator[str]:
+    """What the parser read into an expression besides the known: nothing may be ignored."""
+    for name, value in expression.args.items():
+        empty = isinstance(value, exp.IndexParameters) and not any(value.args.values())
+        if value and not empty and name not in known:
+            yield name
 
 
 def clause_name(argument: str) -> str:
@@ -72,28 +95,34 @@ def clause_name(argument: str) -> str:
     return _CLAUSES.get(argument, argument.strip("_").upper().replace("_", " "))
 
 
+def constraint_name(constraint: exp.Expr) -> str:
+    """What a person would call a constraint in CREATE TABLE."""
+    for kinds, name in _CONSTRAINTS:
+        if isinstance(constraint, kinds):
+            return name
+    return constraint.sql(dialect="duckdb")[:60]
+
+
 def expression_name(expression: exp.Expr) -> str:
     for kinds, name in _EXPRESSIONS:
         if isinstance(expression, kinds):
             return name
-    if isinstance(expression, exp.AggFunc):
-        return f"the aggregate function {expression.sql_name().lower()}"
     if isinstance(expression, exp.Anonymous):
         return f"the function {expression.name}"
     if isinstance(expression, exp.Func):
-        return f"the function {expression.sql_name().lower()}"
+        kind = "aggregate function" if isinstance(expression, exp.AggFunc) else "function"
+        return f"the {kind} {expression.sql_name().lower()}"
     return f"the expression {expression.sql(dialect='duckdb')[:60]}"
 
 
 def refusal(expression: exp.Expr) -> SqlError:
     """The error for an expression that has no place in a subscription."""
+    if isinstance(expression, exp.Placeholder) and not (expression.name or "0").isdecimal():
+        return NotYetError(
+            f"the variable :{expression.name} is not supported yet",
+            detail="variables are bound by operators, and this release runs none",
+        )
     if isinstance(expression, exp.Placeholder | exp.Parameter):
-        if isinstance(expression, exp.Placeholder) and not expression.name.isdecimal():
-            if expression.name:
-                return NotYetError(
-                    f"the variable :{expression.name} is not supported yet",
-                    detail="variables are bound by operators, which this release does not run",
-                )
         return SqlError(
             "parameters are not supported in a subscription", hint="write the value itself"
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.predicates.simplify import Place
-from penstock.sql.names import clause_name, refusal
+from penstock.sql.names import clause_name, other_arguments, refusal
 from penstock.sql.query import Output
 from penstock.sql.scope import Scope
 
@@ -32,9 +32,7 @@ def bind_outputs(scope: Scope, expressions: list[exp.Expr]) -> tuple[Output, ...
         for label, item in zip(short, items, strict=True)
     ]
     _check_distinct(scope, labels, items)
-    return tuple(
-        Output(label, *item.place) for label, item in zip(labels, items, strict=True)
-    )
+    return tuple(Output(label, *item.place) for label, item in zip(labels, items, strict=True))
 
 
 def _qualified(scope: Scope, place: Place) -> str:
@@ -56,15 +54,12 @@ def _items(scope: Scope, expression: exp.Expr) -> list[_Item]:
             raise scope.source.refuse("* cannot have a name", expression)
         return [_Item(scope.resolve(expression.this), expression.alias, expression)]
     with scope.source.pointing_at(expression):
-        raise refusal(expression.this if isinstance(expression, exp.Alias) else expression)
+        raise refusal(expression.unalias())
 
 
 def _check_star(scope: Scope, star: exp.Star, at: exp.Expr) -> None:
-    for name, value in star.args.items():
-        if value:
-            raise scope.source.refuse(
-                f"* {clause_name(name)} is not supported in a subscription", at
-            )
+    for name in other_arguments(star):
+        raise scope.source.refuse(f"* {clause_name(name)} is not supported in a subscription", at)
 
 
 def _check_distinct(scope: Scope, labels: list[str], items: list[_Item]) -> None:

@@ -26,35 +26,32 @@ from penstock.catalog import (
 )
 from penstock.errors import SqlError
 from penstock.predicates.intervals import ABOVE_NULL, TOP, Cut, above, below
-from penstock.sql.literals import Constant, convert, exact_value, show, to_timestamp
+from penstock.sql.literals import MICROS_PER_DAY, Constant, converted
 
-MICROS_PER_DAY = 86_400_000_000
-_SAFE_DIGITS = 15  # any decimal of so many digits survives a round trip through a double
-_SAFE_INTEGER = 1 << 53  # up to here every integer is a double
+_SAFE_DIGITS = 15  # any decimal of so many digits survives the way to a double and back
+_SAFE_INTEGER = 1 << 53  # below, every integer is a double
 
 
 def place(constant: Constant, value_type: ValueType) -> tuple[Cut, Cut]:
     """The cuts below and above a constant that is not NULL; SqlError if it does not compare."""
-    if isinstance(value_type, IntegerType) and constant.is_number:
-        return _place_number(constant, 1, _reach(value_type))
-    if isinstance(value_type, DecimalType) and constant.is_number:
-        return _place_number(constant, 10**value_type.scale, _reach(value_type))
-    if isinstance(value_type, DoubleType) and constant.is_number:
-        assert isinstance(constant.value, int | float | Decimal)
-        return _on(value_type.key(float(constant.value)))
-    if isinstance(value_type, StringType) and constant.kind == "string":
+    if constant.is_number:
+        if isinstance(value_type, IntegerType | DecimalType):
+            return _place_number(constant, value_type)
+        if isinstance(value_type, DoubleType):
+            assert isinstance(constant.value, int | float | Decimal)
+            return _on(value_type.key(float(constant.value)))
+    elif constant.kind == value_type.kind == "string":
         return _on(str(constant.value))
-    if isinstance(value_type, BooleanType) and constant.kind == "boolean":
+    elif constant.kind == value_type.kind == "boolean":
         return _on(int(bool(constant.value)))
-    if isinstance(value_type, DateType):
-        found = _place_date(constant)
-        if found is not None:
-            return found
-    if isinstance(value_type, TimestampType):
-        moment = to_timestamp(constant, value_type.zoned)
-        if moment is not None:
-            assert isinstance(moment.value, int)
-            return _on(moment.value)
+    elif isinstance(value_type, DateType) and constant.kind.startswith("timestamp"):
+        assert isinstance(constant.value, int)
+        days, rest = divmod(constant.value, MICROS_PER_DAY)
+        return _between(below(days + 1)) if rest else _on(days)
+    elif isinstance(value_type, DateType | TimestampType) and constant.kind != "boolean":
+        key = converted(constant, value_type).value
+        assert isinstance(key, int)
+        return _on(key)
     raise _mismatch(constant, value_type)
 
 
@@ -66,70 +63,50 @@ def _between(cut: Cut) -> tuple[Cut, Cut]:
     return cut, cut
 
 
-def _reach(value_type: IntegerType | DecimalType) -> int:
-    """No stored value of the type is larger than this, up or down."""
-    if isinstance(value_type, IntegerType):
-        return value_type.highest + 1
-    return int(10**value_type.precision)
-
-
-def _place_number(constant: Constant, scale: int, reach: int) -> tuple[Cut, Cut]:
-    """The place of a number among integers that stand for multiples of 1/scale."""
-    exact = exact_value(constant)
-    if exact is None:
-        return _between(ABOVE_NULL if constant.value == -math.inf else TOP)
-    scaled = exact * scale
-    if isinstance(constant.value, float):
-        scaled = _place_double(constant.value, scale, reach)
-    if scaled > reach:
+def _place_number(constant: Constant, value_type: IntegerType | DecimalType) -> tuple[Cut, Cut]:
+    """The place of a number among keys, which are integers and count multiples of 1/scale."""
+    scale = 10**value_type.scale if isinstance(value_type, DecimalType) else 1
+    lowest, highest = value_type.key_range
+    assert isinstance(lowest, int)
+    assert isinstance(highest, int)
+    value = constant.value
+    assert isinstance(value, int | float | Decimal)
+    if isinstance(value, float) and not math.isfinite(value):
+        return _between(ABOVE_NULL if value == -math.inf else TOP)  # NaN is above everything
+    scaled = Fraction(value) * scale
+    if isinstance(value, float) and -2 * highest <= scaled <= 2 * highest:
+        scaled = _exactly_meant(value, scale, highest)
+    if scaled > highest:
         return _between(TOP)
-    if scaled < -reach:
+    if scaled < lowest:
         return _between(ABOVE_NULL)
     key = math.floor(scaled)
     return _on(key) if key == scaled else _between(below(key + 1))
 
 
-def _place_double(value: float, scale: int, reach: int) -> Fraction:
-    """The exact number to compare with, if comparing doubles gives the same answers."""
-    exact = Fraction(value) * scale
-    if abs(exact) > 2 * reach:
-        return exact
-    if scale == 1 and (abs(exact) < _SAFE_INTEGER or reach < _SAFE_INTEGER):
-        return exact
+def _exactly_meant(value: float, scale: int, highest: int) -> Fraction:
+    """The number a double stands for, if comparing exactly is the same as comparing doubles."""
+    if scale == 1 and (abs(value) < _SAFE_INTEGER or highest < _SAFE_INTEGER):
+        return Fraction(value)
     shortest = Decimal(repr(value))
-    if scale > 1 and len(shortest.normalize().as_tuple().digits) <= _SAFE_DIGITS:
-        meant = Fraction(shortest) * scale
-        if abs(meant) < 10**_SAFE_DIGITS:
-            return meant
+    meant = Fraction(shortest) * scale
+    digits = len(shortest.normalize().as_tuple().digits)
+    if scale > 1 and digits <= _SAFE_DIGITS and abs(meant) < 10**_SAFE_DIGITS:
+        return meant
     raise SqlError(
-        f"{value!r} is a DOUBLE and too long to be compared exactly with this column",
+        f"the DOUBLE {value!r} cannot be compared exactly with this column",
         hint="write the number without an exponent",
     )
-
-
-def _place_date(constant: Constant) -> tuple[Cut, Cut] | None:
-    if constant.kind in ("string", "date"):
-        days = convert(constant, DateType()).value
-        assert isinstance(days, int)
-        return _on(days)
-    if constant.kind in ("timestamp", "timestamptz"):
-        assert isinstance(constant.value, int)
-        days, rest = divmod(constant.value, MICROS_PER_DAY)
-        return _on(days) if rest == 0 else _between(below(days + 1))
-    return None
 
 
 def _mismatch(constant: Constant, value_type: ValueType) -> SqlError:
     hint = ""
     if constant.kind == "string" and isinstance(value_type, IntegerType | DecimalType | DoubleType):
-        hint = "write the number without quotes"
+        hint = "write numbers without quotes"
     elif isinstance(value_type, StringType):
-        hint = f"write it in quotes: '{show(constant)}'"
+        hint = f"write it in quotes: '{constant}'"
     elif isinstance(value_type, BooleanType):
         hint = "compare with TRUE or FALSE"
-    elif isinstance(value_type, DateType | TimestampType):
-        hint = f"write {'DATE' if isinstance(value_type, DateType) else 'TIMESTAMP'} '2024-05-31'"
     return SqlError(
-        f"a {value_type} column cannot be compared with the {constant.kind} {show(constant)}",
-        hint=hint,
+        f"a {value_type} column cannot be compared with the {constant.kind} {constant}", hint=hint
     )

@@ -84,4 +84,4 @@ def query_from_plain(plain: Any, catalog: Catalog) -> Query:
 
 
 def _cut(plain: Any) -> Cut:
-    return tuple(plain)  # type: ignore[return-value]
+    return tuple(plain)

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.catalog import Catalog, Column
 from penstock.predicates.simplify import Place
+from penstock.sql.names import other_arguments
 from penstock.sql.query import Node
 from penstock.sql.source import Source
 
@@ -83,8 +84,9 @@ class Scope:
 
         A bare name in ON means the tables of that join where they have it, and others if not.
         """
-        if column.args.get("db") or column.args.get("catalog"):
-            raise self.source.refuse("names with a schema are not supported", column)
+        for argument in other_arguments(column, "this", "table"):
+            what = "a name with a schema" if argument in ("db", "catalog") else argument.upper()
+            raise self.source.refuse(f"{what} is not supported in a subscription", column)
         table = column.args.get("table")
         if isinstance(table, exp.Identifier):
             return self._resolve_in(self.node_named(table), column)
@@ -101,9 +103,7 @@ class Scope:
             return found[0].place
         if found:
             choices = " or ".join(f"{self.nodes[v.place[0]].alias}.{v.name}" for v in found[:4])
-            raise self.source.refuse(
-                f"column {at.name} is ambiguous", at, hint=f"write {choices}"
-            )
+            raise self.source.refuse(f"column {at.name} is ambiguous", at, hint=f"write {choices}")
         names = [v.name for v in self.star()]
         raise self.source.refuse(
             f"there is no column {at.name}", at, hint=did_you_mean(at.name, names) or _known(names)
@@ -133,4 +133,3 @@ def _known(names: list[str]) -> str:
         return "declare it with CREATE TABLE or CREATE STREAM"
     shown = ", ".join(names[:12])
     return f"known are {shown}{', ...' if len(names) > 12 else ''}"
-

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
-from sqlglot.tokens import Token
+from sqlglot import ErrorLevel, ParseError, Token, exp
+from sqlglot.errors import SqlglotError
 
 from penstock.errors import SqlError
+from penstock.sql.dialect import DIALECT
 from penstock.sql.guard import read_tokens
-
-logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 
 class Source:
@@ -22,18 +18,17 @@ class Source:
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
-        self.tokens: list[Token] = read_tokens(sql)
+        self.tokens = read_tokens(sql)
 
     def word(self, index: int) -> str:
         """The token at `index` in upper case; empty behind the end."""
         return self.tokens[index].text.upper() if index < len(self.tokens) else ""
 
-    def parse(self, tokens: list[Token] | None = None) -> exp.Expr:
-        """The only statement of the text."""
-        dialect = DuckDB()
-        parser = dialect.parser(error_level=ErrorLevel.IMMEDIATE)
+    def parse(self, tokens: Sequence[Token] = ()) -> exp.Expr:
+        """The only statement of the text (or of other tokens that stand for it)."""
+        parser = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE)
         try:
-            statements = parser.parse(tokens or self.tokens, self.sql)
+            statements = parser.parse(list(tokens or self.tokens), self.sql)
         except ParseError as error:
             raise self._syntax_error(error) from None
         except SqlglotError as error:
@@ -54,20 +49,16 @@ class Source:
         where = error.errors[0] if error.errors else {}
         highlight = str(where.get("highlight") or "")
         description = str(where.get("description") or "")
-        position = self._offset(int(where.get("line") or 1), int(where.get("col") or 1), highlight)
+        # Lines are counted from 1; the column is that of the last character of the token.
+        line, column = int(where.get("line") or 1), int(where.get("col") or 1)
+        before = sum(len(one) + 1 for one in self.sql.split("\n")[: line - 1])
+        position = before + column - max(1, len(highlight))
+        primary = f"syntax error at {highlight}"
         if description.startswith("Required keyword"):
-            primary = f"something is missing at {highlight}"
-        else:
-            primary = f"syntax error at {highlight}" if highlight else "syntax error at the end"
-        detail = description if "Expecting" in description else ""
-        return SqlError(
-            primary, detail=detail, sql=self.sql, position=position, length=max(1, len(highlight))
-        )
-
-    def _offset(self, line: int, column: int, highlight: str) -> int:
-        """The parser counts lines from 1 and gives the column of a token's last character."""
-        before = self.sql.split("\n")[: line - 1]
-        return sum(len(one) + 1 for one in before) + column - max(1, len(highlight))
+            primary = f"syntax error: something is missing near {highlight}"
+        elif description.startswith("Expecting"):
+            primary = f"syntax error: {description[len('Expecting ') :]} expected near {highlight}"
+        return SqlError(primary, sql=self.sql, position=position, length=max(1, len(highlight)))
 
     def refuse(
         self, primary: str, at: exp.Expr | Token | None = None, *, detail: str = "", hint: str = ""
@@ -78,44 +69,42 @@ class Source:
         return error
 
     def locate(self, error: SqlError, at: exp.Expr | Token | None) -> None:
-        """Let an error point at an expression, unless it already points somewhere."""
+        """Let an error point at an expression or a token, unless it already points somewhere."""
         if error.position is not None or at is None:
             return
-        start, end = (at.start, at.end) if isinstance(at, Token) else _span(at)
-        if start is not None and end is not None:
-            error.sql, error.position, error.length = self.sql, start, end - start + 1
+        span = (at.start, at.end) if isinstance(at, Token) else _span(at)
+        if span is not None:
+            error.sql, error.position, error.length = self.sql, span[0], span[1] - span[0] + 1
 
     @contextmanager
-    def pointing_at(self, expression: exp.Expr) -> Iterator[None]:
-        """Errors that know no place get the place of this expression."""
+    def pointing_at(self, at: exp.Expr | Token | None) -> Iterator[None]:
+        """Errors that know no place get this one."""
         try:
             yield
         except SqlError as error:
-            self.locate(error, expression)
+            self.locate(error, at)
             raise
 
     def token_of(self, *words: str) -> Token | None:
-        """The first token with one of these words outside of quotes."""
-        quoted = '"' + "'"
-        return next(
-            (
-                token
-                for token in self.tokens
-                if token.text.upper() in words and self.sql[token.start] not in quoted
-            ),
-            None,
-        )
+        """The first token that is one of these words, and not in quotes."""
+        for token in self.tokens:
+            if token.text.upper() in words and self.sql[token.start] not in "\"'":
+                return token
+        return None
+
+    def word_before(self, expression: exp.Expr) -> str:
+        """The token before an expression, in upper case."""
+        span = _span(expression)
+        before = [token for token in self.tokens if span is not None and token.end < span[0]]
+        return before[-1].text.upper() if before else ""
 
 
-def _span(expression: exp.Expr) -> tuple[int | None, int | None]:
-    """The stretch of text an expression covers; of its surroundings, if it has no names."""
-    spans: list[tuple[int, int]] = []
+def _span(expression: exp.Expr) -> tuple[int, int] | None:
+    """The stretch of text of an expression; of what surrounds it, if it has no words of its own."""
     here: exp.Expr | None = expression
-    while here is not None and not spans:
-        spans = [
-            (part.meta["start"], part.meta["end"]) for part in here.walk() if "start" in part.meta
-        ]
+    while here is not None:
+        metas = [part.meta for part in here.walk() if "start" in part.meta]
+        if metas:
+            return min(meta["start"] for meta in metas), max(meta["end"] for meta in metas)
         here = here.parent
-    if not spans:
-        return None, None
-    return min(start for start, _ in spans), max(end for _, end in spans)
+    return None

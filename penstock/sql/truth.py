@@ -29,9 +29,7 @@ class Truth:
         return Truth(self.false, self.true)
 
     def __and__(self, other: Truth) -> Truth:
-        return Truth(
-            intersect_unions(self.true, other.true), union((*self.false, *other.false))
-        )
+        return Truth(intersect_unions(self.true, other.true), union((*self.false, *other.false)))
 
 
 ALWAYS = Truth(ANY_VALUE, NO_VALUE)

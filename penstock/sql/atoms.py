@@ -1,0 +1,93 @@
+"""Conditions on one column: which of its values make them true, and which false."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from penstock.catalog import BooleanType, StringType, ValueType
+from penstock.errors import SqlError
+from penstock.predicates.intervals import (
+    ABOVE_NULL,
+    NOT_NULL,
+    TOP,
+    Cut,
+    Interval,
+    normalise,
+    point,
+    prefix,
+)
+from penstock.sql.literals import NULL, Constant
+from penstock.sql.placing import place
+from penstock.sql.truth import ISNULL, UNKNOWN, Truth, exactly, unless_null
+
+MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+}
+"""What a comparison is called with its sides swapped, if not the same."""
+
+
+def comparison(kind: type[exp.Expr], constant: Constant, value_type: ValueType) -> Truth:
+    """`column <kind> constant`."""
+    if kind is exp.NullSafeEQ:
+        return ISNULL if constant == NULL else exactly(_interval(exp.EQ, constant, value_type))
+    if kind is exp.NullSafeNEQ:
+        return ~comparison(exp.NullSafeEQ, constant, value_type)
+    if constant == NULL:
+        return UNKNOWN
+    if kind is exp.NEQ:
+        return ~comparison(exp.EQ, constant, value_type)
+    return unless_null(_interval(kind, constant, value_type))
+
+
+def one_of(constants: Sequence[Constant], value_type: ValueType) -> Truth:
+    """`column IN (constants)`: with a NULL among them, never false."""
+    values = [constant for constant in constants if constant != NULL]
+    found = unless_null(*(_interval(exp.EQ, constant, value_type) for constant in values))
+    return found if len(values) == len(constants) else Truth(found.true, ())
+
+
+def like(pattern: Constant, value_type: ValueType) -> Truth:
+    """`column LIKE pattern`, for patterns that are an interval."""
+    if not isinstance(value_type, StringType):
+        raise SqlError(f"LIKE needs a string column, this one is {value_type}")
+    if pattern == NULL:
+        return UNKNOWN
+    if pattern.kind != "string":
+        raise SqlError(f"the pattern of LIKE is a string, not {pattern}")
+    text = str(pattern.value)
+    stem = text.rstrip("%")
+    if "%" in stem or "_" in stem:
+        raise SqlError(
+            "LIKE is supported for prefixes only", hint="write LIKE 'prefix%', with % at the end"
+        )
+    interval = point(stem) if stem == text else prefix(stem) if stem else NOT_NULL
+    return unless_null(normalise(interval, value_type))
+
+
+def is_boolean(value: bool, value_type: ValueType) -> Truth:
+    """`column IS TRUE` and `column IS FALSE`."""
+    if not isinstance(value_type, BooleanType):
+        raise SqlError(f"IS {str(value).upper()} needs a boolean column, this one is {value_type}")
+    return exactly(normalise(point(int(value)), value_type))
+
+
+def is_true(value_type: BooleanType) -> Truth:
+    """A boolean column by itself."""
+    return unless_null(normalise(point(1), value_type))
+
+
+def _interval(kind: type[exp.Expr], constant: Constant, value_type: ValueType) -> Interval:
+    low, high = place(constant, value_type)
+    ends: dict[type[exp.Expr], tuple[Cut, Cut]] = {
+        exp.EQ: (low, high),
+        exp.LT: (ABOVE_NULL, low),
+        exp.LTE: (ABOVE_NULL, high),
+        exp.GT: (high, TOP),
+        exp.GTE: (low, TOP),
+    }
+    return normalise(Interval(*ends[kind]), value_type)
