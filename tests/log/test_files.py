@@ -87,9 +87,12 @@ def test_a_pipe_is_read_as_it_is_filled() -> None:
         assert list(batches) == []
 
 
-def test_a_line_that_is_too_long_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("chunk_bytes", [40, 80])
+def test_a_line_that_is_too_long_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chunk_bytes: int
+) -> None:
     monkeypatch.setattr(files, "MAX_RECORD_BYTES", 100)
-    monkeypatch.setattr(files, "CHUNK_BYTES", 40)
+    monkeypatch.setattr(files, "CHUNK_BYTES", chunk_bytes)
     path, home = tmp_path / "x.jsonl", MemoryHome()
     for rest in (b"", b"\n", b"\nmore\n"):
         path.write_bytes(b"one\n" * 20 + b"x" * 121 + rest)

@@ -138,6 +138,17 @@ def test_the_holder_sweeps(tmp_path: Path) -> None:
         assert not leftover.exists()
 
 
+def test_publishing_for_a_holder_ends_with_its_term(tmp_path: Path) -> None:
+    home, header = Home.create(tmp_path), BatchHeader(0, 1, 0)
+    with home.processing_lock("pipeline") as first, home.publishing(first.term):
+        home.messages.publish(header, [])
+    with home.processing_lock("pipeline") as second:
+        with pytest.raises(LockedError, match="somebody else"), home.publishing(first.term):
+            raise AssertionError("not reached")
+        with home.publishing(second.term):
+            home.messages.publish(header, [])
+
+
 # Replaying the quarantine
 
 

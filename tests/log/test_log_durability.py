@@ -18,7 +18,7 @@ from penstock.errors import CorruptionError, HomeError, LockedError
 from penstock.log import Log, Record, RecordKind
 from penstock.log import log as log_module
 from penstock.log.disk import FileFormat
-from penstock.log.frames import HEADER_BYTES, SEGMENT_FORMAT
+from penstock.log.frames import HEADER_BYTES, SEGMENT_FORMAT, encode_frame
 
 EVENT = RecordKind.EVENT
 FIRST = "00000000000000000000.log"
@@ -192,6 +192,35 @@ def test_an_unknown_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / FIRST).write_bytes(newer + whole[FileFormat.SIZE :])
     with pytest.raises(HomeError, match="log segment of version 2"):
         Log(tmp_path).read(0)
+
+
+def test_a_record_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    frame = encode_frame(0, [(9, b"from the future")])  # type: ignore[list-item]
+    (tmp_path / FIRST).write_bytes(SEGMENT_FORMAT.header() + frame)
+    with pytest.raises(HomeError, match="unknown kind 9 at offset 0"):
+        list(Log(tmp_path).read(0))
+
+
+def test_a_frame_in_the_wrong_place_is_noticed(tmp_path: Path) -> None:
+    frame = encode_frame(7, [(EVENT, b"x")])
+    (tmp_path / FIRST).write_bytes(SEGMENT_FORMAT.header() + frame)
+    with pytest.raises(CorruptionError, match=r"byte 16: a frame says it begins at offset 7"):
+        Log(tmp_path).read(0)
+    (tmp_path / FIRST).write_bytes(SEGMENT_FORMAT.header() + encode_frame(0, []))
+    with pytest.raises(CorruptionError, match=r"byte 16: .* is not one that a log writes"):
+        Log(tmp_path).read(0)
+
+
+def test_what_changes_after_it_was_found_is_noticed(tmp_path: Path) -> None:
+    whole, last = write(tmp_path)
+    path, log = tmp_path / FIRST, Log(tmp_path)
+    assert log.end == len(RECORDS)
+    put(path, last + HEADER_BYTES - 1, whole[last + HEADER_BYTES - 1] ^ 1)
+    with pytest.raises(CorruptionError, match=rf"byte {last}: the frame header has changed"):
+        list(log.read(0))
+    path.write_bytes(whole[:-1])
+    with pytest.raises(CorruptionError, match=rf"byte {last}: the frame is cut short"):
+        list(log.read(0, len(RECORDS)))
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
