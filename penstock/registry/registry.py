@@ -73,7 +73,7 @@ class Registry:
         if self._must_apply(self._catalog.database, to):
             with self._catalog.database.writing() as connection:
                 self._catalog.apply(connection, self._log, to)
-        if self._must_apply(self._database, to):
+        while self._must_apply(self._database, to):
             # Binding takes long, so it is done before the lock is taken. Should somebody else
             # have applied some of it meanwhile, `_write` leaves that out.
             changes = self._read(self.applied, to, binder or Binder(self.catalog()))
@@ -100,11 +100,11 @@ class Registry:
                 added.append(binder.stored(record))
             else:
                 withdrawn.append((withdrawn_id(record.body), record.offset))
-        return _LogChanges(added, withdrawn)
+        return _LogChanges(start, added, withdrawn)
 
     def _write(self, connection: Connection, changes: _LogChanges, to: int) -> None:
         applied = self._database.applied(connection)
-        if applied >= to:
+        if applied >= to or applied < changes.start:  # a file that was made anew starts over
             return
         rows = [row_of(stored) for stored in changes.added if stored.id >= applied]
         if rows:
@@ -233,8 +233,9 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class _LogChanges:
-    """What a stretch of the log says: subscriptions, and (subscription, offset) of withdrawals."""
+    """What the log says from `start` on: subscriptions, (subscription, offset) of withdrawals."""
 
+    start: int
     added: list[StoredSubscription]
     withdrawn: list[tuple[int, int]]
 

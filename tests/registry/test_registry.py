@@ -16,6 +16,7 @@ from penstock.registry import (
     subscribe_sql,
     withdraw_body,
 )
+from penstock.registry.binding import Binder
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)"
 TICKS = "CREATE STREAM ticks (symbol VARCHAR, price DECIMAL(38, 3))"
@@ -225,6 +226,27 @@ def test_a_reader_at_work_survives_a_rebuild(disk: Home) -> None:
     rebuild(Home.open(disk.path))
     assert dumps(registry) == before
     registry.subscribe(CHEAP)
+
+
+def test_a_database_made_anew_while_another_catches_up(
+    disk: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = filled(disk)
+    before = dumps(registry)
+    disk.log.append([(RecordKind.SUBSCRIBE, subscribe_body(DEAR))])
+    read = Registry._read
+
+    def cleared_meanwhile(self: Registry, start: int, end: int, binder: Binder) -> object:
+        changes = read(self, start, end, binder)
+        if start > 0:
+            with self._database.writing() as connection:
+                self._database.clear(connection)
+        return changes
+
+    monkeypatch.setattr(Registry, "_read", cleared_meanwhile)
+    registry.catch_up()
+    assert [s.id for s in registry.subscriptions()] == [2, 5, 6]
+    assert dumps(registry) != before
 
 
 def test_damaged_databases_are_named_and_rebuilt(disk: Home) -> None:
