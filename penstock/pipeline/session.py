@@ -65,6 +65,7 @@ def spark_session(
 
     A process has one Java, which keeps the log file and the descriptors it was started with.
     """
+    _refuse_dead_java()
     if SparkContext._active_spark_context is not None:
         return _adjusted(SparkSession.builder.getOrCreate(), conf or {})
     settings = _settings(app_name, master, ui) | dict(conf or {})
@@ -172,6 +173,17 @@ def _start_failure(log_path: Path, begin: int) -> PipelineError:
     )
 
 
+def _refuse_dead_java() -> None:
+    """PySpark keeps one connection to Java per process, and cannot make it again."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        raise PipelineError(
+            "Spark's Java process has ended.",
+            detail=f"Its exit code was {process.returncode}.",
+            hint="Start Penstock again. If it was killed, look how much memory was free.",
+        )
+
+
 def _adjusted(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     for name, value in conf.items():
         if session.conf.get(name, None) == value:
@@ -204,7 +216,7 @@ def _scratch() -> Scratch:
 def _end_java(gateway: JavaGateway) -> None:
     """End Spark before the interpreter ends, so that Java does not outlive its directory."""
     if SparkContext._active_spark_context is not None:
-        with contextlib.suppress(Py4JError):  # Java may be gone already
+        with contextlib.suppress(Py4JError, OSError):  # Java may be gone already
             SparkContext._active_spark_context.stop()
     process = gateway.proc
     if process is None:

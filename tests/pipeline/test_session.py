@@ -207,6 +207,25 @@ def test_a_lock_outlives_a_killed_python_until_java_is_gone(tmp_path: Path) -> N
     wait_until(is_free)
 
 
+@pytest.mark.slow
+def test_java_that_was_killed_is_explained(tmp_path: Path) -> None:
+    code = """
+        from penstock.errors import PipelineError
+        from penstock.pipeline.session import spark_session
+        java = spark_session(master="local[1]").sparkContext._gateway.proc
+        java.kill()
+        java.wait()
+        try:
+            spark_session(master="local[1]")
+        except PipelineError as error:
+            print(error)
+    """
+    result = run_python(code, tmp_path)
+    assert result.returncode == 0
+    assert "Java process has ended" in result.stdout
+    assert "exit code was -9" in result.stdout
+
+
 def fails_to_start(directory: Path, **environ: str) -> str:
     code = """
         from penstock.errors import PipelineError
