@@ -1,0 +1,1 @@
+"""The command line: thin doors to the rooms behind it, one file per command."""

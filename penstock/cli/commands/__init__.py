@@ -1,0 +1,1 @@
+"""The commands: a module `x` with a function `x` is `penstock x`."""

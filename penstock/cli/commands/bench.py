@@ -1,0 +1,25 @@
+"""`penstock bench`: the benchmarks of penstock.lab."""
+
+from __future__ import annotations
+
+import typer
+
+from penstock.cli.groups import epilog, group_of
+from penstock.cli.listing import list_found
+
+PANEL = "Try and measure"
+PACKAGE = "penstock.lab.benchmarks"
+EXAMPLES = """
+  penstock bench              (lists them)
+  penstock bench NAME --help
+  penstock bench NAME --json
+"""
+
+app = typer.Typer(cls=group_of(PACKAGE), rich_markup_mode="rich", epilog=epilog(EXAMPLES))
+
+
+@app.callback(invoke_without_command=True)
+def bench(ctx: typer.Context) -> None:
+    """Measure. Without a name, list what can be measured."""
+    if ctx.invoked_subcommand is None:
+        list_found(PACKAGE, "benchmark", "penstock bench")

@@ -1,0 +1,50 @@
+"""`penstock content`"""
+
+from __future__ import annotations
+
+from penstock.cli.output import Output, count
+from penstock.cli.parameters import HomeArgument, IdArgument, JsonOption, LimitOption
+
+PANEL = "Look"
+EXAMPLES = """
+  penstock content shop 2
+  penstock content shop 2 --json
+  penstock content shop 2 --limit 0
+"""
+
+
+def content(
+    home: HomeArgument, number: IdArgument, limit: LimitOption = 100, as_json: JsonOption = False
+) -> None:
+    """Show what a subscription's query returns, as its owner has been told.
+
+    Says so if there are records that no batch has processed yet.
+    """
+    from penstock.cli.following import Follower
+    from penstock.log import Home
+
+    opened = Home.open(home)
+    follower = Follower(opened, number)
+    follower.advance()
+    rows, progress = follower.rows(), follower.progress()
+    out = Output(as_json=as_json)
+    out.result(
+        {
+            "subscription": number,
+            "sql": follower.subscription.sql,
+            "columns": follower.columns,
+            "rows": rows,
+            "offset": progress.processed,
+            "log_end": progress.log_end,
+            "active": progress.active,
+            "complete": progress.complete,
+        }
+    )
+    shown = rows[: limit or None]
+    if rows:
+        out.table(follower.columns, [list(row.values()) for row in shown])
+    more = "" if len(shown) == len(rows) else f", of which {len(shown):,} are shown (--limit 0)"
+    out.say(f"{count(len(rows), 'row')} at offset {progress.processed}{more}")
+    remark = progress.remark(opened)
+    if remark:
+        out.note(f"note: {remark}")

@@ -1,0 +1,53 @@
+"""`penstock execute`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.output import Output
+from penstock.cli.parameters import HomeArgument, JsonOption
+
+PANEL = "Set up"
+EXAMPLES = """
+  penstock execute shop "CREATE TABLE stocks (id BIGINT PRIMARY KEY, per DOUBLE)"
+  penstock execute shop "CREATE STREAM trades (symbol VARCHAR, price DECIMAL(10,2))"
+  penstock execute shop --file schema.sql
+"""
+
+
+def execute(
+    home: HomeArgument,
+    sql: Annotated[
+        str | None, typer.Argument(metavar="SQL", help="CREATE TABLE … or CREATE STREAM …")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SCRIPT", exists=True, dir_okay=False, help="Statements between semicolons."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Declare tables and streams.
+
+    The statements of a script are carried out one after the other, up to the first that is refused.
+    """
+    from penstock.cli.statements import given_statements, in_place
+    from penstock.log import Home
+    from penstock.registry import Registry
+    from penstock.sql import parse_relation
+
+    statements = given_statements(sql, file)
+    registry = Registry(Home.open(home))
+    out = Output(as_json=as_json)
+    declared = []
+    for statement in statements:
+        with in_place(statement, file):
+            offset = registry.define(statement.sql)
+        relation = parse_relation(statement.sql)
+        declared.append({"name": relation.name, "kind": relation.kind, "offset": offset})
+        out.say(f"declared {relation.kind} {relation.name}")
+    out.result({"declared": declared})

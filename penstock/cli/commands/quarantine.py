@@ -1,0 +1,120 @@
+"""`penstock quarantine`: the events that could not be applied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.groups import epilog
+from penstock.cli.output import Output, count
+from penstock.cli.parameters import HomeArgument, JsonOption
+
+PANEL = "Look"
+EXAMPLES = """
+  penstock quarantine shop list
+  penstock quarantine shop show 17
+  penstock quarantine shop replay 17 18
+  penstock quarantine shop replay --all
+"""
+
+app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_help=True)
+
+OffsetArgument = Annotated[
+    int, typer.Argument(metavar="OFFSET", min=0, help="Where the event is in the log.")
+]
+
+
+@app.callback()
+def quarantine(ctx: typer.Context, home: HomeArgument) -> None:
+    """See and replay events that could not be applied."""
+    ctx.obj = home
+
+
+@app.command("list", epilog=epilog("  penstock quarantine shop list --json"))
+def list_events(ctx: typer.Context, as_json: JsonOption = False) -> None:
+    """List the events in quarantine, each with the reason."""
+    from penstock.log import Home
+    from penstock.log.quarantine import list_quarantine
+
+    entries = list(list_quarantine(Home.open(_home(ctx))))
+    out = Output(as_json=as_json)
+    out.result(
+        {
+            "events": [
+                {
+                    "offset": entry.event.offset,
+                    "primary": entry.event.primary,
+                    "detail": entry.event.detail,
+                    "hint": entry.event.hint,
+                    "replayed_at": list(entry.replayed_at),
+                }
+                for entry in entries
+            ]
+        }
+    )
+    if entries:
+        rows = [
+            (e.event.offset, e.event.primary, ", ".join(map(str, e.replayed_at))) for e in entries
+        ]
+        out.table(("offset", "reason", "replayed at"), rows)
+    else:
+        out.say("the quarantine is empty")
+
+
+@app.command(epilog=epilog("  penstock quarantine shop show 17"))
+def show(ctx: typer.Context, offset: OffsetArgument, as_json: JsonOption = False) -> None:
+    """Show one event: its bytes, and why it could not be applied."""
+    from penstock.log import Home
+
+    event = Home.open(_home(ctx)).quarantine.get(offset)
+    text = event.raw.decode(errors="backslashreplace")
+    out = Output(as_json=as_json)
+    out.result(
+        {
+            "offset": event.offset,
+            "event": text,
+            "primary": event.primary,
+            "detail": event.detail,
+            "hint": event.hint,
+        }
+    )
+    out.say(text)
+    for name, reason in (("reason", event.primary), ("detail", event.detail), ("hint", event.hint)):
+        if reason:
+            out.say(f"  {name}: {reason}")
+
+
+@app.command(epilog=epilog("  penstock quarantine shop replay 17 18\n  … replay --all"))
+def replay(
+    ctx: typer.Context,
+    offsets: Annotated[
+        list[int] | None, typer.Argument(metavar="[OFFSET]...", help="Which events.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All that were not replayed before.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Publish events again, for instance after the table they need was declared."""
+    from penstock.log import Home
+    from penstock.log.quarantine import list_quarantine
+    from penstock.log.quarantine import replay as replay_events
+
+    home = Home.open(_home(ctx))
+    if bool(offsets) == everything:
+        raise typer.BadParameter("name offsets, or give --all")
+    if everything:
+        offsets = [e.event.offset for e in list_quarantine(home) if not e.replayed_at]
+    assert offsets is not None
+    replayed = replay_events(home, offsets)
+    out = Output(as_json=as_json)
+    pairs = zip(offsets, replayed, strict=True)
+    out.result({"replayed": [{"offset": old, "replayed_at": new} for old, new in pairs]})
+    out.say(f"replayed {count(len(replayed), 'event')}")
+
+
+def _home(ctx: typer.Context) -> Path:
+    assert isinstance(ctx.obj, Path)
+    return ctx.obj

@@ -1,0 +1,92 @@
+"""`penstock run`"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.failures import INTERRUPTED
+from penstock.cli.output import Output
+from penstock.cli.parameters import HomeArgument, JsonOption
+
+if TYPE_CHECKING:
+    from penstock.pipeline.run import RunSummary
+
+PANEL = "Process"
+EXAMPLES = """
+  penstock run shop --once
+  penstock run shop
+  penstock run shop --master spark://host:7077 --conf spark.executor.memory=8g
+"""
+
+
+def run(
+    home: HomeArgument,
+    once: Annotated[
+        bool, typer.Option("--once", help="Process what is in the log, then end.")
+    ] = False,
+    master: Annotated[
+        str, typer.Option(metavar="URL", help="Where Spark runs; by default on this machine.")
+    ] = "local[*]",
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark. May be given several times."),
+    ] = None,
+    batch_rows: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Records of the log in one batch, at most.")
+    ] = 50_000,
+    ui: Annotated[bool, typer.Option("--ui", help="Start Spark's web interface.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the pipeline: turn the log into messages for subscribers, on Spark.
+
+    Without --once it goes on until Ctrl-C, lets the batch it is at come to its end, and says what
+    it did. It goes on where the last run stopped, however that ended.
+    """
+    from penstock.cli.interruptible import run_interruptible
+    from penstock.cli.progress import batches_shown
+    from penstock.pipeline.run import run as run_pipeline
+
+    settings = _settings(conf or [])
+
+    def work(stop: threading.Event) -> RunSummary:
+        with batches_shown() as on_progress:
+            return run_pipeline(
+                home,
+                once=once,
+                master=master,
+                conf=settings,
+                batch_rows=batch_rows,
+                ui=ui,
+                on_progress=on_progress,
+                stop=stop,
+            )
+
+    ended = run_interruptible(work)
+    _show(Output(as_json=as_json), ended.result)
+    if ended.by_interrupt:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _settings(conf: list[str]) -> dict[str, str]:
+    settings = {}
+    for setting in conf:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise typer.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
+        settings[key] = value
+    return settings
+
+
+def _show(out: Output, summary: RunSummary) -> None:
+    figures = {
+        "batches": summary.batches,
+        "offset": summary.position,
+        "messages": summary.messages,
+        "quarantined": summary.bad,
+        "seconds": round(summary.seconds, 1),
+    }
+    out.result(figures)
+    out.table(list(figures), [list(figures.values())])

@@ -1,0 +1,64 @@
+"""`penstock subscribe`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.output import Output, count
+from penstock.cli.parameters import HomeArgument, JsonOption
+
+if TYPE_CHECKING:
+    from penstock.catalog import Catalog
+    from penstock.registry import StoredSubscription
+
+PANEL = "Publish and subscribe"
+EXAMPLES = """
+  penstock subscribe shop "SELECT * FROM stocks WHERE per BETWEEN 45 AND 70"
+  penstock subscribe shop "SELECT * FROM stocks JOIN reviews USING (symbol)" --owner ann
+  penstock subscribe shop --file interests.sql
+"""
+
+
+def subscribe(
+    home: HomeArgument,
+    sql: Annotated[str | None, typer.Argument(metavar="SQL", help="The standing query.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SCRIPT",
+            exists=True,
+            dir_okay=False,
+            help="Many queries: one on each line, or between semicolons. All or none are taken.",
+        ),
+    ] = None,
+    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Whose query it is.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Register a standing query and print its id.
+
+    It becomes active with the next batch, and starts with what its SQL returns then.
+    """
+    from penstock.cli.progress import working
+    from penstock.cli.statements import given_statements
+    from penstock.log import Home
+    from penstock.registry import Registry
+
+    statements = given_statements(sql, file)
+    registry = Registry(Home.open(home))
+    out = Output(as_json=as_json)
+    with working(f"subscribing {count(len(statements), 'query', 'queries')}"):
+        stored = registry.subscribe_many([one.sql for one in statements], owner)
+    subscribed = [_described(one, registry.catalog()) for one in stored]
+    for one in subscribed:
+        for warning in one["warnings"]:
+            out.note(f"warning: subscription {one['id']}: {warning}")
+        out.say(str(one["id"]))
+    out.result(subscribed[0] if file is None else {"subscriptions": subscribed})
+
+
+def _described(stored: StoredSubscription, catalog: Catalog) -> dict[str, Any]:
+    warnings = stored.query(catalog).warnings
+    return {"id": stored.id, "sql": stored.sql, "owner": stored.owner, "warnings": list(warnings)}

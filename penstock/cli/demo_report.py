@@ -1,0 +1,93 @@
+"""What `penstock demo` shows at its end."""
+
+from __future__ import annotations
+
+from penstock.cli.output import Output, count, size
+from penstock.engine.events import encode_change
+from penstock.lab.demo import DemoReport
+
+
+def figures(report: DemoReport) -> dict[str, object]:
+    traffic = report.traffic
+    return {
+        "home": str(report.home),
+        "subscriptions": report.subscriptions,
+        "events": report.events,
+        "quarantined": report.quarantined,
+        "subscriptions_told": len(traffic.told),
+        "naive_rows": traffic.rows,
+        "naive_bytes": traffic.row_bytes,
+        "messages": traffic.messages,
+        "message_bytes": traffic.message_bytes,
+        "deliveries": traffic.deliveries,
+        "delivery_bytes": traffic.delivery_bytes,
+        "ratio_rows": round(traffic.rows / max(1, traffic.messages), 1),
+        "ratio_bytes": round(traffic.row_bytes / max(1, traffic.message_bytes), 1),
+        "contents_checked": report.checked,
+        "seconds": round(report.seconds, 1),
+    }
+
+
+def show_report(out: Output, report: DemoReport) -> None:
+    _show_traffic(out, report)
+    _show_example(out, report)
+    _show_next(out, report)
+
+
+def _show_traffic(out: Output, report: DemoReport) -> None:
+    traffic, told = report.traffic, figures(report)
+    bad = f" ({report.quarantined} of them bad, and in quarantine)" if report.quarantined else ""
+    out.say()
+    out.say(
+        f"{count(report.events, 'event')}{bad}; "
+        f"{len(traffic.told):,} of {count(report.subscriptions, 'subscription')} were affected"
+    )
+    out.say()
+    rows = [
+        (
+            "a naive server: every changed row, to every subscriber",
+            f"{traffic.rows:,}",
+            size(traffic.row_bytes),
+        ),
+        (
+            "Penstock: messages, each sent once, for a region of subscribers",
+            f"{traffic.messages:,}",
+            size(traffic.message_bytes),
+        ),
+        ("ratio", f"{told['ratio_rows']} ×", f"{told['ratio_bytes']} ×"),
+        (
+            "(if nothing on the way shared messages: one copy per subscriber",
+            f"{traffic.deliveries:,}",
+            f"{size(traffic.delivery_bytes)})",
+        ),
+    ]
+    out.table(("sent", "number", "bytes"), rows, numbers=("number", "bytes"))
+    out.say()
+    out.say(f"✓ checked: all {report.checked:,} contents equal their query, run over all rows")
+
+
+def _show_example(out: Output, report: DemoReport) -> None:
+    example = report.example
+    out.say()
+    out.say(f"Subscription {example.subscription}: {example.sql}")
+    out.table(example.columns, [list(row.values()) for row in example.rows])
+    out.say()
+    out.say("Would this change reach it?")
+    out.say(str(example.explanation))
+
+
+def _show_next(out: Output, report: DemoReport) -> None:
+    home, number = report.home, report.example.subscription
+    change = encode_change(report.example.change).decode()
+    out.say()
+    out.say(f"All this took {report.seconds:.0f} seconds. The home stays in {home}; try:")
+    for command in (
+        f"penstock content {home} {number}",
+        f"penstock tail {home} {number} --no-follow",
+        f"penstock explain {home} {number} '{change}'",
+        f"echo '{change}' | penstock publish {home} -",
+        f"penstock run {home} --once",
+        f"penstock content {home} {number}",
+        f"penstock quarantine {home} list",
+    ):
+        out.say(f"  {command}")

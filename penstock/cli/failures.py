@@ -1,0 +1,108 @@
+"""What people see when a command fails, and with which code it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+
+import typer
+
+from penstock.cli.output import json_line
+from penstock.errors import PenstockError, SqlError
+
+INTERRUPTED = 130
+"""As a shell reports a program that Ctrl-C has ended: 128 + SIGINT."""
+READER_GONE = 141
+"""As a shell reports a program whose reader went away: 128 + SIGPIPE."""
+UNEXPECTED = 1
+
+EXIT_CODES = {
+    0: "done",
+    UNEXPECTED: "something unexpected went wrong",
+    2: "the command line is wrong",
+    3: "a statement was refused",
+    4: "a change or an event does not fit the tables",
+    5: "there is no such subscription",
+    6: "the home is missing or cannot be used",
+    7: "a file of the home is damaged",
+    8: "another process works on the home",
+    9: "Spark could not start, or the pipeline failed",
+    INTERRUPTED: "ended by Ctrl-C",
+}
+
+JSON_KEY = "penstock.json"
+"""Where the context of a command remembers that it was called with --json."""
+DEBUG_KEY = "penstock.debug"
+
+
+def exit_code_of(error: BaseException) -> int:
+    if isinstance(error, PenstockError):
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        return READER_GONE
+    return UNEXPECTED
+
+
+def explain_failure(error: BaseException, *, as_json: bool, debug: bool) -> None:
+    """Say on standard error what went wrong; for machines, on standard output too."""
+    if isinstance(error, BrokenPipeError):
+        silence_standard_output()
+        return
+    if debug:
+        traceback.print_exception(error)
+    typer.echo(failure_text(error), err=True)
+    if as_json:
+        typer.echo(json_line({"error": _members(error)}))
+
+
+def failure_text(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, SqlError):
+        return "\n".join(_reasons(error, error.excerpt()))
+    if isinstance(error, PenstockError):
+        return "\n".join(_reasons(error, ""))
+    if isinstance(error, OSError) and error.strerror:
+        of = f" ({error.filename})" if error.filename else ""
+        return f"error: {error.strerror}{of}"
+    return (
+        f"error: {type(error).__name__}: {error}\n"
+        "  This is a fault of Penstock. Please report it to the project, with what the same\n"
+        "  command prints after `penstock --debug`."
+    )
+
+
+def _reasons(error: PenstockError, excerpt: str) -> list[str]:
+    lines = [f"error: {error.primary}"]
+    if excerpt:
+        lines.append(excerpt)
+    for name, text in (("detail", error.detail), ("hint", error.hint)):
+        if text:
+            lines.append(f"  {name}: " + text.replace("\n", "\n    "))
+    return lines
+
+
+def _members(error: BaseException) -> dict[str, object]:
+    members: dict[str, object] = {"exit_code": exit_code_of(error), "kind": type(error).__name__}
+    if isinstance(error, PenstockError):
+        members |= {"primary": error.primary, "detail": error.detail, "hint": error.hint}
+    else:
+        members |= {"primary": str(error) or type(error).__name__, "detail": "", "hint": ""}
+    if isinstance(error, SqlError):
+        members |= {"sql": error.sql, "position": error.position, "length": error.length}
+    return members
+
+
+def silence_standard_output() -> None:
+    """Let the interpreter end without a complaint about a reader that went away."""
+    with contextlib.suppress(OSError, ValueError):  # not a real file, so not a pipe either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def exit_code_help() -> str:
+    lines = [f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()]
+    return "\n".join(["[bold]Exit codes[/bold]", *lines])

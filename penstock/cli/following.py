@@ -1,0 +1,98 @@
+"""One subscription of a home, followed through the message log.
+
+Nothing here takes the home's lock: any number of readers may follow while a pipeline or a Hub
+processes the home.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from dataclasses import dataclass
+
+from penstock.cli.output import count
+from penstock.client import Content, ContentRow, Notification
+from penstock.log import BatchHeader, Home
+from penstock.log.inbox import messages_for
+from penstock.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a home has been processed, as one subscription sees it."""
+
+    processed: int
+    log_end: int
+    active: bool
+    """Whether a batch has made the subscription active: before, its content is empty."""
+
+    @property
+    def waiting(self) -> int:
+        """Records of the log that no batch has processed yet."""
+        return self.log_end - self.processed
+
+    @property
+    def complete(self) -> bool:
+        return self.active and not self.waiting
+
+    def remark(self, home: Home) -> str:
+        """What a reader should know about an answer; empty if it is up to date."""
+        if self.complete:
+            return ""
+        what = []
+        if not self.active:
+            what.append("the subscription is not active yet: it starts with the next batch")
+        if self.waiting:
+            what.append(f"{count(self.waiting, 'record')} of the log not processed yet")
+        then = "" if is_processed(home) else f" (penstock run {home.path} --once)"
+        return "; ".join(what) + then
+
+
+class Follower:
+    """The content of one subscription, brought forward as batches are published."""
+
+    def __init__(self, home: Home, subscription: int) -> None:
+        self._home = home
+        self._registry = Registry(home)
+        self.subscription = self._registry.subscription(subscription)
+        query = self.subscription.query(self._registry.catalog())
+        self._content = Content(subscription, query)
+        self._spaces = frozenset(self._content.spaces)
+        self._last: BatchHeader | None = None
+        self.columns = [output.label for output in query.outputs]
+
+    def advance(self) -> list[Notification]:
+        """Take in the batches published since the last call; what they changed."""
+        notifications: list[Notification] = []
+        batches = messages_for(
+            self._home.messages, self.subscription.id, self._spaces, after=self._last
+        )
+        for header, messages in batches:
+            self._last = header
+            notifications += self._content.apply(messages)
+        return notifications
+
+    def rows(self) -> list[ContentRow]:
+        return self._content.rows()
+
+    def progress(self) -> Progress:
+        """Of what has been taken in; the log may be further."""
+        frontier = self._home.messages.frontier
+        processed = 0 if frontier is None else frontier.end
+        return Progress(processed, self._home.log.end, active=self._last is not None)
+
+    def check_still_there(self) -> None:
+        """SubscriptionError if it has been withdrawn in the meantime."""
+        self._registry.catch_up()
+        self._registry.subscription(self.subscription.id)
+
+
+def is_processed(home: Home) -> bool:
+    """Whether a pipeline or a Hub is at work on the home: then its lock cannot be had."""
+    try:
+        with (home.path / "processing.lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        pass
+    return False

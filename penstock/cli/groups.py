@@ -1,0 +1,108 @@
+"""Groups of commands that are found, not listed: adding a command is adding a file.
+
+A module `x` of a package exposes a function `x`, whose parameters are the parameters of the
+command; or a typer application `app`, for a family of commands. Beside it may stand `EXAMPLES`
+(lines for the help text) and `PANEL` (the heading under which the command is listed). Modules are
+imported when they are needed, so that a command does not wait for the imports of another one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from penstock.cli.failures import DEBUG_KEY, JSON_KEY, exit_code_of, explain_failure
+from penstock.cli.output import literal
+
+PANELS = ("Set up", "Publish and subscribe", "Process", "Look", "Try and measure")
+
+
+class FoundGroup(TyperGroup):
+    """A group whose commands are the modules of `package`."""
+
+    package = ""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = [_command_name(name) for name in module_names(self.package)]
+        return sorted(names, key=lambda name: (_panel_number(self._module(name)), name))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
+        if cmd_name.replace("-", "_") not in module_names(self.package):
+            return None
+        return _command(cmd_name, self._module(cmd_name))
+
+    def _module(self, command: str) -> ModuleType:
+        return importlib.import_module(f"{self.package}.{command.replace('-', '_')}")
+
+
+class RootGroup(FoundGroup):
+    """The group that every command is called through: here failures become text and codes."""
+
+    package = "penstock.cli.commands"
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort, typer.TyperException):
+            raise  # of the command line itself, and shown by typer
+        except (Exception, KeyboardInterrupt) as error:
+            raise _failed(ctx, error) from error
+
+
+def _failed(ctx: Any, error: BaseException) -> typer.Exit:
+    as_json, debug = bool(ctx.meta.get(JSON_KEY)), bool(ctx.meta.get(DEBUG_KEY))
+    explain_failure(error, as_json=as_json, debug=debug)
+    return typer.Exit(exit_code_of(error))
+
+
+def group_of(package_name: str) -> type[FoundGroup]:
+    """The group of the commands in a package."""
+
+    class PackageGroup(FoundGroup):
+        package = package_name
+
+    return PackageGroup
+
+
+def module_names(package: str) -> list[str]:
+    """The modules of a package, helpers (`_x`) left out; none, if there is no such package."""
+    if importlib.util.find_spec(package) is None:
+        return []
+    found = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return [module.name for module in found if not module.name.startswith("_")]
+
+
+def epilog(examples: str) -> str:
+    """Lines of examples as the end of a help text."""
+    return f"[bold]Examples[/bold]\n{literal(examples.strip(chr(10)))}" if examples else ""
+
+
+def _command(name: str, module: ModuleType) -> TyperCommand | TyperGroup:
+    family = getattr(module, "app", None)
+    command: Any
+    if isinstance(family, typer.Typer):
+        command = typer.main.get_command(family)
+        command.name = name
+    else:
+        function: Callable[..., object] = getattr(module, name.replace("-", "_"))
+        alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
+        alone.command(name, epilog=epilog(getattr(module, "EXAMPLES", "")))(function)
+        command = typer.main.get_command(alone)
+    command.rich_help_panel = getattr(module, "PANEL", None)
+    return command  # type: ignore[no-any-return]
+
+
+def _command_name(module: str) -> str:
+    return module.replace("_", "-")
+
+
+def _panel_number(module: ModuleType) -> int:
+    panel = getattr(module, "PANEL", "")
+    return PANELS.index(panel) if panel in PANELS else len(PANELS)

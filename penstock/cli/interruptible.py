@@ -1,0 +1,61 @@
+"""Work that ends in good order when it is asked to."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Generic, TypeVar
+
+Result = TypeVar("Result")
+
+LOOK_EVERY_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Generic[Result]):
+    result: Result
+    by_interrupt: bool
+    """Whether Ctrl-C ended it before its time."""
+
+
+def run_interruptible(work: Callable[[threading.Event], Result]) -> Ended[Result]:
+    """Do something that ends soon after the event it is given has been set.
+
+    The event is set by Ctrl-C and by SIGTERM; a second Ctrl-C does not wait any longer. The work is
+    done in another thread: Spark, started in the main thread, would take the signals for itself and
+    break off what is being done.
+    """
+    stop = threading.Event()
+    received: list[int] = []
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            results.append(work(stop))
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            errors.append(error)
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+        stop.set()
+
+    thread = threading.Thread(target=target, name="penstock-run", daemon=True)
+    before = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        thread.start()
+        while thread.is_alive():
+            thread.join(LOOK_EVERY_SECONDS)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if errors:
+        raise errors[0]
+    return Ended(results[0], by_interrupt=signal.SIGINT in received)

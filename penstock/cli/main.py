@@ -1,0 +1,66 @@
+"""`penstock`: the program."""
+
+from __future__ import annotations
+
+import sys
+from io import TextIOWrapper
+from typing import Annotated
+
+import typer
+
+from penstock.cli.failures import DEBUG_KEY, READER_GONE, exit_code_help, silence_standard_output
+from penstock.cli.groups import RootGroup, epilog
+
+EXAMPLES = """\
+  penstock demo
+  penstock init shop
+  penstock execute shop "CREATE TABLE stocks (id INT PRIMARY KEY, per DOUBLE)"
+  penstock subscribe shop "SELECT * FROM stocks WHERE per < 20"
+  penstock publish shop changes.jsonl
+  penstock run shop --once
+"""
+
+app = typer.Typer(
+    cls=RootGroup,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    epilog=f"{epilog(EXAMPLES)}\n\n{exit_code_help()}",
+)
+
+
+@app.callback(invoke_without_command=True)
+def penstock(
+    ctx: typer.Context,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="PENSTOCK_DEBUG", help="Show where errors arise.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", is_eager=True)
+    ] = False,
+) -> None:
+    """Standing SQL queries: subscribe with a SELECT, publish changes, be told what changed."""
+    ctx.meta[DEBUG_KEY] = debug
+    if version:
+        from penstock.cli.commands.version import version as print_version
+
+        print_version(as_json=False)
+    elif ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+def main() -> None:
+    """The entry point of the installed program."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a poor terminal is no reason to fail
+    code: str | int | None = 0
+    try:
+        app(prog_name="penstock")
+    except SystemExit as ended:
+        code = ended.code
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_standard_output()
+        code = READER_GONE
+    sys.exit(code)

@@ -1,0 +1,66 @@
+"""Progress on standard error, where a terminal shows it: silent in files and pipes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from penstock.cli.output import count, literal, text_console
+
+if TYPE_CHECKING:
+    from penstock.pipeline.run import Progress
+
+Advance = Callable[[int, int], None]
+"""Takes how much is done, and how much there is in all (0 if nobody knows)."""
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A sign of life while something of unknown length is done."""
+    console = text_console(to_stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(literal(what)):
+        yield
+
+
+@contextmanager
+def bar(what: str, unit: str) -> Iterator[Advance]:
+    """A bar that fills up."""
+    from rich import progress
+
+    console = text_console(to_stderr=True)
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn(literal(unit)),
+        progress.TimeElapsedColumn(),
+    )
+    silent = not console.is_terminal
+    with progress.Progress(*columns, console=console, transient=True, disable=silent) as shown:
+        task = shown.add_task(literal(what), total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total or None)
+
+
+@contextmanager
+def batches_shown() -> Iterator[Callable[[Progress], None]]:
+    """What a run of the pipeline does: a line that changes, or, in a file, one line per batch."""
+    console = text_console(to_stderr=True)
+    if not console.is_terminal:
+        yield lambda done: typer.echo(_batch_text(done), err=True)
+        return
+    with console.status("starting Spark") as status:
+        yield lambda done: status.update(literal(_batch_text(done)))
+
+
+def _batch_text(done: Progress) -> str:
+    bad = f", {count(done.bad, 'event')} into quarantine" if done.bad else ""
+    return (
+        f"batch {done.batch}: {done.done:,} of {count(done.total, 'record')} processed, "
+        f"{count(done.messages, 'message')}{bad}, {done.seconds:.1f} s"
+    )

@@ -1,0 +1,55 @@
+"""The tables of a home as they were at an offset, replayed from its log in memory."""
+
+from __future__ import annotations
+
+from penstock.engine.changes import Change
+from penstock.engine.engine import Engine
+from penstock.engine.events import decode_event
+from penstock.engine.explain import Explanation, explain
+from penstock.errors import CatalogError, ChangeError, SqlError
+from penstock.log import Home, RecordKind
+from penstock.registry import Registry
+
+_TABLES = frozenset({RecordKind.DDL, RecordKind.EVENT})
+_EVENTS = frozenset({RecordKind.EVENT})
+
+
+def tables_at(home: Home, offset: int) -> Engine:
+    """An engine with the rows of all tables before `offset`, and no subscriptions."""
+    engine = Engine()
+    for record in home.log.read(0, offset, _TABLES):
+        try:
+            if record.kind is RecordKind.DDL:
+                engine.define(record.offset, record.body.decode())
+            else:
+                engine.event(record.offset, record.body)
+        except (ChangeError, CatalogError, SqlError):
+            continue  # in quarantine, or declared by another release: it changed nothing
+    return engine
+
+
+def explain_change(home: Home, subscription: int, change: Change) -> Explanation:
+    """Why a change would, or would not, reach a subscription, if it came now."""
+    return _explain(home, subscription, change, home.log.end)
+
+
+def explain_logged(home: Home, subscription: int, offset: int) -> Explanation:
+    """Why the change at an offset did, or did not, reach a subscription."""
+    end = home.log.end
+    records = home.log.read(offset, offset + 1, _EVENTS) if 0 <= offset < end else iter(())
+    for record in records:
+        return _explain(home, subscription, decode_event(record.body), offset)
+    raise ChangeError(
+        f"there is no change at offset {offset} of the log",
+        detail=f"the log holds offsets 0 to {end - 1}" if end else "the log is empty",
+        hint="notifications name the offset of the change that caused them",
+    )
+
+
+def _explain(home: Home, subscription: int, change: Change, offset: int) -> Explanation:
+    registry = Registry(home)
+    stored = registry.subscription(subscription)
+    engine = tables_at(home, offset)
+    return explain(
+        subscription, stored.query(registry.catalog()), change, engine.catalog, engine.rows, offset
+    )

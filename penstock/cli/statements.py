@@ -1,0 +1,77 @@
+"""Several statements in one text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from penstock.errors import PenstockError
+
+# A string, a quoted name, a comment; or the end of a statement.
+_PIECE = re.compile(r"'[^']*'?|\"[^\"]*\"?|--[^\n]*|/\*.*?(?:\*/|\Z)|;", re.DOTALL)
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    sql: str
+    line: int
+    """Of the text, counted from 1."""
+
+
+def split_statements(text: str) -> list[Statement]:
+    """The statements between semicolons; those in strings, names and comments do not count.
+
+    A text without a semicolon holds one statement on each line.
+    """
+    ends = [match.start() for match in _PIECE.finditer(text) if match[0] == ";"]
+    if not ends:
+        lines = enumerate(text.splitlines(), 1)
+        return [Statement(line.strip(), number) for number, line in lines if _says_anything(line)]
+    statements, start = [], 0
+    for end in [*ends, len(text)]:
+        piece = text[start:end]
+        if _says_anything(piece):
+            blank = len(piece) - len(piece.lstrip())
+            line = text.count("\n", 0, start + blank) + 1
+            statements.append(Statement(piece.strip(), line))
+        start = end + 1
+    return statements
+
+
+def _says_anything(piece: str) -> bool:
+    """Whether there is more than space and comments."""
+    return bool(_COMMENT.sub("", piece).strip())
+
+
+def given_statements(sql: str | None, file: Path | None) -> list[Statement]:
+    """What a command was given: one statement, or the file with several."""
+    if (sql is None) == (file is None):
+        raise typer.BadParameter("give one statement, or --file with several")
+    if file is None:
+        assert sql is not None
+        return [Statement(sql, 1)]
+    try:
+        statements = split_statements(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"{file} is not UTF-8: byte {error.start}") from None
+    if not statements:
+        raise typer.BadParameter(f"{file} holds no statement")
+    return statements
+
+
+@contextmanager
+def in_place(statement: Statement, file: Path | None) -> Iterator[None]:
+    """Errors about a statement say where in its file it stands."""
+    try:
+        yield
+    except PenstockError as error:
+        if file is not None:
+            where = f"in the statement at line {statement.line} of {file}"
+            error.detail = f"{where}; {error.detail}" if error.detail else where
+        raise
