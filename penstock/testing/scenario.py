@@ -7,10 +7,12 @@
       {"symbol": "GOOG"}
     UPDATE stocks {"id": 1, "per": 25}
     EXPECT cheap
+    BAD {"table": "stocks", "op": "delete", "row": {"id": 7}}
     WITHDRAW cheap
 
-Every line is one step; indented lines belong to the EXPECT before them; `#` starts a comment. The
-same file can be told to a Hub, to the pipeline, and to DuckDB.
+Every line is one step; indented lines belong to the EXPECT before them; `#` starts a comment. BAD
+is followed by an event that cannot be applied, as a publisher might send it. The same file can be
+told to a Hub, to the pipeline, and to DuckDB.
 """
 
 from __future__ import annotations
@@ -50,12 +52,19 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
+class Bad:
+    """A publisher's bytes that are to end in quarantine."""
+
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Expect:
     name: str
     rows: list[dict[str, Outside]] = field(default_factory=list)
 
 
-Step: TypeAlias = Define | Subscribe | Withdraw | Publish | Expect
+Step: TypeAlias = Define | Subscribe | Withdraw | Publish | Bad | Expect
 
 
 def load_scenario(path: Path) -> list[Step]:
@@ -91,6 +100,8 @@ def _step(word: str, rest: str, line: str) -> Step:
         return Subscribe(name.strip(), sql.strip())
     if word == "WITHDRAW":
         return Withdraw(rest)
+    if word == "BAD":
+        return Bad(rest.encode())
     if word.lower() in set(Op):
         table, _, row = rest.partition(" ")
         values = msgspec.json.decode(row, type=dict[str, object])
