@@ -6,6 +6,8 @@ from penstock.cli.output import Output, count, size
 from penstock.engine.events import encode_change
 from penstock.lab.demo import DemoReport
 
+MAX_TEXT = 60  # characters of a review: a row should fit on a line
+
 
 def figures(report: DemoReport) -> dict[str, object]:
     traffic = report.traffic
@@ -70,10 +72,16 @@ def _show_example(out: Output, report: DemoReport) -> None:
     example = report.example
     out.say()
     out.say(f"Subscription {example.subscription}: {example.sql}")
-    out.table(example.columns, [list(row.values()) for row in example.rows])
+    out.table(example.columns, [map(_shortened, row.values()) for row in example.rows])
     out.say()
     out.say("Would this change reach it?")
     out.say(str(example.explanation))
+
+
+def _shortened(value: object) -> object:
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return f"{value[: MAX_TEXT - 1]}…"
+    return value
 
 
 def _show_next(out: Output, report: DemoReport) -> None:

@@ -45,7 +45,7 @@ class Output:
     def table(
         self,
         columns: Sequence[str],
-        rows: Iterable[Sequence[object]],
+        rows: Iterable[Iterable[object]],
         numbers: Collection[str] = (),
     ) -> None:
         """The answer as a table, for people; the columns called `numbers` stand to the right."""

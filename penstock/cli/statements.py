@@ -14,7 +14,6 @@ from penstock.errors import PenstockError
 
 # A string, a quoted name, a comment; or the end of a statement.
 _PIECE = re.compile(r"'[^']*'?|\"[^\"]*\"?|--[^\n]*|/\*.*?(?:\*/|\Z)|;", re.DOTALL)
-_COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +28,14 @@ def split_statements(text: str) -> list[Statement]:
 
     A text without a semicolon holds one statement on each line.
     """
+    said = _PIECE.sub(_without_comment, text)
     ends = [match.start() for match in _PIECE.finditer(text) if match[0] == ";"]
     if not ends:
-        lines = enumerate(text.splitlines(), 1)
-        return [Statement(line.strip(), number) for number, line in lines if _says_anything(line)]
+        ends = [match.start() for match in re.finditer("\n", text)]
     statements, start = [], 0
     for end in [*ends, len(text)]:
-        piece = text[start:end]
-        if _says_anything(piece):
+        if said[start:end].strip():
+            piece = text[start:end]
             blank = len(piece) - len(piece.lstrip())
             line = text.count("\n", 0, start + blank) + 1
             statements.append(Statement(piece.strip(), line))
@@ -44,9 +43,9 @@ def split_statements(text: str) -> list[Statement]:
     return statements
 
 
-def _says_anything(piece: str) -> bool:
-    """Whether there is more than space and comments."""
-    return bool(_COMMENT.sub("", piece).strip())
+def _without_comment(piece: re.Match[str]) -> str:
+    """The same number of characters, but for a comment only blanks."""
+    return " " * len(piece[0]) if piece[0].startswith(("--", "/*")) else piece[0]
 
 
 def given_statements(sql: str | None, file: Path | None) -> list[Statement]:

@@ -27,8 +27,10 @@ def demo(
         Path | None,
         typer.Option(metavar="DIR", help="Where to make the home; by default a new temporary one."),
     ] = None,
-    subscriptions: Annotated[int, typer.Option(metavar="N", min=10)] = 2000,
-    changes: Annotated[int, typer.Option(metavar="N", min=10)] = 3000,
+    subscriptions: Annotated[
+        int, typer.Option(metavar="N", min=10, help="How many standing queries.")
+    ] = 2000,
+    changes: Annotated[int, typer.Option(metavar="N", min=10, help="How many changes.")] = 3000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 1,
     master: Annotated[str, typer.Option(metavar="URL", help="Where Spark runs.")] = "local[2]",
     as_json: JsonOption = False,

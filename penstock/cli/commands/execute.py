@@ -12,8 +12,8 @@ from penstock.cli.parameters import HomeArgument, JsonOption
 
 PANEL = "Set up"
 EXAMPLES = """
-  penstock execute shop "CREATE TABLE stocks (id BIGINT PRIMARY KEY, per DOUBLE)"
-  penstock execute shop "CREATE STREAM trades (symbol VARCHAR, price DECIMAL(10,2))"
+  penstock execute shop "CREATE TABLE stocks (id INT PRIMARY KEY, per DOUBLE)"
+  penstock execute shop "CREATE STREAM trades (symbol VARCHAR, price DOUBLE)"
   penstock execute shop --file schema.sql
 """
 

@@ -11,7 +11,7 @@ from penstock.cli.parameters import HomeArgument, IdArgument, JsonOption
 
 PANEL = "Look"
 EXAMPLES = """
-  penstock explain shop 2 '{"table": "stocks", "op": "delete", "row": {"id": 4}}'
+  penstock explain shop 2 '{"table": "stocks", "row": {"id": 4, "per": 52}}'
   penstock explain shop 2 --offset 1041    (a change that is in the log)
 """
 

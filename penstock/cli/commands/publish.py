@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
-from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -19,14 +18,14 @@ from penstock.errors import ChangeError
 if TYPE_CHECKING:
     from penstock.catalog import Relation
     from penstock.log import Home
-    from penstock.log.files import InputBatch
+    from penstock.log.files import ByteSource, InputBatch
 
 PANEL = "Publish and subscribe"
 EXAMPLES = """
   penstock publish shop changes.jsonl
   penstock publish shop stocks.csv --table stocks --op upsert
   generate-changes | penstock publish shop -
-  echo '{"table": "stocks", "row": {"id": 4, "per": 52.1}}' | penstock publish shop -
+  echo '{"table": "stocks", "row": {"id": 4}}' | penstock publish shop -
 """
 
 STANDARD_INPUT = Path("-")
@@ -115,9 +114,7 @@ def _batches(
     from penstock.log import files
 
     if path == STANDARD_INPUT:
-        source = sys.stdin.buffer
-        assert isinstance(source, BufferedReader)
-        return files.read_lines(source, "standard input")
+        return files.read_lines(cast("ByteSource", sys.stdin.buffer), "standard input")
     if format_ is None:
         return files.read_file(path, relation, op)
     if format_ is Format.JSONL:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PANEL = "Publish and subscribe"
 EXAMPLES = """
   penstock subscribe shop "SELECT * FROM stocks WHERE per BETWEEN 45 AND 70"
-  penstock subscribe shop "SELECT * FROM stocks JOIN reviews USING (symbol)" --owner ann
+  penstock subscribe shop "SELECT * FROM reviews WHERE rating = 1" --owner ann
   penstock subscribe shop --file interests.sql
 """
 

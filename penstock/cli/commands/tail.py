@@ -17,7 +17,7 @@ PANEL = "Look"
 EXAMPLES = """
   penstock tail shop 2
   penstock tail shop 2 --no-follow --json
-  penstock tail shop 2 --after 1041        (after the last offset you have seen)
+  penstock tail shop 2 --after 1041     (the last offset you have seen)
 """
 
 LOOK_EVERY_SECONDS = 0.25

@@ -99,6 +99,8 @@ class Interest:
     def _rating_condition(self) -> str:
         assert self.rating is not None
         low, high = self.rating
+        if low == high:
+            return f"rating = {low}"
         return f"rating >= {low}" if high == 10 else f"rating BETWEEN {low} AND {high}"
 
     def answer(self, rows: Rows) -> Answer:
@@ -217,8 +219,9 @@ class Market:
             return self._write_review()
         review = self.rows.reviews[self._any(self.rows.reviews)]
         rating = int(np.clip(review.rating + self._random.choice((-2, -1, 1, 2)), 1, 10))
-        self.rows.reviews[review.id] = review._replace(rating=rating)
-        return Change("reviews", Op.UPDATE, {"id": review.id, "rating": rating})
+        text = _opinion(review.symbol, rating, self._random)
+        self.rows.reviews[review.id] = review._replace(rating=rating, text=text)
+        return Change("reviews", Op.UPDATE, {"id": review.id, "rating": rating, "text": text})
 
     def _withdraw_review(self) -> Change:
         if not self.rows.reviews:
@@ -253,7 +256,7 @@ def _symbols(random: Random) -> list[str]:
     return list(found)
 
 
-_JUDGEMENTS = ("avoid", "doubtful", "fair", "promising", "outstanding")
+_JUDGEMENTS = ("risky", "doubtful", "fair", "promising", "outstanding")
 _REASONS = (
     "margins move with the price of raw materials",
     "the order book reaches well into next year",
