@@ -5,6 +5,8 @@ PYTHON ?=
 # Passed on: make fast PYTEST_ARGS="-n auto -x", make bench ARGS=--json
 PYTEST_ARGS ?=
 ARGS ?=
+# How many processes run the tests; those that need Spark share one of them.
+JOBS ?= 2
 # Chooses the examples of a soak run.
 SEED ?= 1
 
@@ -30,7 +32,8 @@ demo: $(READY)  ## see it work
 	$(BIN)/penstock demo $(ARGS)
 
 test: $(READY)  ## run all tests, Spark included, and measure coverage
-	$(BIN)/python -m pytest --hypothesis-profile=ci --cov --cov-report=term $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --hypothesis-profile=ci \
+	  --cov --cov-report=term $(PYTEST_ARGS)
 
 fast: $(READY)  ## run the tests that need no Spark
 	$(BIN)/python -m pytest -m "not spark and not slow and not soak" $(PYTEST_ARGS)

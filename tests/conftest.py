@@ -28,10 +28,15 @@ settings.load_profile("soak" if os.environ.get("PENSTOCK_SOAK") else "dev")
 
 @pytest.hookimpl(tryfirst=True)  # before -m is applied
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that takes the `spark` fixture is a spark test, whether it says so or not."""
+    """A test that takes the `spark` fixture is a spark test, whether it says so or not.
+
+    When tests run in several processes, those with Spark share one: a session is expensive.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
