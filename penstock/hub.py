@@ -21,6 +21,7 @@ from penstock.engine.engine import Engine
 from penstock.engine.events import change_from_mapping, decode_event, encode_change
 from penstock.engine.explain import Explanation, explain
 from penstock.errors import ChangeError, HomeError, PenstockError, SqlError
+from penstock.joins.registry import DEFAULT_NAME, make_scheme
 from penstock.log import (
     AnyHome,
     BatchHeader,
@@ -56,12 +57,15 @@ class Hub:
     ...     sub.content()
     [{'symbol': 'GOOG', 'per': 52.1}]
 
-    All methods may be called from several threads; each call sees whole batches only.
+    All methods may be called from several threads; each call sees whole batches only. `scheme`
+    names the way joins are turned into messages; contents are the same with each.
     """
 
-    def __init__(self, home: str | PathLike[str] | None = None) -> None:
+    def __init__(
+        self, home: str | PathLike[str] | None = None, *, scheme: str = DEFAULT_NAME
+    ) -> None:
         self._lock = threading.RLock()
-        self._engine = Engine()
+        self._engine = Engine(make_scheme(scheme))
         self._live: dict[int, Subscription] = {}
         self._bound: dict[int, Query] = {}  # of the subscription that is just being made
         self._position = 0

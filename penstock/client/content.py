@@ -15,7 +15,7 @@ from typing import TypeAlias
 from penstock.catalog import Outside, RowKey
 from penstock.client.tuples import BranchTuples, JoinKey, JoinPlan, JoinRow
 from penstock.joins import place
-from penstock.messages import Message, Point
+from penstock.messages import Message, Point, PointId
 from penstock.sql.query import Query
 
 ContentRow: TypeAlias = dict[str, Outside]
@@ -55,6 +55,8 @@ class Content:
             self._points.setdefault(placed.space.id, []).append(placed.point)
         self._rows: dict[JoinKey, JoinRow] = {}
         self._copies: dict[JoinKey, int] = {}  # in how many branches a join row occurs
+        # Where a scheme sends join rows: the partners that each row was told to be joined with.
+        self._partners: dict[tuple[PointId, RowKey], set[RowKey]] = {}
 
     @property
     def spaces(self) -> Iterable[int]:
@@ -79,10 +81,25 @@ class Content:
             node = point.id.node
             base = self.query.nodes[node].relation
             if message.upserts(point, base):
+                self._note_partner(point, message)
                 self._give_up(point, message.key, before)
                 self._take_up(point, message, before)
-            elif message.removes(point, base):
+            elif message.removes(point, base) and not self._has_partner_left(point, message):
                 self._give_up(point, message.key, before)
+
+    def _note_partner(self, point: Point, message: Message) -> None:
+        if message.partner is not None:
+            self._partners.setdefault((point.id, message.key), set()).add(message.partner)
+
+    def _has_partner_left(self, point: Point, message: Message) -> bool:
+        """Whether the row stays, because the join row that is gone was not its only one."""
+        partners = self._partners.get((point.id, message.key))
+        if message.partner is None or partners is None:
+            return False
+        partners.discard(message.partner)
+        if not partners:
+            del self._partners[point.id, message.key]
+        return bool(partners)
 
     def _take_up(
         self, point: Point, message: Message, before: dict[JoinKey, JoinRow | None]

@@ -15,7 +15,7 @@ from penstock.engine.index import Index
 from penstock.engine.memory import MemoryGroups, MemoryRows
 from penstock.engine.stages import JoinStage, RowStage
 from penstock.errors import SubscriptionError
-from penstock.joins import DEFAULT_SCHEME, Edge, Scheme
+from penstock.joins import Edge, Scheme, make_scheme
 from penstock.messages import Message
 from penstock.sql import Query, bind, parse_relation
 
@@ -23,14 +23,14 @@ from penstock.sql import Query, bind, parse_relation
 class Engine:
     """Not thread-safe: one caller at a time."""
 
-    def __init__(self, scheme: Scheme = DEFAULT_SCHEME) -> None:
+    def __init__(self, scheme: Scheme | None = None) -> None:
         self.catalog = Catalog()
         self.index = Index(self.catalog)
         self.queries: dict[int, Query] = {}
         self.rows = MemoryRows()
         self.groups = MemoryGroups()
         self._row_stage = RowStage(self.rows, self.index)
-        self._join_stage = JoinStage(self.groups, self.index, scheme)
+        self._join_stage = JoinStage(self.groups, self.index, scheme or make_scheme())
         self._seeded: set[Edge] = set()
 
     def define(self, offset: int, sql: str) -> Relation:

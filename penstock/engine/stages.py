@@ -15,14 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-import numpy as np
-
 from penstock.catalog import Relation, Row, RowKey
 from penstock.engine.changes import Checked, Delta, resolve
 from penstock.engine.index import Index
 from penstock.joins import Edge, Group, GroupStep, JoinValue, Scheme, SpacePoints, join_value
-from penstock.joins.points import Mask
-from penstock.joins.skyline import affected
+from penstock.joins.semijoin import message_to
 from penstock.messages import ANY_FILTER, Message, Position
 
 INITIAL_STEP = 0
@@ -77,8 +74,9 @@ class RowStage:
 
     def initial(self, offset: int, points: SpacePoints) -> Iterator[Message]:
         """The current content of new subscriptions over one table."""
+        position = Position(offset, INITIAL_STEP)
         for key, row in self._store.rows(points.base):
-            yield from _initial_message(offset, points, key, row, points.selecting(row))
+            yield from message_to(position, points, key, row, points.selecting(row))
 
 
 class JoinStage:
@@ -104,18 +102,10 @@ class JoinStage:
 
     def initial(self, offset: int, points: SpacePoints) -> Iterator[Message]:
         """The rows of one base table that new subscriptions need to start with."""
-        edge, side = points.space.edge, points.space.side
-        assert edge is not None
-        ranges = points.filters
-        for _, group in self._store.groups(edge):
-            partners = {points.attribute(row) for row in group.sides[1 - side].values()}
-            if not partners:
-                continue
-            present = np.unique([ranges.codes.value(partner) for partner in partners])
-            joined = affected(ranges.low, ranges.high, present)
-            for key, row in group.sides[side].items():
-                mask = joined & points.selecting(row)
-                yield from _initial_message(offset, points, key, row, mask)
+        assert points.space.edge is not None
+        position = Position(offset, INITIAL_STEP)
+        for _, group in self._store.groups(points.space.edge):
+            yield from self._scheme.initial(position, group, points)
 
 
 def selection_messages(offset: int, delta: Delta, points: SpacePoints) -> Iterator[Message]:
@@ -151,12 +141,3 @@ def group_steps(offset: int, delta: Delta, edge: Edge) -> Iterator[GroupStep]:
             yield GroupStep(offset, leaving, edge, number, before, delta.key, delta.old, None)
         if after is not None:
             yield GroupStep(offset, entering, edge, number, after, delta.key, None, delta.new)
-
-
-def _initial_message(
-    offset: int, points: SpacePoints, key: RowKey, row: Row, mask: Mask
-) -> Iterator[Message]:
-    recipients = tuple(points.ids[i] for i in np.flatnonzero(mask))
-    if recipients:
-        position = Position(offset, INITIAL_STEP)
-        yield Message(position, points.space.id, key, row=row, recipients=recipients)

@@ -2,11 +2,11 @@
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
-from penstock.joins.ref_sj_opt import RefSjOpt
+from penstock.joins.registry import make_scheme, scheme_names
 from penstock.joins.scheme import Scheme
 from penstock.joins.spaces import Edge, JoinValue, Placed, Side, Space, join_value, place
 
-DEFAULT_SCHEME: Scheme = RefSjOpt()
+DEFAULT_SCHEME: Scheme = make_scheme()
 
 __all__ = [
     "DEFAULT_SCHEME",
@@ -15,11 +15,12 @@ __all__ = [
     "GroupStep",
     "JoinValue",
     "Placed",
-    "RefSjOpt",
     "Scheme",
     "Side",
     "Space",
     "SpacePoints",
     "join_value",
+    "make_scheme",
     "place",
+    "scheme_names",
 ]

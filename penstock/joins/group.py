@@ -11,9 +11,14 @@ from penstock.packing import pack, unpack
 
 @dataclass(slots=True)
 class Group:
-    """All rows that meet in one join value, by side and row key."""
+    """All rows that meet in one join value, by side and row key.
+
+    `version` counts the steps applied, so that what was derived from the rows can tell whether it
+    still holds. It is not stored.
+    """
 
     sides: tuple[dict[RowKey, Row], dict[RowKey, Row]] = field(default_factory=lambda: ({}, {}))
+    version: int = field(default=0, compare=False)
 
     @property
     def is_empty(self) -> bool:
@@ -21,6 +26,7 @@ class Group:
 
     def apply(self, step: GroupStep) -> None:
         """Bring the rows to the state after the step."""
+        self.version += 1
         if step.new is None:
             self.sides[step.side].pop(step.key, None)
         else:

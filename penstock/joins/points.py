@@ -1,9 +1,11 @@
-"""The points of one space, as arrays of order codes."""
+"""The points of one space: one by one, as arrays of order codes, and in indexes over them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,7 @@ from penstock.joins.spaces import Space
 from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
 from penstock.predicates.codes import Codes
-from penstock.predicates.intervals import Interval
+from penstock.predicates.intervals import EVERYTHING, Interval
 
 Mask = npt.NDArray[np.bool_]
 CodeArray = npt.NDArray[np.int64]
@@ -28,7 +30,7 @@ class CodedRanges:
     high: CodeArray
 
     @classmethod
-    def of(cls, intervals: list[Interval]) -> CodedRanges:
+    def of(cls, intervals: Sequence[Interval]) -> CodedRanges:
         codes = Codes.of_intervals(intervals)
         ranges = np.array([codes.interval(i) for i in intervals], np.int64).reshape(-1, 2)
         return cls(codes, ranges[:, 0].copy(), ranges[:, 1].copy())
@@ -37,12 +39,32 @@ class CodedRanges:
         code = self.codes.value(key)
         return (self.low <= code) & (code <= self.high)
 
+    def interval(self, i: int) -> Interval:
+        """The interval of one point, back from its codes."""
+        return Interval(
+            self.codes.low_cut(int(self.low[i])), self.codes.high_cut(int(self.high[i]))
+        )
+
+
+class PointIndex(Protocol):
+    """Something built over the points of a space that can follow them as they come and go."""
+
+    def __init__(self, points: SpacePoints) -> None: ...
+
+    def add(self, point: Point) -> None: ...
+
+    def remove(self, point: Point) -> None: ...
+
+
+AnyIndex = TypeVar("AnyIndex", bound=PointIndex)
+
 
 class SpacePoints:
     """The points of one space: added and removed one by one, asked in bulk.
 
-    The arrays are built when they are first asked for after a change. Not thread-safe; the owner
-    of the index serialises access.
+    The arrays are built when they are first asked for after a change; indexes are built when they
+    are first asked for and told of every change after that. Not thread-safe; the owner of the index
+    serialises access.
     """
 
     def __init__(self, space: Space, catalog: Catalog) -> None:
@@ -51,27 +73,64 @@ class SpacePoints:
         self._filter_type: ValueType | None = None
         if space.edge is not None and space.attribute is not None:
             self._filter_type = catalog[space.filter_side.table].columns[space.attribute].type
-        self._points: dict[PointId, Point] = {}
+        self._points: dict[PointId, Point] | None = {}
+        self._columns: Counter[int] = Counter()
         self._arrays: _Arrays | None = None
+        self._indexes: dict[type, PointIndex] = {}
+
+    @classmethod
+    def of_ranges(
+        cls, space: Space, catalog: Catalog, column: int, base: CodedRanges, filters: CodedRanges
+    ) -> SpacePoints:
+        """Many points at once, with boxes over one base column: subscription i has point i."""
+        points = cls(space, catalog)
+        ids = [PointId(i, 0, 0) for i in range(len(base.low))]
+        points._arrays = _Arrays(ids, [(column, base)], filters)
+        points._columns[column] = len(ids)
+        points._points = None
+        return points
 
     def __len__(self) -> int:
-        return len(self._points)
+        return len(self._compiled.ids) if self._points is None else len(self._points)
 
     def add(self, point: Point) -> None:
-        self._points[point.id] = point
+        points = self._by_id()
+        if point.id in points:
+            self.remove(point.id)
+        points[point.id] = point
+        self._columns.update(column for column, _ in point.base)
         self._arrays = None
+        for index in self._indexes.values():
+            index.add(point)
 
     def remove(self, point_id: PointId) -> None:
-        if self._points.pop(point_id, None) is not None:
+        point = self._by_id().pop(point_id, None)
+        if point is not None:
+            self._columns.subtract(column for column, _ in point.base)
             self._arrays = None
+            for index in self._indexes.values():
+                index.remove(point)
 
     def subset(self, ids: Iterable[PointId]) -> SpacePoints:
         """A view of some of the points, for work that concerns only them."""
         part = SpacePoints.__new__(SpacePoints)
         part.space, part.base, part._filter_type = self.space, self.base, self._filter_type
-        part._points = {i: self._points[i] for i in ids if i in self._points}
+        points = self._by_id()
+        part._points = {i: points[i] for i in ids if i in points}
+        part._columns = Counter(c for point in part._points.values() for c, _ in point.base)
         part._arrays = None
+        part._indexes = {}
         return part
+
+    def index(self, kind: type[AnyIndex]) -> AnyIndex:
+        """The index of one kind over these points; there is at most one."""
+        found = self._indexes.get(kind)
+        if found is None:
+            found = self._indexes[kind] = kind(self)
+        return cast(AnyIndex, found)
+
+    def all(self) -> Iterable[Point]:
+        return self._by_id().values()
 
     @property
     def ids(self) -> list[PointId]:
@@ -82,6 +141,19 @@ class SpacePoints:
         """The filter intervals of all points."""
         return self._compiled.filters
 
+    @property
+    def main_column(self) -> int | None:
+        """The base column that most points constrain; None if no point constrains any."""
+        used = [(count, -column) for column, count in self._columns.items() if count > 0]
+        return -max(used)[1] if used else None
+
+    def base_ranges(self, column: int | None) -> CodedRanges:
+        """The intervals of all points over one base column (over none: everything)."""
+        for candidate, ranges in self._compiled.base:
+            if candidate == column:
+                return ranges
+        return CodedRanges.of([EVERYTHING] * len(self))
+
     def attribute(self, row: Row) -> Key | None:
         """The comparable value of the filter column in a row of the filter table."""
         if self._filter_type is None:
@@ -90,24 +162,35 @@ class SpacePoints:
         value = row[self.space.attribute]
         return None if value is None else self._filter_type.key(value)
 
+    def base_key(self, column: int | None, row: Row) -> Key | None:
+        """The comparable value of a column of the base table; None for NULL (and no column)."""
+        value = None if column is None else row[column]
+        if value is None:
+            return None
+        assert column is not None
+        return self.base.columns[column].type.key(value)
+
     def selecting(self, row: Row) -> Mask:
         """Which points' base boxes contain the row."""
         arrays = self._compiled
         mask = np.ones(len(arrays.ids), np.bool_)
         for column, ranges in arrays.base:
-            value = row[column]
-            key = None if value is None else self.base.columns[column].type.key(value)
-            mask &= ranges.containing(key)
+            mask &= ranges.containing(self.base_key(column, row))
         return mask
 
     def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
         """The values of a base row that any point's box looks at."""
-        return tuple((column, row[column]) for column, _ in self._compiled.base)
+        return tuple((c, row[c]) for c in sorted(self._columns) if self._columns[c] > 0)
+
+    def _by_id(self) -> dict[PointId, Point]:
+        if self._points is None:
+            self._points = self._compiled.points(self.space.id)
+        return self._points
 
     @property
     def _compiled(self) -> _Arrays:
         if self._arrays is None:
-            self._arrays = _Arrays.of(list(self._points.values()))
+            self._arrays = _Arrays.of(list(self._by_id().values()))
         return self._arrays
 
 
@@ -126,3 +209,14 @@ class _Arrays:
         ]
         filters = CodedRanges.of([point.filter for point in points])
         return cls([point.id for point in points], base, filters)
+
+    def points(self, space: int) -> dict[PointId, Point]:
+        return {
+            point_id: Point(
+                point_id,
+                space,
+                tuple((column, ranges.interval(i)) for column, ranges in self.base),
+                self.filters.interval(i),
+            )
+            for i, point_id in enumerate(self.ids)
+        }

@@ -2,7 +2,8 @@
 
 All schemes share one Protocol. A scheme sees one step of one group, with the group's rows as they
 were before the step, and the points of the spaces on the group's edge; it yields the messages that
-bring every subscription's tuples to the state after the step.
+bring every subscription's tuples to the state after the step. The caller then applies the step to
+the group.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ from typing import Protocol
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
-from penstock.messages import Message
+from penstock.messages import Message, Position
 
 
 class Scheme(Protocol):
+    """Not thread-safe, and made for one engine: a scheme may keep what it derived from a group."""
+
     @property
     def name(self) -> str: ...
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]: ...
+
+    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
+        """What new points need to start with, of the rows of one group."""
+        ...

@@ -69,7 +69,11 @@ class Message:
     A point in the `upsert` region takes up `row`; any other point in the `remove` region gives up
     the row with this key. The remove region is tested against `old`, the values before the change
     of the columns that conditions mention (as (column, value) pairs), or against `row` if `old` is
-    None. A message with `recipients` is meant for exactly these points, to take up `row`.
+    None.
+
+    A message with `recipients` is meant for exactly these points: to take up `row`, or, without
+    one, to give up the row with this key. A message with a `partner` stands for one join row, this
+    row and the partner with that key: a point holds the row as long as it was told of a partner.
     """
 
     position: Position
@@ -80,17 +84,20 @@ class Message:
     old: tuple[tuple[int, Stored], ...] | None = None
     remove: Reaches = ()
     recipients: tuple[PointId, ...] = ()
+    partner: RowKey | None = None
 
     def upserts(self, point: Point, base: Relation) -> bool:
         """Whether the point must take up the row."""
         if self.recipients:
-            return point.id in self.recipients
+            return self.row is not None and point.id in self.recipients
         if self.row is None or not _within(self.upsert, point.filter):
             return False
         return contains(point.base, base, self.row)
 
     def removes(self, point: Point, base: Relation) -> bool:
         """Whether the point, unless it takes the row up, must give it up."""
+        if self.recipients:
+            return self.row is None and point.id in self.recipients
         if not _within(self.remove, point.filter):
             return False
         return contains(point.base, base, self.row_before(base))

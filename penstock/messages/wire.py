@@ -1,7 +1,8 @@
 """The wire format of messages: one version byte, then one MessagePack array.
 
 Rows travel in stored form, so nothing depends on the types of a column, and most messages take a
-few dozen bytes beside their row. The ends of a reach that do not bound anything travel as nil.
+few dozen bytes beside their row. The ends of a reach that do not bound anything travel as nil. The
+partner comes last and only where there is one.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def encode_message(message: Message) -> bytes:
         [_plain_reach(reach) for reach in message.remove],
         message.recipients,
     ]
+    if message.partner is not None:
+        body.append(message.partner)
     return bytes([VERSION]) + pack(body)
 
 
@@ -53,7 +56,9 @@ def decode_message(data: bytes) -> Message:
 
 
 def _message(body: list[Any]) -> Message:
-    position, space, key, row, upsert, old, remove, recipients = body
+    position, space, key, row, upsert, old, remove, recipients, *partner = body
+    if len(partner) > 1:
+        raise ValueError(f"a message of {len(body)} parts")
     return Message(
         position=Position(*position),
         space=space,
@@ -63,6 +68,7 @@ def _message(body: list[Any]) -> Message:
         old=None if old is None else tuple((column, value) for column, value in old),
         remove=tuple(_reach(plain) for plain in remove),
         recipients=tuple(PointId(*recipient) for recipient in recipients),
+        partner=tuple(partner[0]) if partner else None,
     )
 
 

@@ -75,6 +75,7 @@ SELECTIONS = Shape(tables=(1, 2), nodes=(1, 1))
 PAIRS = Shape(tables=(2, 2), nodes=(2, 2))
 MULTI_WAY = Shape(tables=(3, 5), nodes=(3, 5))
 SELF_JOINS = Shape(tables=(1, 1), nodes=(2, 3))
+JOINS = Shape(tables=(1, 4), nodes=(2, 4))
 MIXED = Shape(tables=(1, 4), nodes=(1, 4))
 
 

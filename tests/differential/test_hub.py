@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 
 from penstock import Hub
+from penstock.joins import scheme_names
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Subscribe, Withdraw
 from tests.differential.stories import (
+    JOINS,
     MIXED,
     MULTI_WAY,
     PAIRS,
@@ -80,6 +82,14 @@ def test_self_joins(story: Story) -> None:
 @given(stories(MIXED))
 def test_all_together(story: Story) -> None:
     check(story)
+
+
+@pytest.mark.parametrize("scheme", scheme_names())
+@settings(max_examples=60)
+@given(story=stories(JOINS))
+def test_every_scheme(scheme: str, story: Story) -> None:
+    with Hub(scheme=scheme) as hub, Oracle() as oracle:
+        tell(story, hub, oracle)
 
 
 @settings(max_examples=60)

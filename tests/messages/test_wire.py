@@ -40,6 +40,7 @@ def messages(draw: st.DrawFn) -> Message:
         recipients=tuple(
             draw(st.lists(st.builds(PointId, numbers, st.integers(0, 9), st.integers(0, 9))))
         ),
+        partner=draw(st.none() | st.lists(keys, min_size=1, max_size=2).map(tuple)),
     )
 
 

@@ -1,0 +1,132 @@
+"""What all schemes that send join rows share.
+
+A join row of an edge travels as two messages, one for the spaces based on each side: this half of
+the row, and the key of the other half, its `partner`. A client holds a row while it knows of a
+partner of it, so each half can be told apart from the others, in any order within a step. Together
+the two halves have the attributes of the join row, which is how their bytes are counted. For a
+query over two tables that is the join itself; for one over more tables it is the join along the
+edge that filters each table, and the client joins what it holds, as for semijoins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from penstock.catalog import Key, Row, RowKey
+from penstock.joins.group import Group, GroupStep
+from penstock.joins.points import Mask, SpacePoints
+from penstock.messages import Message, Position, Reach
+from penstock.predicates.intervals import BOTTOM, TOP, above, below
+
+
+@dataclass(frozen=True, slots=True)
+class HalfVersion:
+    """One half of a join row before or after a step: the row, and its partner's filter value."""
+
+    row: Row
+    value: Key | None
+
+    def reach(self) -> Reach:
+        """The filter intervals that contain the partner's value."""
+        return Reach(BOTTOM, below(self.value), above(self.value), TOP)
+
+    def wanted_by(self, points: SpacePoints) -> Mask:
+        return points.selecting(self.row) & points.filters.containing(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class HalfChange:
+    """What a step does to one half of one join row."""
+
+    key: RowKey
+    partner: RowKey
+    old: HalfVersion | None
+    new: HalfVersion | None
+
+
+def half_changes(group: Group, step: GroupStep, points: SpacePoints) -> Iterator[HalfChange]:
+    """All halves, for the points of one space, of the join rows that a step makes or ends."""
+    for key, row in group.sides[1 - step.side].items():
+        if points.space.side == step.side:
+            value = points.attribute(row)
+            old, new = (
+                None if version is None else HalfVersion(version, value)
+                for version in (step.old, step.new)
+            )
+            yield HalfChange(step.key, key, old, new)
+        else:
+            old, new = (
+                None if version is None else HalfVersion(row, points.attribute(version))
+                for version in (step.old, step.new)
+            )
+            yield HalfChange(key, step.key, old, new)
+
+
+def region_message(step: GroupStep, points: SpacePoints, change: HalfChange) -> Message:
+    """The half for everybody who wants the join row, found by its values alone."""
+    old, new = change.old, change.new
+    return Message(
+        Position(step.offset, step.step),
+        points.space.id,
+        change.key,
+        row=None if new is None else new.row,
+        upsert=() if new is None else (new.reach(),),
+        old=None if old is None else points.mentioned(old.row),
+        remove=() if old is None else (old.reach(),),
+        partner=change.partner,
+    )
+
+
+def addressed(
+    position: Position,
+    points: SpacePoints,
+    change: HalfChange,
+    row: Row | None,
+    mask: Mask,
+) -> Iterator[Message]:
+    """The half for exactly the points of a mask, unless there are none."""
+    recipients = tuple(points.ids[i] for i in mask.nonzero()[0])
+    if recipients:
+        yield Message(
+            position,
+            points.space.id,
+            change.key,
+            row=row,
+            recipients=recipients,
+            partner=change.partner,
+        )
+
+
+def initial_pairs(position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
+    """The join rows that new points start with, as halves for them alone."""
+    side = points.space.side
+    for partner, other in group.sides[1 - side].items():
+        value = points.attribute(other)
+        for key, row in group.sides[side].items():
+            half = HalfVersion(row, value)
+            change = HalfChange(key, partner, None, half)
+            yield from addressed(position, points, change, row, half.wanted_by(points))
+
+
+class JoinRowScheme:
+    """Join rows to regions: `ref-j`, and `ref-j+` if only those that somebody wants are sent."""
+
+    name: str
+    only_wanted: bool
+
+    def messages(
+        self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
+    ) -> Iterator[Message]:
+        for points in spaces:
+            for change in half_changes(group, step, points):
+                if not self.only_wanted or _anybody_wants(change, points):
+                    yield region_message(step, points, change)
+
+    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
+        return initial_pairs(position, group, points)
+
+
+def _anybody_wants(change: HalfChange, points: SpacePoints) -> bool:
+    versions = (change.old, change.new)
+    return any(half is not None and half.wanted_by(points).any() for half in versions)

@@ -1,0 +1,39 @@
+"""The schemes there are, by name.
+
+A scheme is a module of `penstock.joins.schemes` with a class `SCHEME` that can be made without
+arguments; adding a scheme is adding a file. The name of the module is the name of the scheme in
+letters that Python allows.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+from penstock.errors import PenstockError
+from penstock.joins import schemes
+from penstock.joins.scheme import Scheme
+
+DEFAULT_NAME = "ref-sj-opt"
+
+
+def scheme_names() -> list[str]:
+    return sorted(_name(module.name) for module in pkgutil.iter_modules(schemes.__path__))
+
+
+def make_scheme(name: str = DEFAULT_NAME) -> Scheme:
+    """A scheme of its own for one engine; PenstockError if there is none of this name."""
+    known = scheme_names()
+    if name not in known:
+        raise PenstockError(f"unknown scheme {name}", hint=f"the schemes are {', '.join(known)}")
+    module = import_module(f"{schemes.__name__}.{_module(name)}")
+    scheme: Scheme = module.SCHEME()
+    return scheme
+
+
+def _name(module: str) -> str:
+    return module.replace("_plus", "+").replace("_", "-")
+
+
+def _module(name: str) -> str:
+    return name.replace("-", "_").replace("+", "_plus")

@@ -1,0 +1,42 @@
+"""`enum-j`: every subscription is sent its own new join rows (Chandramouli and Yang, 2008, 2.3).
+
+What a server without any sharing does: for each join row, everybody who wants it is found and
+named, and the row travels once per recipient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from penstock.joins.group import Group, GroupStep
+from penstock.joins.pairs import HalfVersion, addressed, half_changes, initial_pairs
+from penstock.joins.points import Mask, SpacePoints
+from penstock.messages import Message, Position
+
+
+class EnumJ:
+    name = "enum-j"
+
+    def messages(
+        self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
+    ) -> Iterator[Message]:
+        position = Position(step.offset, step.step)
+        for points in spaces:
+            for change in half_changes(group, step, points):
+                taking = _wanted(change.new, points)
+                leaving = _wanted(change.old, points) & ~taking
+                row = None if change.new is None else change.new.row
+                yield from addressed(position, points, change, row, taking)
+                yield from addressed(position, points, change, None, leaving)
+
+    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
+        return initial_pairs(position, group, points)
+
+
+def _wanted(half: HalfVersion | None, points: SpacePoints) -> Mask:
+    return np.zeros(len(points), np.bool_) if half is None else half.wanted_by(points)
+
+
+SCHEME = EnumJ

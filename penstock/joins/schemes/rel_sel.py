@@ -1,0 +1,34 @@
+"""`rel-sel`: the join is left to the clients (Chandramouli and Yang, 2008, section 2.3).
+
+Every change goes to all subscriptions whose box over its table contains it, joining or not. The
+server does next to nothing; clients hold rows that join with nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from penstock.joins.group import Group, GroupStep
+from penstock.joins.points import SpacePoints
+from penstock.joins.semijoin import base_row_message, message_to
+from penstock.messages import ANY_FILTER, Message, Position
+
+
+class RelSel:
+    name = "rel-sel"
+
+    def messages(
+        self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
+    ) -> Iterator[Message]:
+        upsert = () if step.new is None else (ANY_FILTER,)
+        remove = () if step.old is None else (ANY_FILTER,)
+        for points in spaces:
+            if points.space.side == step.side:
+                yield base_row_message(step, points, upsert, remove)
+
+    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
+        for key, row in group.sides[points.space.side].items():
+            yield from message_to(position, points, key, row, points.selecting(row))
+
+
+SCHEME = RelSel

@@ -1,0 +1,195 @@
+"""What all schemes that send semijoin tuples share: which row goes to whom, and when.
+
+For a step of a row on one side of an edge (Chandramouli and Yang, 2008, section 3, with the rules
+for updates and deletes in ARCHITECTURE.md):
+
+* the row itself goes to the points of spaces based on its side that select it and whose filter
+  interval contains the value of a joining row;
+* each joining row goes to the points of spaces based on the other side for which the row's value
+  is the first of its group inside the filter interval, or was the last: the interval contains it
+  and neither neighbour.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from penstock.catalog import Key, Row
+from penstock.joins.group import Group, GroupStep
+from penstock.joins.points import CodeArray, CodedRanges, Mask, SpacePoints
+from penstock.joins.skyline import SkylinePoint, affected
+from penstock.messages import Message, Position, Reach, Reaches
+from penstock.predicates.intervals import BOTTOM, TOP, Cut, above, below
+
+
+class SemijoinScheme(ABC):
+    """Regions for both kinds of message; subclasses say how the first kind is described."""
+
+    name: str
+
+    def messages(
+        self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
+    ) -> Iterator[Message]:
+        for points in spaces:
+            if points.space.side == step.side:
+                yield from self._of_base_row(group, step, points)
+            else:
+                yield from self._of_joining_rows(group, step, points)
+
+    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
+        return initial_semijoins(position, group, points)
+
+    @abstractmethod
+    def describe(self, points: SpacePoints, row: Row, partners: CodeArray) -> list[SkylinePoint]:
+        """A descriptive skyline of the points that select the row and contain a partner's code.
+
+        `partners` is sorted and not empty. No skyline point, if there is no such point.
+        """
+
+    def exposing(
+        self, points: SpacePoints, reach: Reach, mask: Mask, rows: Iterable[Row]
+    ) -> list[bool]:
+        """For each joining row, whether a point of the mask selects it."""
+        return [bool((mask & points.selecting(row)).any()) for row in rows]
+
+    def _of_base_row(self, group: Group, step: GroupStep, points: SpacePoints) -> Iterator[Message]:
+        """The message that carries the changed row itself."""
+        partners = partner_codes(points, group.sides[1 - step.side].values())
+        if not len(partners):
+            return
+        upsert = self._reaches(points, step.new, partners)
+        remove = self._reaches(points, step.old, partners)
+        if upsert or remove:
+            yield base_row_message(step, points, upsert, remove)
+
+    def _reaches(self, points: SpacePoints, row: Row | None, partners: CodeArray) -> Reaches:
+        if row is None:
+            return ()
+        codes = points.filters.codes
+        return tuple(
+            Reach(BOTTOM, codes.low_cut(point.x), codes.high_cut(point.y), TOP)
+            for point in self.describe(points, row, partners)
+        )
+
+    def _of_joining_rows(
+        self, group: Group, step: GroupStep, points: SpacePoints
+    ) -> Iterator[Message]:
+        """The messages that carry the rows on the other side, which the step shows or hides."""
+        shown, hidden = visible_through(group, step, points)
+        joining = group.sides[1 - step.side]
+        upserts = _reached(self, points, shown, joining.values())
+        removes = _reached(self, points, hidden, joining.values())
+        for (key, row), upsert, remove in zip(joining.items(), upserts, removes, strict=True):
+            if upsert or remove:
+                yield Message(
+                    Position(step.offset, step.step),
+                    points.space.id,
+                    key,
+                    row=row if upsert else None,
+                    upsert=upsert,
+                    old=None if upsert else points.mentioned(row),
+                    remove=remove,
+                )
+
+
+Alone = tuple[Reach, Mask]
+
+
+def _reached(
+    scheme: SemijoinScheme, points: SpacePoints, alone: Alone | None, rows: Iterable[Row]
+) -> Iterator[Reaches]:
+    """For each joining row, the reach of those it appears to (or vanishes from), if any."""
+    if alone is None or not alone[1].any():
+        return (() for _ in rows)
+    reach, mask = alone
+    exposed = scheme.exposing(points, reach, mask, rows)
+    return ((reach,) if one else () for one in exposed)
+
+
+def base_row_message(
+    step: GroupStep, points: SpacePoints, upsert: Reaches, remove: Reaches
+) -> Message:
+    return Message(
+        Position(step.offset, step.step),
+        points.space.id,
+        step.key,
+        row=step.new if upsert else None,
+        upsert=upsert,
+        old=points.mentioned(step.old) if remove and step.old is not None else None,
+        remove=remove,
+    )
+
+
+def partner_codes(points: SpacePoints, rows: Iterable[Row]) -> CodeArray:
+    """The distinct codes of the filter values of some rows, sorted."""
+    codes = points.filters.codes
+    return np.array(sorted({codes.value(points.attribute(row)) for row in rows}), np.int64)
+
+
+def visible_through(
+    group: Group, step: GroupStep, points: SpacePoints
+) -> tuple[Alone | None, Alone | None]:
+    """Whose filter intervals contain the step's new (old) value and no other value beside it."""
+    mates = [points.attribute(r) for k, r in group.sides[step.side].items() if k != step.key]
+    new = [] if step.new is None else [points.attribute(step.new)]
+    old = [] if step.old is None else [points.attribute(step.old)]
+    if new == old:
+        return None, None
+    return (
+        _alone(points.filters, new[0], mates + old) if new else None,
+        _alone(points.filters, old[0], mates + new) if old else None,
+    )
+
+
+def _alone(ranges: CodedRanges, value: Key | None, mates: list[Key | None]) -> Alone:
+    """The intervals that contain the value and none of its mates, as a reach and as a mask."""
+    before, after = _neighbours(value, mates)
+    mask = ranges.containing(value)
+    for neighbour in (before, after):
+        if neighbour is not None:
+            mask &= ~ranges.containing(neighbour[0])
+    reach = Reach(
+        BOTTOM if before is None else above(before[0]),
+        below(value),
+        above(value),
+        TOP if after is None else below(after[0]),
+    )
+    return reach, mask
+
+
+def _neighbours(
+    value: Key | None, mates: list[Key | None]
+) -> tuple[tuple[Key | None] | None, tuple[Key | None] | None]:
+    """The nearest mates on both sides (an equal one is both), each in a tuple, or None."""
+    ordered = sorted(mates, key=below)
+    cuts: list[Cut] = [below(mate) for mate in ordered]
+    following = bisect_left(cuts, below(value))
+    preceding = bisect_right(cuts, below(value)) - 1
+    before = (ordered[preceding],) if preceding >= 0 else None
+    after = (ordered[following],) if following < len(ordered) else None
+    return before, after
+
+
+def initial_semijoins(position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
+    """The rows of a group that belong to the semijoins of these points, for them alone."""
+    side = points.space.side
+    partners = partner_codes(points, group.sides[1 - side].values())
+    if not len(partners):
+        return
+    ranges = points.filters
+    joined = affected(ranges.low, ranges.high, partners)
+    for key, row in group.sides[side].items():
+        yield from message_to(position, points, key, row, joined & points.selecting(row))
+
+
+def message_to(
+    position: Position, points: SpacePoints, key: tuple[Key, ...], row: Row | None, mask: Mask
+) -> Iterator[Message]:
+    """The message to exactly the points of a mask, unless there are none."""
+    recipients = tuple(points.ids[i] for i in np.flatnonzero(mask))
+    if recipients:
+        yield Message(position, points.space.id, key, row=row, recipients=recipients)
