@@ -156,7 +156,8 @@ def show_value(stored: Stored, value_type: ValueType) -> str:
         return "TRUE" if stored else "FALSE"
     shown = str(value_type.show(stored))
     if isinstance(stored, float) and not math.isfinite(stored):
-        return f"'{shown}'::DOUBLE"
+        name = "NaN" if math.isnan(stored) else "Infinity" if stored > 0 else "-Infinity"
+        return f"'{name}'::DOUBLE"
     if isinstance(stored, str) or value_type.kind in ("date", "timestamp"):
         return "'" + shown.replace("'", "''") + "'"
     return shown

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from penstock.predicates.boxes import Box, as_branch
-from penstock.predicates.simplify import Place, Product, simplify, split_count
+from penstock.predicates.simplify import Place, Product, is_free, simplify, split_count
 from penstock.predicates.unions import ANY_BUT_NULL, ANY_VALUE, Union, intersect_unions, union
 
 MAX_BRANCHES = 1_024
@@ -70,15 +70,18 @@ class Findings:
 
 
 def branches_of(
-    condition: Condition, tables: int, findings: Findings | None = None
+    condition: Condition,
+    tables: int,
+    never_null: frozenset[Place] = frozenset(),
+    findings: Findings | None = None,
 ) -> tuple[tuple[Box, ...], ...]:
     """The condition as a union of branches, simplified and sorted; TooComplexError if it is big."""
-    products = _Multiplier(findings or Findings()).products(condition)
+    products = _Multiplier(never_null, findings or Findings()).products(condition)
     count = sum(map(split_count, products))
     size = sum(split_count(product) * len(product) for product in products)
     if count > MAX_PARTIAL or size > MAX_SIZE:
         raise TooComplexError(count, size)
-    boxes = simplify(products, split=True)
+    boxes = simplify(products, never_null, split=True)
     if len(boxes) > MAX_BRANCHES:
         raise TooComplexError(len(boxes))
     return tuple(as_branch(product, tables) for product in boxes)
@@ -87,13 +90,14 @@ def branches_of(
 class _Multiplier:
     """Turns AND over OR into OR over AND, within a budget of steps."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, never_null: frozenset[Place], findings: Findings) -> None:
+        self.never_null = never_null
         self.findings = findings
         self.steps = 0
 
     def products(self, condition: Condition) -> list[Product]:
         if isinstance(condition, Atom):
-            return _product({condition.place: condition.values})
+            return self._product({condition.place: condition.values})
         if isinstance(condition, Some):
             return self._any_of(condition.parts)
         return self._all_of(condition.parts)
@@ -105,10 +109,10 @@ class _Multiplier:
             values = union(interval for one in unions for interval in one)
             if values in (ANY_VALUE, ANY_BUT_NULL) and values not in unions:
                 self.findings.tautologies.append((place, values))
-            found.update(_product({place: values}))
+            found.update(self._product({place: values}))
         for part in others:
             found.update(self.products(part))
-        return _within_limits(found)
+        return self._simplified(found)
 
     def _all_of(self, parts: Sequence[Condition]) -> list[Product]:
         atoms, others = _sorted_out(All, parts)
@@ -117,7 +121,7 @@ class _Multiplier:
             limits[place] = _fold(intersect_unions, unions)
             if not limits[place] and all(unions):
                 self.findings.contradictions.append(place)
-        found = _product(limits)
+        found = self._product(limits)
         for factor in sorted((self.products(part) for part in others), key=len):
             found = self._multiply(found, factor)
         return found
@@ -132,17 +136,23 @@ class _Multiplier:
             found.update(product for product in both if product is not None)
             if len(found) > MAX_PARTIAL:
                 raise TooComplexError(len(found))
-        return _within_limits(found)
+        return self._simplified(found)
 
+    def _product(self, limits: dict[Place, Union]) -> list[Product]:
+        """One product, or none if a place is left without values."""
+        if not all(limits.values()):
+            return []
+        limited = ((p, u) for p, u in limits.items() if not is_free(p, u, self.never_null))
+        return [tuple(sorted(limited))]
 
-def _within_limits(products: set[Product]) -> list[Product]:
-    size = sum(map(len, products))
-    if size > MAX_SIZE:
-        raise TooComplexError(len(products), size)
-    simple = simplify(products)
-    if len(simple) > MAX_BRANCHES:
-        raise TooComplexError(len(simple))
-    return simple
+    def _simplified(self, products: set[Product]) -> list[Product]:
+        size = sum(map(len, products))
+        if size > MAX_SIZE:
+            raise TooComplexError(len(products), size)
+        simple = simplify(products, self.never_null)
+        if len(simple) > MAX_BRANCHES:
+            raise TooComplexError(len(simple))
+        return simple
 
 
 def _sorted_out(
@@ -169,13 +179,6 @@ def _fold(combine: Callable[[Union, Union], Union], unions: Sequence[Union]) -> 
         pairs = [combine(a, b) for a, b in zip(unions[::2], unions[1::2], strict=False)]
         unions = [*pairs, unions[-1]] if len(unions) % 2 else pairs
     return unions[0]
-
-
-def _product(limits: dict[Place, Union]) -> list[Product]:
-    """One product, or none if a place is left without values."""
-    if not all(limits.values()):
-        return []
-    return [tuple(sorted((p, u) for p, u in limits.items() if u != ANY_VALUE))]
 
 
 def _intersection(one: dict[Place, Union], other: Product) -> Product | None:

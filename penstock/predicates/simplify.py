@@ -20,14 +20,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from penstock.predicates.intervals import Interval
-from penstock.predicates.unions import ANY_VALUE, Union, hull_of, union, union_covers
+from penstock.predicates.unions import (
+    ANY_BUT_NULL,
+    ANY_VALUE,
+    Union,
+    hull_of,
+    union,
+    union_covers,
+)
 
 Place: TypeAlias = tuple[int, int]
 Product: TypeAlias = tuple[tuple[Place, Union], ...]
 """Sorted by place, without free places, without empty unions."""
 
 
-def simplify(products: Iterable[Product], *, split: bool = False) -> list[Product]:
+def is_free(place: Place, values: Union, never_null: frozenset[Place]) -> bool:
+    """Whether a limit leaves no value out, knowing the places that are never NULL."""
+    return values == ANY_VALUE or (values == ANY_BUT_NULL and place in never_null)
+
+
+def simplify(
+    products: Iterable[Product], never_null: frozenset[Place] = frozenset(), *, split: bool = False
+) -> list[Product]:
     """The same union of products with fewer of them, sorted.
 
     With `split`, every union in the result is a single interval, as boxes need it.
@@ -36,7 +50,7 @@ def simplify(products: Iterable[Product], *, split: bool = False) -> list[Produc
     common, kept = _factored(distinct)
     while True:
         before = len(kept)
-        kept = _without_covered(_Merger(kept, split).merged())
+        kept = _without_covered(_Merger(kept, never_null, split).merged())
         if len(kept) == before:
             break
     return sorted(tuple(sorted((*common, *product))) for product in kept)
@@ -70,7 +84,10 @@ class _Merger:
     with that item taken out again, so that long products are compared only where it matters.
     """
 
-    def __init__(self, products: Sequence[Product], split: bool) -> None:
+    def __init__(
+        self, products: Sequence[Product], never_null: frozenset[Place], split: bool
+    ) -> None:
+        self.never_null = never_null
         self.split = split
         self.products: list[Product] = []
         self.hashes: list[int] = []
@@ -114,12 +131,19 @@ class _Merger:
                 fewer: list[Product] = []
             else:
                 values = union(interval for _, one in members for interval in one)
-                fewer = _limited(rest, place, values, self.split)
+                fewer = self._limited(rest, place, values)
             if len(fewer) < len(members):
                 for number, _ in members:
                     del self.alive[number]
                 for product in fewer:
                     self._add(product)
+
+    def _limited(self, rest: Product, place: Place, values: Union) -> list[Product]:
+        """The rest with a limit at `place`; split, one product for each interval."""
+        if is_free(place, values, self.never_null):
+            return [rest]
+        parts: list[Union] = [(interval,) for interval in values] if self.split else [values]
+        return [tuple(sorted((*rest, (place, part)))) for part in parts]
 
     def _is_alive(self, product: Product) -> bool:
         numbers = self.numbers.get(_hash(product), [])
@@ -131,14 +155,6 @@ def _hash(product: Product) -> int:
     for item in product:
         combined ^= hash(item)
     return combined
-
-
-def _limited(rest: Product, place: Place, values: Union, split: bool) -> list[Product]:
-    """The rest with a limit at `place`; split, one product for each interval."""
-    if values == ANY_VALUE:
-        return [rest]
-    parts: list[Union] = [(interval,) for interval in values] if split else [values]
-    return [tuple(sorted((*rest, (place, part)))) for part in parts]
 
 
 def _without_covered(products: Sequence[Product]) -> list[Product]:

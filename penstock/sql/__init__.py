@@ -2,8 +2,8 @@
 
 from penstock.predicates.normal_form import MAX_BRANCHES
 from penstock.sql.binding import bind
-from penstock.sql.ddl import MAX_COLUMNS, MAX_NAME_LENGTH, parse_relation
-from penstock.sql.guard import MAX_BYTES, MAX_DEPTH, MAX_TOKENS
+from penstock.sql.ddl import MAX_COLUMNS, parse_relation
+from penstock.sql.guard import MAX_BYTES, MAX_DEPTH, MAX_NAME_LENGTH, MAX_TOKENS
 from penstock.sql.query import Join, Node, Output, Query
 from penstock.sql.tables import MAX_TABLES
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlglot import exp
 
 from penstock.catalog import BooleanType, StringType, ValueType
@@ -42,13 +40,6 @@ def comparison(kind: type[exp.Expr], constant: Constant, value_type: ValueType) 
     if kind is exp.NEQ:
         return ~comparison(exp.EQ, constant, value_type)
     return unless_null(_interval(kind, constant, value_type))
-
-
-def one_of(constants: Sequence[Constant], value_type: ValueType) -> Truth:
-    """`column IN (constants)`: with a NULL among them, never false."""
-    values = [constant for constant in constants if constant != NULL]
-    found = unless_null(*(_interval(exp.EQ, constant, value_type) for constant in values))
-    return found if len(values) == len(constants) else Truth(found.true, ())
 
 
 def like(pattern: Constant, value_type: ValueType) -> Truth:

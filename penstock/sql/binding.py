@@ -37,6 +37,11 @@ _WORDS: dict[str, tuple[str, ...]] = {
 def bind(sql: str, catalog: Catalog) -> Query:
     """What a subscription's SELECT means; SqlError, pointing at the place, if it is refused."""
     source = Source(sql)
+    with source.not_too_deep():
+        return _bind(source, catalog)
+
+
+def _bind(source: Source, catalog: Catalog) -> Query:
     select = _parse_select(source)
     warnings: list[str] = []
     scope = Scope(source, catalog)
@@ -49,7 +54,8 @@ def bind(sql: str, catalog: Catalog) -> Query:
     joins = tables.joins()
     findings = Findings()
     try:
-        branches = branches_of(All(tuple(tables.local)), len(scope.nodes), findings)
+        condition = All(tuple(tables.local))
+        branches = branches_of(condition, len(scope.nodes), scope.never_null(), findings)
     except TooComplexError as error:
         raise _too_complex(source, error) from None
     warnings += _found(scope, findings)
@@ -57,19 +63,15 @@ def bind(sql: str, catalog: Catalog) -> Query:
         warnings.append("the condition can never be true: the content stays empty")
     elif tables.local and branches == (tuple(ANY_ROW for _ in scope.nodes),):
         warnings.append("the condition is always true: it excludes no row")
-    return Query(sql, tuple(scope.nodes), joins, branches, outputs, tuple(warnings))
+    return Query(source.sql, tuple(scope.nodes), joins, branches, outputs, tuple(warnings))
 
 
 def _parse_select(source: Source) -> exp.Select:
     first = source.word(0)
     if first not in ("SELECT", "WITH", "VALUES", "("):
-        raise source.refuse(
-            f"{first} is not a subscription",
-            source.tokens[0],
-            hint=INSTEAD.get(first, "a subscription is a SELECT")
-            if first != "FROM"
-            else "SELECT *",
-        )
+        instead = INSTEAD.get(first) if first != "FROM" else None
+        hint = instead or "a subscription begins with SELECT"
+        raise source.refuse(f"{first} is not a subscription", source.tokens[0], hint=hint)
     statement = source.parse()
     if not isinstance(statement, exp.Select):
         raise _not_a_select(source, statement)
@@ -111,6 +113,7 @@ def _found(scope: Scope, findings: Findings) -> list[str]:
     ]
     for place, values in findings.tautologies:
         name = scope.show(place)
-        every = f"every non-NULL {name}" if values == ANY_BUT_NULL else f"every {name}"
+        but_null = values == ANY_BUT_NULL and scope.column(place).nullable
+        every = f"every non-NULL {name}" if but_null else f"every {name}"
         found.append(f"the alternatives on {name} are true for {every}")
     return list(dict.fromkeys(found))

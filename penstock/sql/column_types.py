@@ -15,6 +15,7 @@ from penstock.catalog import (
     ValueType,
 )
 from penstock.errors import SqlError
+from penstock.sql.names import other_arguments
 
 _T = exp.DType
 
@@ -41,28 +42,28 @@ SUPPORTED = (
 def value_type_of(data_type: exp.DataType) -> ValueType:
     """The value type a type name stands for; SqlError if there is none."""
     kind = data_type.this
-    name = data_type.sql(dialect="duckdb")
-    parameters = [_parameter(one, name) for one in data_type.expressions]
-    unknown = {k for k, v in data_type.args.items() if v} - {"this", "expressions"}
-    if isinstance(kind, exp.DType) and not unknown:
-        if kind in _PLAIN and not parameters:
+    sizes = [_size(parameter) for parameter in data_type.expressions]
+    known = not any(other_arguments(data_type, "this", "expressions")) and None not in sizes
+    if known:
+        numbers = [size for size in sizes if size is not None]
+        if kind in _PLAIN and not numbers:
             return _PLAIN[kind]
-        if kind in _TEXT and len(parameters) <= 1:
-            return _string(parameters)
-        if kind == _T.DECIMAL and len(parameters) <= 2:
-            return _decimal(parameters)
-        if kind == _T.FLOAT:
-            raise SqlError(
-                "type REAL is not supported", hint="use DOUBLE, which holds every REAL value"
-            )
+        if kind in _TEXT and len(numbers) <= 1:
+            return _string(numbers)
+        if kind == _T.DECIMAL and len(numbers) <= 2:
+            return _decimal(numbers)
+    if kind == _T.FLOAT:
+        raise SqlError(
+            "type REAL is not supported", hint="use DOUBLE, which holds every REAL value"
+        )
+    name = "HUGEINT" if kind == _T.INT128 else data_type.sql(dialect="duckdb")[:60]
     raise SqlError(f"type {name} is not supported", hint=f"the types are {SUPPORTED}")
 
 
-def _parameter(parameter: exp.Expr, name: str) -> int:
-    text = parameter.name
-    if not text.isdecimal() or len(text) > 9:
-        raise SqlError(f"type {name} is not supported", hint="sizes of types are whole numbers")
-    return int(text)
+def _size(parameter: exp.Expr) -> int | None:
+    """The number in parentheses behind a type, if it is one."""
+    text = parameter.name if isinstance(parameter, exp.DataTypeParam) else ""
+    return int(text) if text.isdecimal() and len(text) <= 9 else None
 
 
 def _string(parameters: list[int]) -> StringType:

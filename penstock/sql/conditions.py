@@ -10,12 +10,12 @@ from penstock.catalog import BooleanType, ValueType
 from penstock.errors import NotYetError, SqlError
 from penstock.predicates.normal_form import FALSE, TRUE, All, Atom, Condition, Some
 from penstock.predicates.simplify import Place
-from penstock.predicates.unions import ANY_BUT_NULL, ANY_VALUE, intersect_unions
-from penstock.sql.atoms import MIRRORED, comparison, is_boolean, is_true, like, one_of
+from penstock.predicates.unions import ANY_BUT_NULL, intersect_unions
+from penstock.sql.atoms import MIRRORED, comparison, is_boolean, is_true, like
 from penstock.sql.literals import NULL, Constant, as_double, compared, read_constant
 from penstock.sql.names import clause_name, other_arguments, refusal
 from penstock.sql.scope import Scope
-from penstock.sql.truth import ISNULL, Truth
+from penstock.sql.truth import ISNULL, Truth, any_of
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 
@@ -84,7 +84,6 @@ class ConditionBinder:
         values = truth.false if negated else truth.true
         if not self.scope.column(where).nullable:
             values = intersect_unions(values, ANY_BUT_NULL)
-            values = ANY_VALUE if values == ANY_BUT_NULL else values
         return Atom(where, values)
 
     def _comparison(self, expression: exp.Binary, negated: bool) -> Condition:
@@ -137,10 +136,16 @@ class ConditionBinder:
         if expression.args.get("field") or expression.args.get("unnest"):
             raise SqlError("IN needs a list of constants in parentheses")
         self._nothing_but(expression, "this", "expressions")
-        constants = self._constants(expression.expressions)
-        if NULL in constants:
-            self._warn("NULL in the list of IN equals nothing, and makes NOT IN never true")
-        return one_of(constants, value_type)
+        items = expression.expressions
+        if not items:
+            raise SqlError("IN needs at least one constant")
+        found: list[Truth] = []
+        for item, constant in zip(items, self._constants(items), strict=True):
+            if constant == NULL:
+                self._warn("NULL in the list of IN equals nothing, and makes NOT IN never true")
+            with self.source.pointing_at(item):
+                found.append(comparison(exp.EQ, constant, value_type))
+        return any_of(found)
 
     def _like(self, expression: exp.Expr, value_type: ValueType) -> Truth:
         self._nothing_but(expression, "this", "expression", "negate")
@@ -164,7 +169,7 @@ class ConditionBinder:
         value_type = self.scope.column(where).type
         if not isinstance(value_type, BooleanType):
             raise SqlError(
-                f"{expression.name} is a {value_type}, not a condition",
+                f"{expression.name} is of type {value_type}, not a condition",
                 hint="compare it with a value",
             )
         return self._atom(where, is_true(value_type), negated)

@@ -13,7 +13,6 @@ from penstock.sql.names import clause_name, constraint_name, other_arguments
 from penstock.sql.source import Source
 
 MAX_COLUMNS = 1_000
-MAX_NAME_LENGTH = 255
 
 _PUBLISHED = "changes are published, not executed: penstock publish, or hub."
 _SUBSCRIBED = "a SELECT is a subscription: penstock subscribe, or hub.subscribe"
@@ -37,6 +36,11 @@ INSTEAD = {
 def parse_relation(sql: str) -> Relation:
     """The table or stream that a CREATE statement declares; SqlError if it is refused."""
     source = Source(sql)
+    with source.not_too_deep():
+        return _relation(source)
+
+
+def _relation(source: Source) -> Relation:
     first, kind = source.word(0), source.word(1)
     if first != "CREATE":
         raise source.refuse(
@@ -68,17 +72,14 @@ def _parse_create(source: Source, kind: str) -> exp.Create:
         TokenType.TABLE, "TABLE", line=given.line, col=given.col, start=given.start, end=given.end
     )
     statement = source.parse([source.tokens[0], table, *source.tokens[2:]])
-    if not isinstance(statement, exp.Create):
-        raise source.refuse(
-            f"this CREATE {kind} cannot be read",
-            source.tokens[0],
-            hint=f"write CREATE {kind} name (column TYPE, ...) and nothing behind it",
-        )
+    assert isinstance(statement, exp.Create)
     for name in other_arguments(statement, "this", "kind"):
         what = clause_name(name)
+        if name == "properties":
+            what = constraint_name(statement.args[name].expressions[0])
         raise source.refuse(
             f"{what} is not supported in CREATE {kind}",
-            source.token_of(*what.split()) or source.tokens[1],
+            source.token_of(what, *what.split()) or source.tokens[1],
         )
     return statement
 
@@ -105,16 +106,13 @@ class _RelationBuilder:
         return self._checked_name(table.this)
 
     def _checked_name(self, identifier: exp.Identifier) -> str:
-        name = identifier.name
-        if not 1 <= len(name) <= MAX_NAME_LENGTH:
-            raise self.source.refuse(
-                f"a name has 1 to {MAX_NAME_LENGTH} characters, this one has {len(name)}",
-                identifier,
-            )
-        return name
+        if not identifier.name:
+            raise self.source.refuse("a name has at least one character", identifier)
+        return identifier.name
 
     def _unsupported(self, what: str, at: exp.Expr) -> SqlError:
-        return self.source.refuse(f"{what} is not supported in CREATE {self.kind}", at)
+        token = self.source.token_of(what)
+        return self.source.refuse(f"{what} is not supported in CREATE {self.kind}", token or at)
 
     def add(self, item: exp.Expr) -> None:
         if isinstance(item, exp.ColumnDef):
@@ -142,7 +140,7 @@ class _RelationBuilder:
             raise self.source.refuse(f"column {name} is declared twice", identifier)
         if len(self.columns) == MAX_COLUMNS:
             raise self.source.refuse(f"a {self.kind} has at most {MAX_COLUMNS:,} columns", item)
-        with self.source.pointing_at(item):
+        with self.source.pointing_at(self.source.token_after(identifier)):
             value_type = value_type_of(data_type)
         nullable = self._read_constraints(identifier, constraints)
         self.positions[name.lower()] = len(self.columns)

@@ -1,7 +1,8 @@
 """The dialect that statements are read in: DuckDB's, with nothing dropped.
 
-DuckDB is the reference for what a statement means, so its dialect is the one to read. Its parser
-forgets the length of VARCHAR(n), which DuckDB does not enforce; Penstock does.
+DuckDB is the reference for what a statement means, so its dialect is the one to read. But its
+parser forgets the length of VARCHAR(n), which DuckDB does not enforce and Penstock does, and lets
+statements pass that it does not understand.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from sqlglot import exp
+from sqlglot import Token, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parsers.duckdb import DuckDBParser
 
@@ -20,6 +21,11 @@ class _Parser(DuckDBParser):
         for kind, convert in DuckDBParser.TYPE_CONVERTERS.items()
         if kind != exp.DType.TEXT
     }
+
+    def _parse_as_command(self, start: Token) -> exp.Command:
+        """The parser would log a warning and keep what it cannot read as text."""
+        self.raise_error("Invalid expression / Unexpected token")
+        return super()._parse_as_command(start)
 
 
 class PenstockDialect(DuckDB):

@@ -15,6 +15,7 @@ from penstock.sql.dialect import DIALECT
 
 MAX_BYTES = 256 * 1024
 MAX_TOKENS = 50_000
+MAX_NAME_LENGTH = 255
 MAX_DEPTH = 32
 """Levels of parentheses, brackets, CASE, NOT and signs inside each other.
 
@@ -26,7 +27,10 @@ _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _SEPARATING = {TokenType.AND, TokenType.OR, TokenType.COMMA}
-_UNFINISHED = {TokenType.COMMA, TokenType.ALIAS, TokenType.DOT}
+_OPERANDS = {TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER}
+_NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
+_EXPECTING = {TokenType.COMMA, TokenType.ALIAS, TokenType.DOT}
+_ENDING = {TokenType.FROM, TokenType.WHERE, TokenType.R_PAREN}
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _UNCLOSED = re.compile(r"Missing (.+) from \d+:(\d+)", re.DOTALL)
 
@@ -47,8 +51,7 @@ def read_tokens(sql: str) -> list[Token]:
             f"the statement has {len(tokens):,} words and signs; at most {MAX_TOKENS:,} are read"
         )
     _check_depth(sql, tokens)
-    if tokens[-1].token_type in _UNFINISHED:  # the parser would drop it
-        raise _at(tokens[-1], sql, f"the statement ends with {tokens[-1].text}")
+    _check_words(sql, tokens)
     return tokens
 
 
@@ -71,6 +74,7 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
     enclosing: list[int] = []  # for each open parenthesis, the prefixes before it
     prefixes = 0
     total = 0
+    before = TokenType.SEMICOLON
     for token in tokens:
         kind = token.token_type
         if kind in _OPENING:
@@ -80,12 +84,13 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
         elif kind in _CLOSING and enclosing:
             total -= prefixes + 1
             prefixes = enclosing.pop()
-        elif kind in _PREFIX:
+        elif kind in _PREFIX and before not in _OPERANDS:
             prefixes += 1
             total += 1
         elif kind in _SEPARATING:
             total -= prefixes
             prefixes = 0
+        before = kind
         if total > MAX_DEPTH:
             raise _at(
                 token,
@@ -93,6 +98,25 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
                 f"the statement is nested more than {MAX_DEPTH} levels deep",
                 "AND and OR need no parentheses around every pair; NOT NOT x is x",
             )
+
+
+def _check_words(sql: str, tokens: list[Token]) -> None:
+    """One statement, with names of sensible length, and no comma, AS or dot with nothing behind it.
+
+    The parser would drop what stands alone.
+    """
+    count = 1
+    for i, token in enumerate(tokens):
+        following = tokens[i + 1].token_type if i + 1 < len(tokens) else None
+        if token.token_type in _EXPECTING and (following is None or following in _ENDING):
+            raise _at(token, sql, f"syntax error: nothing follows {token.text}")
+        if token.token_type in _NAMES and len(token.text) > MAX_NAME_LENGTH:
+            raise _at(token, sql, f"a name has at most {MAX_NAME_LENGTH} characters")
+        count += token.token_type == TokenType.SEMICOLON
+    if count > 1:
+        raise SqlError(
+            f"one statement is expected, {count} were given", hint="send the statements one by one"
+        )
 
 
 def _at(token: Token, sql: str, primary: str, hint: str = "") -> SqlError:

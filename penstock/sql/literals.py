@@ -53,7 +53,8 @@ class Constant:
         return self.kind in ("integer", "decimal", "double")
 
     def __str__(self) -> str:
-        text = f"'{self.value}'" if self.kind == "string" else str(self.value)
+        text = str(self.value).upper() if self.kind in ("boolean", "null") else str(self.value)
+        text = f"'{text}'" if self.kind == "string" else text
         return text if len(text) <= 60 else f"{text[:57]}..."
 
 

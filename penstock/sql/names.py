@@ -28,7 +28,6 @@ _CLAUSES = {
     "except_": "EXCLUDE",
     "expression": "AS SELECT",
     "exists": "IF NOT EXISTS",
-    "properties": "WITH",
 }
 
 _EXPRESSIONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
@@ -40,7 +39,7 @@ _EXPRESSIONS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch), "a regular expression"),
     ((exp.Escape,), "ESCAPE"),
     ((exp.Window,), "a window function"),
-    ((exp.Any, exp.All), "ANY and ALL"),
+    ((exp.Any, exp.All), "ANY or ALL"),
     ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Pow), "arithmetic"),
     ((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot), "bit arithmetic"),
     ((exp.DPipe, exp.Concat), "concatenation of strings"),
@@ -79,6 +78,8 @@ _CONSTRAINTS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.LikeProperty,), "LIKE"),
     ((exp.IndexColumnConstraint,), "INDEX"),
     ((exp.Constraint,), "a name for a constraint"),
+    ((exp.PartitionedByProperty,), "PARTITION BY"),
+    ((exp.Property,), "WITH"),
 )
 
 
@@ -96,7 +97,7 @@ def clause_name(argument: str) -> str:
 
 
 def constraint_name(constraint: exp.Expr) -> str:
-    """What a person would call a constraint in CREATE TABLE."""
+    """What a person would call a constraint or an option in CREATE TABLE."""
     for kinds, name in _CONSTRAINTS:
         if isinstance(constraint, kinds):
             return name
@@ -115,15 +116,13 @@ def expression_name(expression: exp.Expr) -> str:
     return f"the expression {expression.sql(dialect='duckdb')[:60]}"
 
 
-def refusal(expression: exp.Expr) -> SqlError:
+def refusal(expression: exp.Expr, where: str = "a subscription") -> SqlError:
     """The error for an expression that has no place in a subscription."""
-    if isinstance(expression, exp.Placeholder) and not (expression.name or "0").isdecimal():
+    if isinstance(expression, exp.Placeholder) and expression.name.isidentifier():
         return NotYetError(
             f"the variable :{expression.name} is not supported yet",
             detail="variables are bound by operators, and this release runs none",
         )
     if isinstance(expression, exp.Placeholder | exp.Parameter):
-        return SqlError(
-            "parameters are not supported in a subscription", hint="write the value itself"
-        )
-    return SqlError(f"{expression_name(expression)} is not supported in a subscription")
+        return SqlError(f"parameters are not supported in {where}", hint="write the value itself")
+    return SqlError(f"{expression_name(expression)} is not supported in {where}")

@@ -54,7 +54,7 @@ def _items(scope: Scope, expression: exp.Expr) -> list[_Item]:
             raise scope.source.refuse("* cannot have a name", expression)
         return [_Item(scope.resolve(expression.this), expression.alias, expression)]
     with scope.source.pointing_at(expression):
-        raise refusal(expression.unalias())
+        raise refusal(expression.unalias(), "the SELECT list of a subscription")
 
 
 def _check_star(scope: Scope, star: exp.Star, at: exp.Expr) -> None:

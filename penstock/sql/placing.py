@@ -108,5 +108,6 @@ def _mismatch(constant: Constant, value_type: ValueType) -> SqlError:
     elif isinstance(value_type, BooleanType):
         hint = "compare with TRUE or FALSE"
     return SqlError(
-        f"a {value_type} column cannot be compared with the {constant.kind} {constant}", hint=hint
+        f"a column of type {value_type} cannot be compared with the {constant.kind} {constant}",
+        hint=hint,
     )

@@ -35,12 +35,20 @@ class Scope:
     def column(self, place: Place) -> Column:
         return self.nodes[place[0]].relation.columns[place[1]]
 
+    def never_null(self) -> frozenset[Place]:
+        return frozenset(
+            (i, j)
+            for i, node in enumerate(self.nodes)
+            for j, column in enumerate(node.relation.columns)
+            if not column.nullable
+        )
+
     def show(self, place: Place) -> str:
         """A column's name, qualified if there is more than one table."""
         name = self.column(place).name
         return name if len(self.nodes) == 1 else f"{self.nodes[place[0]].alias}.{name}"
 
-    def add(self, table: exp.Table, alias: str) -> list[Visible]:
+    def add(self, table: exp.Table, alias: str | None) -> list[Visible]:
         """A new node; its columns, not yet part of any group."""
         relation = self.catalog.get(table.name)
         if relation is None:
@@ -48,8 +56,9 @@ class Scope:
             raise self.source.refuse(
                 f"there is no table or stream {table.name}",
                 table.this,
-                hint=did_you_mean(table.name, names) or _known(names),
+                hint=did_you_mean(table.name, names) or known(names),
             )
+        alias = alias or relation.name
         if any(node.alias.lower() == alias.lower() for node in self.nodes):
             raise self.source.refuse(
                 f"the name {alias} is used for two tables",
@@ -76,7 +85,7 @@ class Scope:
         renamed = [n.alias for n in self.nodes if n.relation.name.lower() == table.name.lower()]
         hint = f"it is called {renamed[0]} here" if renamed else did_you_mean(table.name, names)
         raise self.source.refuse(
-            f"{table.name} is not a table of this FROM", table, hint=hint or _known(names)
+            f"{table.name} is not a table of this FROM", table, hint=hint or known(names)
         )
 
     def resolve(self, column: exp.Column) -> Place:
@@ -106,7 +115,7 @@ class Scope:
             raise self.source.refuse(f"column {at.name} is ambiguous", at, hint=f"write {choices}")
         names = [v.name for v in self.star()]
         raise self.source.refuse(
-            f"there is no column {at.name}", at, hint=did_you_mean(at.name, names) or _known(names)
+            f"there is no column {at.name}", at, hint=did_you_mean(at.name, names) or known(names)
         )
 
     def _resolve_in(self, node: int, column: exp.Column) -> Place:
@@ -117,7 +126,7 @@ class Scope:
             raise self.source.refuse(
                 f"{relation.kind} {relation.name} has no column {column.name}",
                 column,
-                hint=did_you_mean(column.name, names) or _known(names),
+                hint=did_you_mean(column.name, names) or known(names),
             )
         return node, position
 
@@ -128,7 +137,7 @@ def did_you_mean(name: str, names: list[str]) -> str:
     return f"did you mean {lowered[close[0]]}?" if close else ""
 
 
-def _known(names: list[str]) -> str:
+def known(names: list[str]) -> str:
     if not names:
         return "declare it with CREATE TABLE or CREATE STREAM"
     shown = ", ".join(names[:12])

@@ -12,6 +12,9 @@ from penstock.errors import SqlError
 from penstock.sql.dialect import DIALECT
 from penstock.sql.guard import read_tokens
 
+_PARSER_BUGS = (SqlglotError, ValueError, TypeError, AttributeError, LookupError)
+"""What the parser may raise besides a ParseError on a text that it did not expect."""
+
 
 class Source:
     """A statement that passed the guard. Raises every error about it, with its place."""
@@ -31,19 +34,21 @@ class Source:
             statements = parser.parse(list(tokens or self.tokens), self.sql)
         except ParseError as error:
             raise self._syntax_error(error) from None
-        except SqlglotError as error:
+        except _PARSER_BUGS as error:
             raise SqlError("the statement cannot be parsed", detail=str(error)) from None
+        if len(statements) != 1 or statements[0] is None:
+            raise SqlError("the statement cannot be parsed")
+        return statements[0]
+
+    @contextmanager
+    def not_too_deep(self) -> Iterator[None]:
+        """The guard limits the depth, but the caller may have used up most of the stack."""
+        try:
+            yield
         except RecursionError:
             raise SqlError(
                 "the statement is nested too deeply", hint="remove parentheses that are not needed"
             ) from None
-        found = [statement for statement in statements if statement is not None]
-        if len(found) != 1:
-            raise SqlError(
-                f"one statement is expected, {len(found)} were given",
-                hint="send the statements one by one",
-            )
-        return found[0]
 
     def _syntax_error(self, error: ParseError) -> SqlError:
         where = error.errors[0] if error.errors else {}
@@ -53,11 +58,12 @@ class Source:
         line, column = int(where.get("line") or 1), int(where.get("col") or 1)
         before = sum(len(one) + 1 for one in self.sql.split("\n")[: line - 1])
         position = before + column - max(1, len(highlight))
-        primary = f"syntax error at {highlight}"
+        near = highlight if len(highlight) <= 60 else f"{highlight[:57]}..."
+        primary = f"syntax error at {near}"
         if description.startswith("Required keyword"):
-            primary = f"syntax error: something is missing near {highlight}"
+            primary = f"syntax error: something is missing near {near}"
         elif description.startswith("Expecting"):
-            primary = f"syntax error: {description[len('Expecting ') :]} expected near {highlight}"
+            primary = f"syntax error: {description[len('Expecting ') :]} expected near {near}"
         return SqlError(primary, sql=self.sql, position=position, length=max(1, len(highlight)))
 
     def refuse(
@@ -72,6 +78,8 @@ class Source:
         """Let an error point at an expression or a token, unless it already points somewhere."""
         if error.position is not None or at is None:
             return
+        if isinstance(at, exp.Expr):
+            at = at if _words(at) else self.token_of(*_keywords(at)) or at
         span = (at.start, at.end) if isinstance(at, Token) else _span(at)
         if span is not None:
             error.sql, error.position, error.length = self.sql, span[0], span[1] - span[0] + 1
@@ -84,6 +92,11 @@ class Source:
         except SqlError as error:
             self.locate(error, at)
             raise
+
+    def token_after(self, expression: exp.Expr) -> Token | None:
+        """The token right behind an expression."""
+        span = _span(expression)
+        return next((t for t in self.tokens if span is not None and t.start > span[1]), None)
 
     def token_of(self, *words: str) -> Token | None:
         """The first token that is one of these words, and not in quotes."""
@@ -99,12 +112,26 @@ class Source:
         return before[-1].text.upper() if before else ""
 
 
+def _words(expression: exp.Expr) -> list[tuple[int, int]]:
+    """The places of the names and constants in an expression; keywords have none."""
+    metas = [part.meta for part in expression.walk() if "start" in part.meta]
+    return [(meta["start"], meta["end"]) for meta in metas]
+
+
+def _keywords(expression: exp.Expr) -> list[str]:
+    """The words an expression without names and constants is written with."""
+    keywords = [expression.name.upper(), expression.key.upper()]
+    if isinstance(expression, exp.Func):
+        keywords += [name.upper() for name in expression.sql_names()]
+    return [keyword for keyword in keywords if keyword]
+
+
 def _span(expression: exp.Expr) -> tuple[int, int] | None:
     """The stretch of text of an expression; of what surrounds it, if it has no words of its own."""
     here: exp.Expr | None = expression
     while here is not None:
-        metas = [part.meta for part in here.walk() if "start" in part.meta]
-        if metas:
-            return min(meta["start"] for meta in metas), max(meta["end"] for meta in metas)
+        words = _words(here)
+        if words:
+            return min(start for start, _ in words), max(end for _, end in words)
         here = here.parent
     return None

@@ -11,7 +11,7 @@ from penstock.predicates.simplify import Place
 from penstock.sql.conditions import ConditionBinder, operands, unparenthesised
 from penstock.sql.names import clause_name, other_arguments
 from penstock.sql.query import Join
-from penstock.sql.scope import Scope, Visible
+from penstock.sql.scope import Scope, Visible, did_you_mean, known
 
 MAX_TABLES = 32
 
@@ -68,7 +68,7 @@ class TableBinder:
         names = [name for kind, name in _NOT_TABLES if isinstance(table, kind)]
         return self._unsupported(names[0] if names else "this FROM", table)
 
-    def _alias(self, table: exp.Table) -> str:
+    def _alias(self, table: exp.Table) -> str | None:
         for name in other_arguments(table, "this", "alias"):
             if name in ("db", "catalog"):
                 raise self._unsupported("a name with a schema", table, f"use {table.name}")
@@ -79,7 +79,7 @@ class TableBinder:
             raise self._unsupported(clause_name(name), table)
         alias = table.args.get("alias")
         if alias is None:
-            return table.name
+            return None
         if not isinstance(alias.this, exp.Identifier) or any(other_arguments(alias, "this")):
             raise self._unsupported("naming columns in FROM", table, "use AS in the SELECT list")
         return alias.this.name
@@ -89,13 +89,12 @@ class TableBinder:
         on, using = join.args.get("on"), join.args.get("using")
         natural = join.args.get("method") == "NATURAL"
         bare = not (on or using or natural or join.args.get("kind") == "CROSS")
-        after_comma = bare and self.source.word_before(join.this) == ","
-        if bare and not after_comma:
+        columns = self._table(join.this)
+        if bare and self.source.word_before(join.this) != ",":
             raise self.source.refuse(
                 "a JOIN without a condition", join, hint="add ON a.x = b.y, or USING (x)"
             )
-        columns = self._table(join.this)
-        if after_comma:
+        if bare:
             self.scope.groups.append(columns)
         elif natural or using:
             self._merge(columns, using or self._common_names(columns, join), join)
@@ -135,11 +134,21 @@ class TableBinder:
         left = self.scope.groups[-1]
         with self.source.pointing_at(join):
             for name in names:
-                one = self.scope.only(name, self.scope.find(name.name, [left]))
-                other = self.scope.only(name, self.scope.find(name.name, [columns]))
+                one, other = self._side(name, left, "left"), self._side(name, columns, "right")
                 self._add_equality(one, other)
         merged = {name.name.lower() for name in names}
         left += [visible for visible in columns if visible.name.lower() not in merged]
+
+    def _side(self, name: exp.Identifier, columns: list[Visible], side: str) -> Place:
+        found = self.scope.find(name.name, [columns])
+        if not found:
+            names = [visible.name for visible in columns]
+            raise self.source.refuse(
+                f"there is no column {name.name} on the {side} side of this JOIN",
+                name,
+                hint=did_you_mean(name.name, names) or known(names),
+            )
+        return self.scope.only(name, found)
 
     def bind_conjunction(self, expression: exp.Expr) -> None:
         """Take equalities between tables out of ANDed conditions, and bind the rest."""

@@ -6,12 +6,12 @@ them, and only the true set is asked for in the end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.predicates.intervals import EVERYTHING, IS_NULL, NOT_NULL, Interval
 from penstock.predicates.unions import (
     ANY_BUT_NULL,
-    ANY_VALUE,
     NO_VALUE,
     Union,
     intersect_unions,
@@ -32,9 +32,14 @@ class Truth:
         return Truth(intersect_unions(self.true, other.true), union((*self.false, *other.false)))
 
 
-ALWAYS = Truth(ANY_VALUE, NO_VALUE)
 UNKNOWN = Truth(NO_VALUE, NO_VALUE)
 ISNULL = Truth((IS_NULL,), ANY_BUT_NULL)
+
+
+def any_of(truths: Sequence[Truth]) -> Truth:
+    """OR of many conditions, each true for few values: one of them UNKNOWN, it is never false."""
+    true = union(interval for truth in truths for interval in truth.true)
+    return Truth(true, NO_VALUE if UNKNOWN in truths else subtract(NOT_NULL, true))
 
 
 def unless_null(*intervals: Interval) -> Truth:

@@ -1,0 +1,167 @@
+"""Hostile and broken statements are refused at once, with a clear reason."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.catalog import Catalog
+from penstock.errors import SqlError
+from penstock.sql import MAX_DEPTH, MAX_TOKENS, bind, parse_relation
+from tests.sql.fixture_files import case_files, read_cases, read_schema
+
+CATALOG = read_schema()
+
+
+def where(condition: str) -> str:
+    return f"SELECT id FROM stocks WHERE {condition}"
+
+
+def outcome(sql: str, catalog: Catalog) -> str:
+    """What comes of a statement; any error but a SqlError goes through."""
+    try:
+        understood = parse_relation(sql) if sql.startswith("CREATE") else bind(sql, catalog)
+    except SqlError as error:
+        return str(error)
+    return repr(understood)
+
+
+HOSTILE = {
+    "parentheses": (where("(" * 10_000 + "per > 5" + ")" * 10_000), "levels deep"),
+    "open parentheses": (where("(" * 10_000), "levels deep"),
+    "brackets": (where("per = " + "[" * 10_000), "levels deep"),
+    "NOTs": (where("NOT " * 10_000 + "halted"), "levels deep"),
+    "NOTs and parentheses": (where("NOT (" * 5_000 + "halted" + ")" * 5_000), "levels deep"),
+    "NOTs on the right": (where("halted = NOT " * 5_000 + "halted"), "levels deep"),
+    "minus signs": (where("per = " + "- " * 100_000 + "5"), "words and signs"),
+    "fewer minus signs": (where("per = " + "- " * 40_000 + "5"), "levels deep"),
+    "comments": (where("per = " + "-" * 100_000 + "5"), "something is missing"),
+    "CASEs": (where("CASE WHEN " * 5_000), "levels deep"),
+    "functions": (where("f(" * 5_000 + "per" + ")" * 5_000), "levels deep"),
+    "subqueries": (where("per IN (SELECT id FROM stocks WHERE " * 2_000), "levels deep"),
+    "a literal of a megabyte": (where(f"symbol = '{'x' * (1 << 20)}'"), "too long"),
+    "a number of a hundred thousand digits": (where("per < " + "9" * 100_000), "38 digits"),
+    "a name of a hundred thousand letters": (where("x" * 100_000 + " = 1"), "255 characters"),
+    "a string where none belongs": (where("per '" + "x" * 100_000 + "'"), "syntax error"),
+    "a long string": (where("per < '" + "x" * 100_000 + "'"), "cannot be compared"),
+    "tokens": ("SELECT " + "id, " * MAX_TOKENS + "id FROM stocks", "words and signs"),
+    "a NUL": (where("symbol = 'a\0b'"), "NUL"),
+    "a lone surrogate": (where("symbol = '\ud800'"), "surrogate"),
+    "dots": (where("a" + ".a" * 20_000 + " = 1"), "not supported"),
+    "arithmetic": (where("per > " + "1 + " * 10_000 + "1"), "arithmetic"),
+    "casts": (where("per > 1" + "::DOUBLE" * 5_000), "too deep"),
+    "concatenation": (where("symbol = 'a'" + " || 'a'" * 5_000), "concatenation"),
+    "unions": (" UNION ".join(["SELECT id FROM stocks"] * 3_000), "UNION"),
+    "joins": ("SELECT 1 FROM stocks" + " NATURAL JOIN stocks" * 5_000, "used for two tables"),
+    "columns of a list": (where("per IN (" + "1, " * 20_000 + "x)"), "a column is not supported"),
+    "ORs under AND": (where(" AND ".join(f"(id = {i} OR per = {i})" for i in range(999))), "Query"),
+    "forty pairs": (
+        "SELECT a.id FROM "
+        + ", ".join(f"stocks t{i}" for i in range(30))
+        + ", stocks a WHERE "
+        + " AND ".join(f"t{i}.id = a.id AND (t{i}.per < 1 OR t{i}.shares = 1)" for i in range(30)),
+        "too complex",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_statements_are_refused_quickly(name: str) -> None:
+    sql, reason = HOSTILE[name]
+    start = time.perf_counter()
+    message = outcome(sql, CATALOG)
+    assert time.perf_counter() - start < 10  # generous: machines are slow at times
+    assert reason in message
+    assert len(message) < 1_500
+
+
+@pytest.mark.parametrize("name", ["parentheses", "NOTs", "a literal of a megabyte", "a NUL"])
+def test_the_same_guard_stands_before_create(name: str) -> None:
+    with pytest.raises(SqlError):
+        parse_relation(HOSTILE[name][0].replace("SELECT", "CREATE"))
+
+
+def test_many_columns_are_refused() -> None:
+    columns = ", ".join(f"c{i} INT" for i in range(1_001))
+    with pytest.raises(SqlError, match="at most 1,000 columns"):
+        parse_relation(f"CREATE STREAM s ({columns})")
+    parse_relation(f"CREATE STREAM s ({columns.removesuffix(', c1000 INT')})")
+
+
+def test_long_chains_are_fine() -> None:
+    terms = [f"per <> {i}" for i in range(1_000)]
+    assert len(bind(where(" AND ".join(terms)), CATALOG).branches) == 1_001
+    ands = " AND ".join(f"per > {i}" for i in range(5_000))
+    assert len(bind(where(ands), CATALOG).branches) == 1
+    ors = " OR ".join(f"per < {i}" for i in range(5_000))
+    assert len(bind(where(ors), CATALOG).branches) == 1
+    members = ", ".join(f"'{i:04}'" for i in range(1_000))
+    assert len(bind(where(f"symbol IN ({members})"), CATALOG).branches) == 1_000
+
+
+def test_too_many_members_are_refused() -> None:
+    members = ", ".join(f"'{i:04}'" for i in range(1_025))
+    with pytest.raises(SqlError, match="1,025 alternatives"):
+        bind(where(f"symbol IN ({members})"), CATALOG)
+
+
+def test_the_deepest_statement_is_understood() -> None:
+    depth = MAX_DEPTH
+    assert bind(where("(" * depth + "per > 5" + ")" * depth), CATALOG).branches
+    with pytest.raises(SqlError, match="levels deep"):
+        bind(where("(" * (depth + 1) + "per > 5" + ")" * (depth + 1)), CATALOG)
+    many = " AND ".join(["(NOT (NOT (halted)))"] * 50)
+    assert bind(where(many), CATALOG).branches
+
+
+def test_quotes_and_comments_do_not_count() -> None:
+    inside = "(" * 100
+    sql = where(f"symbol = '{inside} -- ; /*' /* ; {inside} ' */ AND per > 5 -- {inside} '")
+    assert bind(sql, CATALOG).branches
+
+
+def test_a_stack_that_is_nearly_full_gives_a_clear_error() -> None:
+    sql = where("(" * MAX_DEPTH + "per > 5" + ")" * MAX_DEPTH)
+
+    def deeper(levels: int) -> None:
+        if levels:
+            deeper(levels - 1)
+        else:
+            bind(sql, CATALOG)
+
+    used = len(_frames())
+    with pytest.raises(SqlError, match="nested too deeply"):
+        deeper(sys.getrecursionlimit() - used - 200)
+
+
+def _frames() -> list[object]:
+    frame = sys._getframe()
+    frames: list[object] = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back  # type: ignore[assignment]
+    return frames
+
+
+WORDS = sorted(
+    {word for path in case_files() for case in read_cases(path) for word in case.sql.split()}
+)
+BITS = list("(),;.[]{}@\\'\"") + ["--", "/*", "*/", "$$", "::"]
+
+
+@settings(max_examples=150)
+@given(st.lists(st.one_of(st.sampled_from(WORDS), st.sampled_from(BITS)), max_size=25))
+def test_no_other_error_ever_comes_out(words: list[str]) -> None:
+    for start in ("SELECT * FROM stocks WHERE", "SELECT", "CREATE TABLE t ("):
+        assert outcome(" ".join([start, *words]), CATALOG)
+
+
+@settings(max_examples=150)
+@given(st.text(max_size=60))
+def test_any_text_is_refused_or_understood(text: str) -> None:
+    for sql in (text, where(text), f"CREATE STREAM s ({text})"):
+        assert outcome(sql, CATALOG)
