@@ -9,33 +9,47 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from penstock.matching.compiled import njit
+
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
+Lanes = npt.NDArray[np.uint16]
 
 _NO_INTS: Ints32 = np.empty(0, np.int32)
 _NO_LONGS: Ints64 = np.empty(0, np.int64)
+_NO_LANES: Lanes = np.empty(0, np.uint16)
+
+
+CONTIGUOUS = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Matches as runs: who matches which stretch of `events`.
+    """Matches as runs: who matches which of a list of events.
 
-    Run `i` says that the subscription `ids[owners[i]]` matches the events
-    `events[starts[i] : starts[i] + lengths[i]]` (positions in the batch). Runs may share stretches,
-    so a thousand equal subscriptions cost one list of events; one subscription may have several
-    runs. No pair occurs twice. `by_event`, `by_subscription` and `expand` write the pairs out.
+    Run `i` belongs to the subscription `ids[owners[i]]`. Its events (positions in the batch) are
+    `events[bases[i] + lanes[starts[i] + k]]` for k below `lengths[i]`, or, if `starts[i]` is
+    CONTIGUOUS, the stretch `events[bases[i] : bases[i] + lengths[i]]`. So a match costs two bytes
+    or none, and runs may share what they refer to: a thousand equal subscriptions cost one list.
+    One subscription may have several runs. No pair occurs twice.
+
+    `by_event`, `by_subscription` and `expand` write the pairs out, for the edge.
     """
 
     event_count: int
     ids: Ints64
     owners: Ints32
+    bases: Ints32
     starts: Ints64
     lengths: Ints32
     events: Ints32
+    lanes: Lanes
 
     @classmethod
     def none(cls, event_count: int) -> Pairs:
-        return cls(event_count, _NO_LONGS, _NO_INTS, _NO_LONGS, _NO_INTS, _NO_INTS)
+        return cls(
+            event_count, _NO_LONGS, _NO_INTS, _NO_INTS, _NO_LONGS, _NO_INTS, _NO_INTS, _NO_LANES
+        )
 
     @classmethod
     def of_events(cls, matches: Sequence[Iterable[int]]) -> Pairs:
@@ -51,14 +65,16 @@ class Pairs:
     ) -> Pairs:
         """From two parallel arrays without duplicates, in any order."""
         order = np.argsort(subscriptions, kind="stable")
-        ids, starts, counts = np.unique(subscriptions[order], return_index=True, return_counts=True)
+        ids, firsts, counts = np.unique(subscriptions[order], return_index=True, return_counts=True)
         return cls(
             event_count,
             ids,
             np.arange(len(ids), dtype=np.int32),
-            starts.astype(np.int64),
+            firsts.astype(np.int32),
+            np.full(len(ids), CONTIGUOUS, np.int64),
             counts.astype(np.int32),
             events[order].astype(np.int32),
+            _NO_LANES,
         )
 
     @classmethod
@@ -67,23 +83,47 @@ class Pairs:
 
         Part `i` numbers its events from 0; they begin at `first_events[i]` of the whole batch.
         """
+        return cls._join(parts, event_count, first_events, shared_ids=False)
+
+    @classmethod
+    def join_same_ids(
+        cls, parts: Sequence[Pairs], event_count: int, first_events: Sequence[int]
+    ) -> Pairs:
+        """The same for parts whose ids are one and the same array."""
+        return cls._join(parts, event_count, first_events, shared_ids=True)
+
+    @classmethod
+    def _join(
+        cls,
+        parts: Sequence[Pairs],
+        event_count: int,
+        first_events: Sequence[int],
+        shared_ids: bool,
+    ) -> Pairs:
         if len(parts) == 1 and first_events[0] == 0:
             return parts[0]
-        owners, starts, events = [], [], []
-        ids_before = events_before = 0
+        owners, bases, starts, events = [], [], [], []
+        ids_before = events_before = lanes_before = 0
         for part, first in zip(parts, first_events, strict=True):
             owners.append(part.owners + np.int32(ids_before))
-            starts.append(part.starts + np.int64(events_before))
+            bases.append(part.bases + np.int32(events_before))
+            moved = part.starts + np.int64(lanes_before)
+            starts.append(np.where(part.starts == CONTIGUOUS, CONTIGUOUS, moved))
             events.append(part.events + np.int32(first) if first else part.events)
-            ids_before += len(part.ids)
+            ids_before += 0 if shared_ids else len(part.ids)
             events_before += len(part.events)
+            lanes_before += len(part.lanes)
         return cls(
             event_count,
-            np.concatenate([_NO_LONGS, *(part.ids for part in parts)]),
+            parts[0].ids
+            if shared_ids
+            else np.concatenate([_NO_LONGS, *(part.ids for part in parts)]),
             np.concatenate([_NO_INTS, *owners]),
+            np.concatenate([_NO_INTS, *bases]),
             np.concatenate([_NO_LONGS, *starts]),
             np.concatenate([_NO_INTS, *(part.lengths for part in parts)]),
             np.concatenate([_NO_INTS, *events]),
+            np.concatenate([_NO_LANES, *(part.lanes for part in parts)]),
         )
 
     def __len__(self) -> int:
@@ -93,13 +133,24 @@ class Pairs:
     @property
     def nbytes(self) -> int:
         """The size of the runs, without the ids they share with the index."""
-        return int(
-            self.owners.nbytes + self.starts.nbytes + self.lengths.nbytes + self.events.nbytes
-        )
+        runs = (self.owners, self.bases, self.starts, self.lengths)
+        return sum(array.nbytes for array in (*runs, self.events, self.lanes))
 
     def expand(self) -> tuple[Ints32, Ints64]:
         """All pairs as two parallel arrays: event positions and subscription ids."""
-        return self.events[self._places()], np.repeat(self.ids[self.owners], self.lengths)
+        events = np.empty(len(self), np.int32)
+        owners = np.empty(len(self), np.int32)
+        _expand(
+            self.owners,
+            self.bases,
+            self.starts,
+            self.lengths,
+            self.events,
+            self.lanes,
+            events,
+            owners,
+        )
+        return events, self.ids[owners]
 
     def by_event(self) -> tuple[Ints64, Ints64]:
         """Offsets and ids: event `e` has `ids[offsets[e] : offsets[e + 1]]`, ascending."""
@@ -124,13 +175,25 @@ class Pairs:
     def concerned(self) -> npt.NDArray[np.bool_]:
         """Which events match anybody at all."""
         seen = np.zeros(self.event_count, np.bool_)
-        seen[self.events[self._places()]] = True
+        seen[self.expand()[0]] = True
         return seen
 
-    def _places(self) -> Ints64:
-        """The position in `events` of every pair, run after run."""
-        ends = np.cumsum(self.lengths, dtype=np.int64)
-        total = int(ends[-1]) if len(ends) else 0
-        places: Ints64 = np.repeat(self.starts - (ends - self.lengths), self.lengths)
-        places += np.arange(total, dtype=np.int64)
-        return places
+
+@njit
+def _expand(
+    owners: Ints32,
+    bases: Ints32,
+    starts: Ints64,
+    lengths: Ints32,
+    events: Ints32,
+    lanes: Lanes,
+    out_events: Ints32,
+    out_owners: Ints32,
+) -> None:
+    count = 0
+    for run in range(len(owners)):
+        base, start = bases[run], starts[run]
+        for k in range(lengths[run]):
+            out_events[count + k] = events[base + (k if start < 0 else lanes[start + k])]
+            out_owners[count + k] = owners[run]
+        count += lengths[run]

@@ -1,10 +1,10 @@
-"""Matchers by name. A matcher is added by adding a module to this package that registers it."""
+"""Matchers by name. A matcher is added by adding a module of its name to this package."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import penstock.matching
@@ -37,12 +37,17 @@ def matcher_names() -> list[str]:
 
 def create(name: str, relation: Relation, **options: object) -> Matcher:
     """A new, empty matcher; `options` are those of its class."""
-    _import_all()
+    if name not in _factories and any(m.name == name for m in _modules()):
+        importlib.import_module(f"penstock.matching.{name}")
     if name not in _factories:
         raise ValueError(f"no matcher is called {name!r}; there are {', '.join(matcher_names())}")
     return _factories[name](relation, **options)
 
 
+def _modules() -> Iterable[pkgutil.ModuleInfo]:
+    return pkgutil.iter_modules(penstock.matching.__path__)
+
+
 def _import_all() -> None:
-    for module in pkgutil.iter_modules(penstock.matching.__path__):
+    for module in _modules():
         importlib.import_module(f"penstock.matching.{module.name}")

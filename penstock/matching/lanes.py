@@ -1,0 +1,264 @@
+"""The default matcher: indexed segments, a small unindexed delta, and merging in tiers."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.catalog import Relation, Row
+from penstock.errors import SubscriptionError
+from penstock.matching.events import EventBatch
+from penstock.matching.explain import explain_boxes
+from penstock.matching.interface import Explanation, Statistics
+from penstock.matching.merging import bury_missing, merge_segments, next_merge
+from penstock.matching.pairs import Pairs
+from penstock.matching.ranges import RangeBoxes
+from penstock.matching.registry import register
+from penstock.matching.sampling import EventSample
+from penstock.matching.segment import DEFAULT_POLICY, Policy, Segment
+from penstock.matching.snapshot import load_segments, save_segments
+from penstock.matching.table import BoxTable
+from penstock.predicates.boxes import Box
+
+_PARALLEL_EVENTS = 4096
+"""Batches of fewer events are matched by one thread."""
+_INLINE_MERGE_BOXES = 4096
+"""Merges of so few boxes are done at once, in a few milliseconds; larger ones in the background."""
+
+
+@register("lanes")
+class LaneMatcher:
+    """Subscriptions in immutable segments (`Segment`), newest last.
+
+    New subscriptions wait until the next match, become a small segment that is scanned, and are
+    merged into ever larger ones, four of about equal size at a time. Small merges are done at
+    once, large ones by a background thread that builds aside and then swaps the list of segments.
+    Removed subscriptions are marked dead and left out of the next merge.
+
+    Any number of threads may match while one inserts and removes: they work on the list of
+    segments they found and never wait for a merge.
+    """
+
+    def __init__(
+        self,
+        relation: Relation,
+        *,
+        threads: int | None = None,
+        sample: EventBatch | None = None,
+        background: bool = True,
+        policy: Policy = DEFAULT_POLICY,
+    ) -> None:
+        """`sample` holds events like those to come, to order predicates by; without it, the
+        first batches are used. Large batches are matched by `threads` threads (one per core)."""
+        self.relation = relation
+        self._threads = threads if threads is not None else (os.cpu_count() or 1)
+        self._background = background
+        self._policy = policy
+        self._sample = EventSample(relation, sample)
+        self._waiting: dict[int, tuple[Box, ...]] = {}
+        self._segments: tuple[Segment, ...] = ()
+        self._changing = threading.RLock()
+        self._merging: tuple[Segment, ...] = ()
+        self._merger: threading.Thread | None = None
+        self._pool: ThreadPoolExecutor | None = None
+
+    # --- subscriptions --------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        with self._changing:
+            return len(self._waiting) + sum(map(len, self._segments))
+
+    def __contains__(self, subscription: int) -> bool:
+        with self._changing:
+            return subscription in self._waiting or self._find(subscription) is not None
+
+    def insert(self, subscription: int, boxes: Sequence[Box]) -> None:
+        with self._changing:
+            self._bury(subscription)
+            self._waiting[subscription] = tuple(boxes)
+
+    def insert_many(self, subscriptions: Iterable[tuple[int, Sequence[Box]]]) -> None:
+        for subscription, boxes in subscriptions:
+            self.insert(subscription, boxes)
+        self._settle()
+
+    def insert_ranges(self, boxes: RangeBoxes) -> None:
+        """Insert many subscriptions at once, from flat arrays."""
+        table = BoxTable.of_ranges(self.relation, boxes)
+        with self._changing:
+            if self._waiting or self._segments:
+                for subscription in table.ids.tolist():
+                    self._waiting.pop(subscription, None)
+                    self._bury(subscription)
+            self._segments = (
+                *self._segments,
+                Segment.build(table, self._sample.batch, self._policy),
+            )
+        self._merge_what_is_due()
+
+    def remove(self, subscription: int) -> bool:
+        with self._changing:
+            if self._waiting.pop(subscription, None) is not None:
+                return True
+            return self._bury(subscription)
+
+    def _find(self, subscription: int) -> tuple[Segment, int] | None:
+        for segment in reversed(self._segments):
+            place = segment.place_of(subscription)
+            if place is not None:
+                return segment, place
+        return None
+
+    def _bury(self, subscription: int) -> bool:
+        found = self._find(subscription)
+        if found is None:
+            return False
+        found[0].kill(found[1])
+        return True
+
+    # --- matching -------------------------------------------------------------------------------
+
+    def match(self, row: Row) -> list[int]:
+        batch = EventBatch.of_rows(self.relation, [row])
+        found: list[npt.NDArray[np.int64]] = []
+        for segment in self._settle():
+            pairs = segment.match_batch(batch)
+            found.append(pairs.ids[pairs.owners])
+        return sorted(np.concatenate(found).tolist()) if found else []
+
+    def match_batch(self, batch: EventBatch) -> Pairs:
+        self._sample.observe(batch)
+        segments = self._settle()
+        if not segments:
+            return Pairs.none(len(batch))
+        if self._threads == 1 or len(batch) < _PARALLEL_EVENTS:
+            return _matched(segments, batch)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, "penstock-match")
+        share = -(-len(batch) // self._threads)
+        firsts = list(range(0, len(batch), share))
+        shares = [batch.slice(first, first + share) for first in firsts]
+        parts = list(self._pool.map(lambda part: _matched(segments, part), shares))
+        return Pairs.join(parts, len(batch), firsts)
+
+    # --- segments -------------------------------------------------------------------------------
+
+    def _settle(self) -> tuple[Segment, ...]:
+        """The segments, with all that was inserted so far."""
+        if self._waiting:
+            with self._changing:
+                if self._waiting:
+                    table = BoxTable.of_unions(self.relation, self._waiting.items())
+                    self._waiting = {}
+                    fresh = Segment.build(table, self._sample.batch, self._policy)
+                    self._segments = (*self._segments, fresh)
+            self._merge_what_is_due()
+        return self._segments
+
+    def _merge_what_is_due(self) -> None:
+        """Merge small segments now, and see to it that larger ones are merged soon."""
+        with self._changing:
+            while due := self._due():
+                if sum(len(s.table.owners) for s in due) > _INLINE_MERGE_BOXES:
+                    break
+                self._swap(due)
+            if not due or self._merging:
+                return
+            self._merging = tuple(due)
+            self._merger = threading.Thread(
+                target=self._merge_aside, name="penstock-merge", daemon=True
+            )
+            self._merger.start()
+        if not self._background:
+            self._merger.join()
+
+    def _due(self) -> list[Segment]:
+        return next_merge([s for s in self._segments if s not in self._merging])
+
+    def _merge_aside(self) -> None:
+        """In the background: merge as long as a merge is due."""
+        while self._merging:
+            self._swap(self._merging)
+            with self._changing:
+                self._merging = tuple(self._due())
+
+    def _swap(self, old: Sequence[Segment]) -> None:
+        """Replace segments by one that holds what is alive of them."""
+        merged = merge_segments(old, self._sample.batch, self._policy)
+        with self._changing:
+            bury_missing(merged, old)
+            kept = [segment for segment in self._segments if segment not in old]
+            self._segments = (merged, *kept)
+
+    def wait(self) -> None:
+        """Until no merge is due or under way."""
+        merger = self._merger
+        if merger is not None:
+            merger.join()
+
+    def compact(self) -> None:
+        """Merge everything into one segment, ordered by the events seen so far."""
+        self._settle()
+        self.wait()
+        if self._segments:
+            self._swap(self._segments)
+
+    # --- looking in -----------------------------------------------------------------------------
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, with all that was inserted so far; largest first."""
+        return self._settle()
+
+    def statistics(self) -> Statistics:
+        segments = self._settle()
+        details: dict[str, int | float | str] = {
+            "segments": len(segments),
+            "unindexed_boxes": sum(len(s.table.owners) for s in segments if not s.is_indexed),
+            "dead": sum(segment.dead_count for segment in segments),
+            "nodes": sum(len(s.trie.nodes) - 1 for s in segments if s.trie is not None),
+        }
+        for segment in segments[:1]:
+            for (route, size), cost in sorted(segment.planner.costs.items()):
+                details[f"{route}_ns_per_event_at_{4**size}"] = round(cost)
+        return Statistics(
+            sum(map(len, segments)),
+            sum(len(segment.table.owners) for segment in segments),
+            sum(segment.table.distinct_predicates for segment in segments),
+            sum(segment.nbytes for segment in segments),
+            details,
+        )
+
+    def explain(self, row: Row, subscription: int) -> Explanation:
+        with self._changing:
+            boxes: Sequence[Box] | None = self._waiting.get(subscription)
+            found = self._find(subscription)
+        if boxes is None:
+            if found is None:
+                raise SubscriptionError(f"no subscription {subscription} over {self.relation.name}")
+            boxes = found[0].table.boxes_of(found[1])
+        return explain_boxes(self.relation, subscription, boxes, row)
+
+    # --- snapshots ------------------------------------------------------------------------------
+
+    def save(self, directory: Path) -> None:
+        """Write a snapshot: the segments as files, and a manifest that names them."""
+        save_segments(directory, self._settle())
+
+    @classmethod
+    def open(cls, relation: Relation, directory: Path, threads: int | None = None) -> LaneMatcher:
+        """Map a snapshot into memory. Processes that open the same one share its pages."""
+        matcher = cls(relation, threads=threads)
+        matcher._segments = load_segments(directory, relation)
+        return matcher
+
+
+def _matched(segments: Sequence[Segment], batch: EventBatch) -> Pairs:
+    parts = [segment.match_batch(batch) for segment in segments]
+    return Pairs.join(parts, len(batch), [0] * len(parts))

@@ -1,0 +1,98 @@
+"""Room for the runs that a kernel finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.matching.pairs import Pairs
+
+Ints32 = npt.NDArray[np.int32]
+Ints64 = npt.NDArray[np.int64]
+Lanes = npt.NDArray[np.uint16]
+Arrays: TypeAlias = tuple[Ints32, Ints32, Ints64, Ints32, Ints32, Lanes]
+
+_FIRST_RUNS = 1 << 16
+_FIRST_LANES = 1 << 18
+
+
+@dataclass(slots=True)
+class Room:
+    """How much room results have needed lately; one per matcher and size of batch."""
+
+    runs: int = _FIRST_RUNS
+    events: int = 0
+    lanes: int = _FIRST_LANES
+
+    def grow(self) -> None:
+        self.runs *= 4
+        self.events *= 4
+        self.lanes *= 4
+
+
+@dataclass(slots=True)
+class RunBuffers:
+    """Owners, bases, starts, lengths, events and lanes, as `Pairs` has them, to be filled.
+
+    The arrays come from numpy, which asks for huge pages where results are large, and what is not
+    touched costs nothing. So it is cheaper to ask for too much than to grow: growing inside a
+    kernel took longer than matching (docs/notes/matching.md).
+    """
+
+    arrays: Arrays
+    counts: tuple[int, int, int] = field(default=(0, 0, 0))
+
+    @classmethod
+    def of(cls, room: Room) -> RunBuffers:
+        return cls(
+            (
+                np.empty(room.runs, np.int32),
+                np.empty(room.runs, np.int32),
+                np.empty(room.runs, np.int64),
+                np.empty(room.runs, np.int32),
+                np.empty(room.events, np.int32),
+                np.empty(room.lanes, np.uint16),
+            )
+        )
+
+    def set_counts(self, runs: int, events: int, lanes: int) -> bool:
+        """What a kernel says that it wrote; False if it ran out of room."""
+        self.counts = (max(runs, 0), events, lanes)
+        return runs >= 0
+
+    def pairs(self, event_count: int, ids: Ints64) -> Pairs:
+        owners, bases, starts, lengths, events, lanes = self.arrays
+        runs, listed, picked = self.counts
+        return Pairs(
+            event_count,
+            ids,
+            owners[:runs],
+            bases[:runs],
+            starts[:runs],
+            lengths[:runs],
+            events[:listed],
+            lanes[:picked],
+        )
+
+
+def each_event(
+    event_count: int, kernel: Callable[[int, Ints64, Ints32], int]
+) -> tuple[Ints64, Ints32]:
+    """Offsets and owners: who matches each event.
+
+    The kernel fills both from an event on and says which event found no room; it goes on there
+    with more.
+    """
+    offsets = np.zeros(event_count + 1, np.int64)
+    owners = np.empty(_FIRST_RUNS, np.int32)
+    event = kernel(0, offsets, owners)
+    while event < event_count:
+        larger = np.empty(4 * len(owners), np.int32)
+        larger[: offsets[event]] = owners[: offsets[event]]
+        owners = larger
+        event = kernel(event, offsets, owners)
+    return offsets, owners[: offsets[-1]]

@@ -1,0 +1,308 @@
+"""A segment: the conditions of some subscriptions, with the indexes that pay for them.
+
+Immutable but for the flags of the dead, what the planner learns, and bitmaps, which are built once
+single events have cost as much without them as building would.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.matching import box_kernel, lane_kernel
+from penstock.matching.bitmaps import Bitmaps, bitmap_bytes, bitmap_matches, build_bitmaps
+from penstock.matching.box_index import BoxIndex, build_box_index
+from penstock.matching.box_kernel import box_matches, box_runs
+from penstock.matching.dedupe import deduplicated
+from penstock.matching.events import EventBatch
+from penstock.matching.lane_kernel import lane_runs
+from penstock.matching.pairs import CONTIGUOUS, Pairs
+from penstock.matching.planner import PROBE_EVENTS, Planner
+from penstock.matching.runs import Room, RunBuffers
+from penstock.matching.scan import scan_runs
+from penstock.matching.table import BoxTable
+from penstock.matching.trie import Trie, build_trie
+
+Ints32 = npt.NDArray[np.int32]
+Ints64 = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.uint8]
+
+UNINDEXED_BOXES = 2048
+"""Fewer boxes are scanned: 2 ns per box and event, and nothing to build."""
+SINGLE_EVENTS = 64
+"""Up to so many events, routes that take one event at a time compete."""
+MAX_ROWS = 1 << 16
+"""Cells of all columns for which lanes are worth a try: a table of 4 MB per stretch."""
+BITMAP_BYTES_PER_BOX = 640
+_SCAN_EVENTS = 4096
+_OWN_RANGES = 0.25
+"""Distinct predicates per box from which the box index is worth a try."""
+
+_NOBODY: Flags = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How segments are built and matched. With a `route`, always by that one (for measuring)."""
+
+    unindexed_boxes: int = UNINDEXED_BOXES
+    route: str | None = None
+
+    def wants(self, *routes: str) -> bool:
+        return self.route is None or self.route in routes
+
+
+DEFAULT_POLICY = Policy()
+
+
+class Segment:
+    """Matches batches against one `BoxTable`.
+
+    Threads may match at once; `kill` may run beside them and is seen by the next batch at the
+    latest.
+    """
+
+    def __init__(
+        self,
+        table: BoxTable,
+        trie: Trie | None,
+        box_index: BoxIndex | None,
+        policy: Policy = DEFAULT_POLICY,
+    ) -> None:
+        self.table = table
+        self.trie = trie
+        self.box_index = box_index
+        self.policy = policy
+        self.planner = Planner()
+        self.dead: Flags = _NOBODY
+        self.dead_count = 0
+        self._bitmaps: Bitmaps | None = None
+        self._bitmap_debt_ns = 0
+        self._building = threading.Lock()
+        self._room: dict[str, Room] = {}
+        self._any_overlap = bool(table.overlapping.any())
+
+    @classmethod
+    def build(
+        cls, table: BoxTable, sample: EventBatch | None, policy: Policy = DEFAULT_POLICY
+    ) -> Segment:
+        """Index a table, for events like those of the sample."""
+        if len(table.owners) < policy.unindexed_boxes or policy.route == "scan":
+            return cls(table, None, None, policy)
+        rows = sum(boundaries.cell_count + 1 for boundaries in table.boundaries)
+        trie = box_index = None
+        if policy.wants("lanes", "bitmaps") and (policy.route or rows <= MAX_ROWS):
+            columns = len(table.boundaries)
+            cells = table.cells(sample) if sample else np.empty((0, columns), np.int32)
+            trie = build_trie(table, cells)
+        own_ranges = table.distinct_predicates >= _OWN_RANGES * len(table.owners)
+        if policy.wants("boxes", "blocks") and (policy.route or trie is None or own_ranges):
+            box_index = build_box_index(table)
+        return cls(table, trie, box_index, policy)
+
+    def __len__(self) -> int:
+        return len(self.table.ids) - self.dead_count
+
+    def place_of(self, subscription: int) -> int | None:
+        """The position of a subscription that is here and alive."""
+        place = self.table.place_of(subscription)
+        if place is None or (len(self.dead) and self.dead[place]):
+            return None
+        return place
+
+    def kill(self, place: int) -> None:
+        if not len(self.dead):
+            self.dead = np.zeros(len(self.table.ids), np.uint8)
+        self.dead_count += int(self.dead[place] == 0)
+        self.dead[place] = 1
+
+    def bury(self, dead: Flags) -> None:
+        """Mark as dead what a snapshot says was dead."""
+        self.dead = dead.copy()
+        self.dead_count = int(dead.sum(dtype=np.int64))
+
+    @property
+    def is_indexed(self) -> bool:
+        return self.trie is not None or self.box_index is not None
+
+    @property
+    def nbytes(self) -> int:
+        parts = (self.table, self.trie, self.box_index, self._bitmaps)
+        return sum(part.nbytes for part in parts if part is not None) + self.dead.nbytes
+
+    # --- routes ---------------------------------------------------------------------------------
+
+    def routes(self, events: int) -> list[str]:
+        """The routes that can be taken for a batch of so many events."""
+        if not self.is_indexed:
+            return ["scan"]
+        if self.policy.route is not None:
+            return [self.policy.route]
+        names = []
+        if self.trie is not None:
+            names.append("lanes")
+        if self.box_index is not None:
+            names.append("boxes")
+        if events <= SINGLE_EVENTS:
+            if self._bitmaps is not None:
+                names.append("bitmaps")
+            if self.box_index is not None:
+                names.append("blocks")
+        return names
+
+    def match_batch(self, batch: EventBatch, route: str | None = None) -> Pairs:
+        """All pairs of the batch; by a route that is given, or by the cheapest."""
+        events = len(batch)
+        if not events or not len(self.table.ids):
+            return Pairs.none(events)
+        cells = self.table.cells(batch)
+        if route is None:
+            routes = self.routes(events)
+            if self.planner.needs_probe(routes, events):
+                for name in routes:
+                    self._measured(name, cells[:PROBE_EVENTS])
+            route = self.planner.choose(routes, events)
+            if events <= SINGLE_EVENTS:
+                self._pay_for_bitmaps(route, events)
+        return self._measured(route, cells)
+
+    def match_each(self, batch: EventBatch, route: str) -> tuple[Ints64, Ints32]:
+        """Offsets and owners by event, found one event at a time, nothing shared between events.
+
+        For measuring: an owner comes once for each of its boxes.
+        """
+        cells = self.table.cells(batch)
+        if route == "bitmaps":
+            return bitmap_matches(self._own_bitmaps(), cells, self.dead)
+        assert self.box_index is not None
+        return box_matches(self.box_index, cells, self.dead)
+
+    def _measured(self, route: str, cells: Ints32) -> Pairs:
+        work: dict[str, Callable[[Ints32], Pairs]] = {
+            "scan": self._by_scan,
+            "lanes": self._by_lanes,
+            "boxes": self._by_boxes,
+            "bitmaps": self._by_bitmaps,
+            "blocks": self._by_blocks,
+        }
+        pairs = self.planner.timed(route, len(cells), lambda: work[route](cells))
+        return deduplicated(pairs, self.table.overlapping) if self._any_overlap else pairs
+
+    def _by_scan(self, cells: Ints32) -> Pairs:
+        return self._in_passes(
+            "scan",
+            cells,
+            _SCAN_EVENTS,
+            lambda part, runs: scan_runs(self.table, part, self.dead, runs),
+        )
+
+    def _by_lanes(self, cells: Ints32) -> Pairs:
+        trie = self.trie
+        assert trie is not None
+        pairs = self._in_passes(
+            "lanes",
+            cells,
+            lane_kernel.PASS_EVENTS,
+            lambda part, runs: lane_runs(trie, part, self.dead, runs),
+        )
+        everyone = trie.unconditional
+        if len(self.dead):
+            everyone = everyone[self.dead[everyone] == 0]
+        return self._with_unconditional(pairs, everyone)
+
+    def _by_boxes(self, cells: Ints32) -> Pairs:
+        index = self.box_index
+        assert index is not None
+        return self._in_passes(
+            "boxes",
+            cells,
+            box_kernel.PASS_EVENTS,
+            lambda part, runs: box_runs(index, part, self.dead, runs),
+        )
+
+    def _by_blocks(self, cells: Ints32) -> Pairs:
+        assert self.box_index is not None
+        return self._of_each(*box_matches(self.box_index, cells, self.dead))
+
+    def _by_bitmaps(self, cells: Ints32) -> Pairs:
+        return self._of_each(*bitmap_matches(self._own_bitmaps(), cells, self.dead))
+
+    def _of_each(self, offsets: Ints64, owners: Ints32) -> Pairs:
+        """Pairs with one run per match, for few events."""
+        events = np.arange(len(offsets) - 1, dtype=np.int32)
+        counts = np.diff(offsets)
+        return Pairs(
+            len(events),
+            self.table.ids,
+            owners,
+            np.repeat(events, counts),
+            np.full(len(owners), CONTIGUOUS, np.int64),
+            np.ones(len(owners), np.int32),
+            events,
+            np.empty(0, np.uint16),
+        )
+
+    def _in_passes(
+        self,
+        route: str,
+        cells: Ints32,
+        pass_events: int,
+        kernel: Callable[[Ints32, RunBuffers], bool],
+    ) -> Pairs:
+        room = self._room.setdefault(route, Room())
+        columns = cells.shape[1] if route != "scan" else 64
+        parts, firsts = [], []
+        for first in range(0, len(cells), pass_events):
+            part = cells[first : first + pass_events]
+            while True:
+                room.events = max(room.events, len(part) * columns)
+                runs = RunBuffers.of(room)
+                if kernel(part, runs):
+                    break
+                room.grow()
+            parts.append(runs.pairs(len(part), self.table.ids))
+            firsts.append(first)
+        return Pairs.join_same_ids(parts, len(cells), firsts)
+
+    def _with_unconditional(self, pairs: Pairs, owners: Ints32) -> Pairs:
+        """Add the owners of boxes that contain every row."""
+        if not len(owners):
+            return pairs
+        events = np.arange(pairs.event_count, dtype=np.int32)
+        count = len(owners)
+        everyone = Pairs(
+            pairs.event_count,
+            pairs.ids,
+            owners,
+            np.zeros(count, np.int32),
+            np.full(count, CONTIGUOUS, np.int64),
+            np.full(count, pairs.event_count, np.int32),
+            events,
+            np.empty(0, np.uint16),
+        )
+        return Pairs.join_same_ids([pairs, everyone], pairs.event_count, [0, 0])
+
+    # --- bitmaps --------------------------------------------------------------------------------
+
+    def _pay_for_bitmaps(self, route: str, events: int) -> None:
+        """Build the bitmaps once single events have cost about as much without them."""
+        if self.trie is None or self._bitmaps is not None or self.box_index is not None:
+            return
+        size = bitmap_bytes(self.trie)
+        if size > BITMAP_BYTES_PER_BOX * len(self.table.owners):
+            return
+        known = [cost for (name, _), cost in self.planner.costs.items() if name == route]
+        self._bitmap_debt_ns += int(min(known, default=0.0) * events)
+        if self._bitmap_debt_ns > 4 * size:  # building writes a byte in about 4 ns
+            self._own_bitmaps()
+
+    def _own_bitmaps(self) -> Bitmaps:
+        assert self.trie is not None
+        with self._building:
+            if self._bitmaps is None:
+                self._bitmaps = build_bitmaps(self.table, self.trie)
+        return self._bitmaps

@@ -1,0 +1,187 @@
+"""The trie of a segment: boxes that begin with the same predicates share their nodes.
+
+The predicates of each box are put in one order, the most selective first, and the boxes are sorted
+by these lists. Nodes lie in preorder; each knows where its subtree ends, so a subtree that no
+event can match is skipped by one jump. The nodes at the top are the roots of *clusters*: the
+boxes whose most selective predicate is the root's. Sorting a batch by a column has a price, so
+only some columns may root clusters; `access.py` chooses them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.matching.access import access_columns
+from penstock.matching.compiled import njit
+from penstock.matching.table import BoxTable
+
+Ints32 = npt.NDArray[np.int32]
+Ints64 = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+LOW_ROW, HIGH_ROW, SKIP, FIRST_BOX = range(4)
+"""What the four numbers of a node are."""
+
+_SORTED_PREDICATES = 32
+"""Boxes are sorted by so many predicates; beyond, equal beginnings may go unshared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trie:
+    """Boxes in preorder.
+
+    A *row* stands for one cell of one column: row `row_bases[c] + cell`. A node's predicate holds
+    for the cells between its low and its high row. Node `i` ends the boxes `nodes[i, FIRST_BOX]`
+    to `nodes[i + 1, FIRST_BOX]`; the last node is a sentinel. The boxes before the first node's
+    have no predicates. Clusters are listed by column, then by low cell.
+    """
+
+    row_bases: Ints32
+    nodes: Ints32
+    depths: npt.NDArray[np.uint16]
+    box_owners: Ints32
+    root_nodes: Ints32
+    root_lows: Ints32
+    root_highs: Ints32
+    root_offsets: Ints32
+    """Column `c` has the clusters `root_offsets[c] : root_offsets[c + 1]`."""
+    box_order: Ints32
+    """Position in the table of each box of the trie."""
+
+    @property
+    def height(self) -> int:
+        return int(self.depths.max()) if len(self.depths) else 0
+
+    @property
+    def unconditional(self) -> Ints32:
+        """The owners of boxes that contain every row."""
+        return self.box_owners[: self.nodes[0, FIRST_BOX]]
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.nodes, self.depths, self.box_owners, self.root_nodes, self.box_order)
+        return sum(array.nbytes for array in arrays)
+
+
+def build_trie(table: BoxTable, sample: Ints32) -> Trie:
+    """The trie of a table, its predicates ordered by how many of the sampled cells they accept."""
+    row_bases = np.cumsum([0, *(b.cell_count + 1 for b in table.boundaries)]).astype(np.int32)
+    ranks, by_rank, shares = _ranked(table, sample)
+    access = access_columns(table, shares[ranks], int(row_bases[-1]))
+    ranks = ranks[_predicate_order(table, ranks, access)]
+    order = _box_order(ranks, table.offsets)
+    nodes, depths = _preorder(ranks, table.offsets, order)
+    columns, lows, highs = (array[by_rank] for array in (table.columns, table.lows, table.highs))
+    rank = nodes[:-1, LOW_ROW].copy()
+    nodes[:-1, LOW_ROW] = row_bases[columns[rank]] + lows[rank]
+    nodes[:-1, HIGH_ROW] = row_bases[columns[rank]] + highs[rank]
+    roots = np.flatnonzero(depths[:-1] == 1).astype(np.int32)
+    by_root = rank[roots]
+    root_columns, root_lows, root_highs = columns[by_root], lows[by_root], highs[by_root]
+    if len(access):
+        # The rest is walked by all events, in the order of whichever column comes first.
+        rest = ~np.isin(root_columns, access)
+        root_columns[rest] = access[0]
+        root_lows[rest], root_highs[rest] = 0, table.boundaries[access[0]].cell_count
+    listed = np.lexsort((root_lows, root_columns))
+    counts = np.bincount(root_columns, minlength=len(table.boundaries))
+    return Trie(
+        row_bases,
+        nodes,
+        depths,
+        table.owners[order],
+        roots[listed],
+        root_lows[listed],
+        root_highs[listed],
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+        order,
+    )
+
+
+def _predicate_order(table: BoxTable, ranks: Ints32, access: Ints64) -> Ints64:
+    """Positions of the predicates, box by box: the access predicate first, then by rank."""
+    boxes = np.repeat(np.arange(len(table.owners)), np.diff(table.offsets))
+    last = np.int32(len(ranks))
+    eligible = np.where(np.isin(table.columns, access), ranks, last)
+    best = np.full(len(table.owners), last, np.int32)
+    np.minimum.at(best, boxes, eligible)
+    return np.lexsort((np.where(eligible == best[boxes], -1, ranks), boxes))
+
+
+def _ranked(table: BoxTable, sample: Ints32) -> tuple[Ints32, Ints64, Floats]:
+    """The rank of each predicate occurrence, and for each rank an occurrence and its share."""
+    _, first, which = np.unique(table.predicate_keys, return_index=True, return_inverse=True)
+    accepted = selectivities(table, sample, first)
+    order = np.argsort(accepted, kind="stable")
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return rank[which], first[order], accepted[order]
+
+
+def selectivities(table: BoxTable, sample: Ints32, predicates: Ints64) -> Floats:
+    """The share of the sampled events that each predicate accepts.
+
+    One more event, spread evenly over the cells, orders the predicates that accept none.
+    """
+    shares = np.empty(len(predicates))
+    columns = table.columns[predicates]
+    for c, boundaries in enumerate(table.boundaries):
+        chosen = columns == c
+        if chosen.any():
+            counts = np.bincount(sample[:, c], minlength=boundaries.cell_count)
+            weights = (counts + 1 / boundaries.cell_count) / (len(sample) + 1)
+            below = np.concatenate([[0.0], np.cumsum(weights)])
+            places = predicates[chosen]
+            shares[chosen] = below[table.highs[places]] - below[table.lows[places]]
+    return shares
+
+
+def _box_order(ranks: Ints32, offsets: Ints64) -> Ints32:
+    """The boxes, sorted by their ranked predicates; a box comes before those it begins."""
+    sizes = np.diff(offsets)
+    width = min(int(sizes.max(initial=0)), _SORTED_PREDICATES)
+    keys = np.full((width, len(sizes)), -1, np.int32)
+    for place in range(width):
+        has = sizes > place
+        keys[place, has] = ranks[offsets[:-1][has] + place]
+    if not width:
+        return np.arange(len(sizes), dtype=np.int32)
+    return np.lexsort(keys[::-1]).astype(np.int32)
+
+
+@njit
+def _preorder(
+    ranks: Ints32, offsets: Ints64, order: Ints32
+) -> tuple[Ints32, npt.NDArray[np.uint16]]:
+    """Nodes (rank, rank, skip, first box) and depths of boxes in sorted order."""
+    nodes = np.zeros((len(ranks) + 1, 4), np.int32)
+    depths = np.zeros(len(ranks) + 1, np.uint16)
+    longest = 0
+    for i in range(len(order)):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    path = np.zeros(longest + 1, np.int32)
+    depth = used = 0
+    for i in range(len(order)):
+        start = offsets[order[i]]
+        size = offsets[order[i] + 1] - start
+        shared = 0
+        while shared < min(size, depth) and nodes[path[shared], 0] == ranks[start + shared]:
+            shared += 1
+        if shared == size and size < depth:
+            shared = max(0, size - 1)  # only where sorting stopped short: a node of its own
+        for closed in range(shared, depth):
+            nodes[path[closed], 2] = used
+        for place in range(shared, size):
+            nodes[used, 0] = ranks[start + place]
+            nodes[used, 3] = i
+            depths[used] = place + 1
+            path[place] = used
+            used += 1
+        depth = size
+    for closed in range(depth):
+        nodes[path[closed], 2] = used
+    nodes[used, 3] = len(order)
+    return nodes[: used + 1].copy(), depths[: used + 1].copy()
