@@ -26,8 +26,9 @@ class TreeMatcher:
     `collapse` joins chains of don't-care edges, `successors` jumps instead of walking back, and
     `index_columns` is the number of columns, first in the order of tests, that pick a subtree
     each. The defaults are what measured best for time and memory together
-    (docs/notes/matching-tree-and-diagrams.md). `order` names all columns in the order in which they are tested. Without it, the first
-    `insert_many` into an empty tree puts columns that many ask for first.
+    (docs/notes/matching-tree-and-diagrams.md). `order` names all columns in the order in which
+    they are tested. Without it, the first `insert_many` into an empty tree puts columns that many
+    ask for first.
     """
 
     def __init__(
