@@ -1,0 +1,223 @@
+"""Gap shadows: what one join value needs to know of all subscriptions, in a few ranges.
+
+Take one space and one join value. The filter values of the joining rows, sorted, cut the filter
+axis into gaps. A point is unaffected by a base row if its filter interval lies inside a gap. The
+*shadow* of a gap is the union of the base ranges of the points inside it; one more shadow is that
+of the affected. For a base row with value `a`: if `a` is not in the shadow of the affected, nobody
+needs the row. Otherwise neighbouring filter values can share a skyline point (last, first) wherever
+`a` is not in the shadow of the gap between them. That is descriptive, and one binary search per gap
+whatever the number of points. Between two cuts of all those shadows the answer is the same for
+every `a`, so where filter values stay the same for a while it becomes one binary search in all.
+
+A filter value that comes splits a gap, one that goes joins two. The points for which that matters,
+inside the whole gap and containing the value, are those to whom the joining rows in their base
+ranges appear, or from whom they vanish.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from penstock.catalog import Key
+from penstock.joins.ranges import NO_RANGES, Flat, holds, united
+from penstock.joins.shadow_index import ShadowIndex
+from penstock.messages import Reach, Reaches
+from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Cut, below
+
+QUIET_AFTER = 4
+"""Base rows seen since the last change of filter values before it pays to prepare for more."""
+IDLE_AFTER = 64
+"""Changes of filter values without any base row after which the shadows are dropped."""
+
+
+class Exposure(NamedTuple):
+    """For whom a filter value was alone in its interval, and the base values that concern them."""
+
+    reach: Reach
+    base: Flat
+
+
+class ValueShadows:
+    """The filter values of one join value in one space, and the shadows of the gaps between them.
+
+    Everything is kept in cuts, so nothing here depends on codes or on how the index is built.
+    """
+
+    def __init__(self, index: ShadowIndex, values: Iterable[Key | None]) -> None:
+        self.index = index
+        self.generation = index.generation
+        self._arrived = index.arrived
+        self._counts: dict[Cut, int] = {}
+        for value in values:
+            cut = below(value)
+            self._counts[cut] = self._counts.get(cut, 0) + 1
+        self._cuts = sorted(self._counts)
+        self._gaps: dict[Cut, Flat] | None = None
+        self._lefts: list[Cut] = []
+        self._affected: Flat = NO_RANGES
+        self._loose = False  # whether the shadow of the affected may hold values it should not
+        self._boundaries: Flat | None = None
+        self._answers: dict[int, Reaches] = {}
+        self._next_ends: dict[Cut | None, Cut] = {}
+        self._base_rows_since = self._values_since = 0
+
+    def describe(self, value: Key | None) -> Reaches:
+        """The reaches of the points that select a base value and contain a filter value."""
+        if not self._cuts:
+            return ()
+        self._values_since = 0
+        self._base_rows_since += 1
+        probe = below(value)
+        if self._boundaries is None:
+            if self._base_rows_since <= QUIET_AFTER:
+                return self._find(value, probe)
+            self._settle()
+        assert self._boundaries is not None
+        cell = bisect_right(self._boundaries, probe)
+        answer = self._answers.get(cell)
+        if answer is None:
+            answer = self._answers[cell] = self._find(value, probe)
+        return answer
+
+    def show(self, value: Key | None) -> Exposure | None:
+        """A filter value comes. Who sees base rows that they did not see before?"""
+        cut = below(value)
+        count = self._counts.get(cut, 0)
+        self._counts[cut] = count + 1
+        if count:
+            return None
+        place = bisect_left(self._cuts, cut)
+        x, y = self._around(place)
+        self._cuts.insert(place, cut)
+        left, middle, right = self._split(x, cut, y)
+        if self._gaps is not None:
+            self._put_gap(x, left)
+            self._put_gap(cut if y is not None else None, right)
+            if middle:
+                self._affected = united([self._affected, middle])
+        return _exposure(x, cut, y, middle)
+
+    def hide(self, value: Key | None) -> Exposure | None:
+        """A filter value goes. Who no longer sees base rows that they saw?"""
+        cut = below(value)
+        self._counts[cut] -= 1
+        if self._counts[cut]:
+            return None
+        del self._counts[cut]
+        place = bisect_left(self._cuts, cut)
+        del self._cuts[place]
+        x, y = self._around(place)
+        left, middle, right = self._split(x, cut, y)
+        if self._gaps is not None:
+            self._put_gap(cut, NO_RANGES)
+            inner = x is not None and y is not None
+            self._put_gap(x, united([left, middle, right]) if inner else NO_RANGES)
+            self._loose = self._loose or bool(middle)
+        return _exposure(x, cut, y, middle)
+
+    def catch_up(self) -> bool:
+        """Take in the points that came since the last time; False if this must be made anew."""
+        index = self.index
+        index.refresh()
+        if index.generation != self.generation:
+            return False
+        if index.arrived == self._arrived:
+            return True
+        wishes = index.arrivals_since(self._arrived)
+        if wishes is None:
+            return False
+        self._arrived = index.arrived
+        self._next_ends.clear()
+        self._boundaries = None
+        if self._gaps is not None:
+            for interval, base in wishes:
+                self._take_in(interval.low, interval.high, [base.low, base.high])
+        return True
+
+    def _take_in(self, low: Cut, high: Cut, base: Flat) -> None:
+        """One more point: into the shadow of its gap, or into that of the affected."""
+        assert self._gaps is not None
+        place = bisect_left(self._cuts, low)
+        if base[0] >= base[1] or low >= high:
+            return
+        if place < len(self._cuts) and self._cuts[place] < high:
+            self._affected = united([self._affected, base])
+        elif 0 < place < len(self._cuts):
+            left = self._cuts[place - 1]
+            self._put_gap(left, united([self._gaps.get(left, NO_RANGES), base]))
+
+    def _around(self, place: int) -> tuple[Cut | None, Cut | None]:
+        """The filter values before and behind a place between two of them."""
+        x = self._cuts[place - 1] if place > 0 else None
+        return x, self._cuts[place] if place < len(self._cuts) else None
+
+    def _split(self, x: Cut | None, cut: Cut, y: Cut | None) -> tuple[Flat, Flat, Flat]:
+        """The shadows inside the gap (x, y) around a value of it that comes or goes."""
+        self._boundaries = None
+        self._base_rows_since = 0
+        self._values_since += 1
+        if self._values_since > IDLE_AFTER:
+            self._gaps = None
+        end = self._next_ends.get(x)
+        if end is None:
+            end = self._next_ends[x] = self.index.next_end(x)
+            if len(self._next_ends) > 2 * len(self._cuts) + 64:
+                self._next_ends = {x: end}
+        if end > (TOP if y is None else y):
+            return NO_RANGES, NO_RANGES, NO_RANGES
+        return self.index.split(x, cut, y)
+
+    def _put_gap(self, left: Cut | None, shadow: Flat) -> None:
+        assert self._gaps is not None
+        if left is None:
+            return
+        if shadow:
+            if left not in self._gaps:
+                insort(self._lefts, left)
+            self._gaps[left] = shadow
+        elif self._gaps.pop(left, None) is not None:
+            del self._lefts[bisect_left(self._lefts, left)]
+
+    def _build(self) -> None:
+        self._gaps, self._affected = self.index.gaps(self._cuts)
+        self._lefts = sorted(self._gaps)
+        self._loose = False
+
+    def _settle(self) -> None:
+        """Filter values seem to stay: make the shadows exact and find the cuts between answers."""
+        if self._gaps is None or self._loose:
+            self._build()
+        assert self._gaps is not None
+        self._boundaries = sorted({*self._affected, *(c for g in self._gaps.values() for c in g)})
+        self._answers = {}
+
+    def _find(self, value: Key | None, probe: Cut) -> Reaches:
+        if self._gaps is None:
+            self._build()
+        assert self._gaps is not None
+        if not holds(self._affected, probe):
+            return ()
+        cuts, runs, first = self._cuts, [], self._cuts[0]
+        for left in self._lefts:
+            if holds(self._gaps[left], probe):
+                runs.append((left, first))
+                first = cuts[bisect_right(cuts, left)]
+        runs.append((cuts[-1], first))
+        if self._loose and not self.index.anyone(value, runs):
+            return ()
+        return tuple(Reach(BOTTOM, last, _above(first), TOP) for last, first in runs)
+
+
+def _above(cut: Cut) -> Cut:
+    """From the cut below a value to the one above it."""
+    return (2, cut[1], 1) if len(cut) == 3 else ABOVE_NULL
+
+
+def _exposure(x: Cut | None, cut: Cut, y: Cut | None, base: Flat) -> Exposure | None:
+    if not base:
+        return None
+    lowest = BOTTOM if x is None else _above(x)
+    highest = TOP if y is None else y
+    return Exposure(Reach(lowest, cut, _above(cut), highest), base)
