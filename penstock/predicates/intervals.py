@@ -130,11 +130,11 @@ def _describe_values(low: Cut, high: Cut, name: str, value_type: ValueType) -> s
     if value_type.discrete and len(high) == 3 and high[2] == 0 and isinstance(high[1], int):
         high = above(high[1] - 1)
     lowest, highest = value_type.key_range
-    first = low[1] if len(low) == 3 else lowest
-    last = high[1] if len(high) == 3 else highest
-    if first == last and first is not None:
-        return f"{name} = {_show(first, value_type)}"
-    if len(low) == 3 and isinstance(low[1], str) and high == prefix(low[1]).high:
+    first = low if len(low) == 3 or lowest is None else below(lowest)
+    last = high if len(high) == 3 or highest is None else above(highest)
+    if len(first) == 3 and Interval(first, last) == point(first[1]):
+        return f"{name} = {_show(first[1], value_type)}"
+    if len(low) == 3 and isinstance(low[1], str) and Interval(low, high) == prefix(low[1]):
         return f"{name} starts with {_show(low[1], value_type)}"
     text = name
     if len(low) == 3:

@@ -18,7 +18,7 @@ from penstock.sql import Query, bind, parse_relation
 from tests.sql import conditions
 
 RELATION = conditions.relation()
-ROWS = conditions.rows(300, seed=7)
+ROWS = conditions.rows(150, seed=7)
 STORED: list[Row] = [RELATION.store_row(row) for row in ROWS]
 CATALOG = Catalog()
 CATALOG.add(RELATION, 0)
@@ -66,7 +66,7 @@ def answer(oracle: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[object, ..
 @example("double > 'Infinity'::DOUBLE OR double <= 'Infinity'::DOUBLE")
 @example("NOT (big IN (1, NULL) OR tiny > NULL)")
 @example("big BETWEEN 1 AND 1e2")
-@settings(max_examples=several_times(500))
+@settings(max_examples=several_times(300))
 @given(conditions.conditions)
 def test_the_same_rows(oracle: duckdb.DuckDBPyConnection, condition: str) -> None:
     sql = f"SELECT id FROM t WHERE {condition}"
@@ -81,15 +81,8 @@ def test_the_same_rows(oracle: duckdb.DuckDBPyConnection, condition: str) -> Non
     assert not any(boxes.is_empty(branch[0]) for branch in query.branches)
 
 
-NUMERIC = [
-    "TINYINT",
-    "INTEGER",
-    "BIGINT",
-    "DOUBLE",
-    "DECIMAL(9,0)",
-    "DECIMAL(18,3)",
-    "DECIMAL(30,8)",
-]
+NUMERIC = ["TINYINT", "INTEGER", "BIGINT", "DOUBLE"]
+NUMERIC += ["DECIMAL(9,0)", "DECIMAL(18,3)", "DECIMAL(30,8)"]
 OPERATORS = ["=", "<>", "<", "<=", ">", ">="]
 
 numbers = st.one_of(
@@ -121,26 +114,21 @@ def near(text: str, type_name: str) -> list[object]:
     return found
 
 
-@settings(max_examples=several_times(300))
-@given(numbers, st.sampled_from(NUMERIC))
+@settings(max_examples=several_times(200))
+@given(numbers, st.sampled_from(NUMERIC), st.sampled_from(OPERATORS))
 def test_any_number_compares_as_in_duckdb(
-    oracle: duckdb.DuckDBPyConnection, number: str, type_name: str
+    oracle: duckdb.DuckDBPyConnection, number: str, type_name: str, operator: str
 ) -> None:
     values = near(number, type_name)
     assume(values)
     relation = parse_relation(f"CREATE STREAM s (x {type_name})")
     catalog = Catalog()
     catalog.add(relation, 0)
+    query = bound(f"SELECT x FROM s WHERE x {operator} {number}", catalog)
+    stored = [relation.store_row({"x": value}) for value in values]
+    found = [
+        any(boxes.contains(branch[0], relation, row) for branch in query.branches) for row in stored
+    ]
     rows = ", ".join(f"(CAST('{value}' AS {type_name}))" for value in values)
-    tests = ", ".join(f"x {operator} {number}" for operator in OPERATORS)
-    expected = answer(oracle, f"SELECT {tests} FROM (VALUES {rows}) AS s(x)")
-    for i, operator in enumerate(OPERATORS):
-        query = bound(f"SELECT x FROM s WHERE x {operator} {number}", catalog)
-        found = [
-            any(
-                boxes.contains(branch[0], relation, relation.store_row({"x": value}))
-                for branch in query.branches
-            )
-            for value in values
-        ]
-        assert found == [row[i] for row in expected], (operator, values)
+    expected = answer(oracle, f"SELECT x {operator} {number} FROM (VALUES {rows}) AS s(x)")
+    assert found == [row[0] for row in expected], values
