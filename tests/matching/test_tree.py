@@ -189,6 +189,15 @@ def test_an_order_may_be_given() -> None:
         TreeMatcher(relation, order=["a0", "a1"])
 
 
+def test_boxes_that_are_one_within_a_subtree_are_removed_together() -> None:
+    tree = TreeMatcher(integers(2), index_columns=1, order=["a0", "a1"])
+    tree.insert(0, [box({0: point(0), 1: point(1)})])
+    tree.insert(1, [(), box({0: point(0)})])
+    assert tree.match((0, 1)) == [0, 1]
+    assert tree.remove(1)
+    assert tree.match((0, 1)) == [0]
+
+
 def test_factoring_gives_up_when_copies_outgrow_their_use() -> None:
     relation = integers(2)
     tree, naive = TreeMatcher(relation, index_columns=1, order=["a0", "a1"]), NaiveMatcher(relation)

@@ -28,8 +28,8 @@ from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
 from penstock.matching.pairs import Pairs
 from penstock.matching.registry import register
-from penstock.predicates.boxes import Box, is_empty
-from penstock.predicates.intervals import EVERYTHING, normalise
+from penstock.matching.spelling import Spelling
+from penstock.predicates.boxes import Box
 from penstock.predicates.normal_form import TooComplexError
 
 _EVENTS_AT_ONCE = 16 * LANES
@@ -61,6 +61,7 @@ class DiagramMatcher:
         """Column positions, from the top of the diagrams to the bottom."""
         if sorted(self.order) != list(range(width)):
             raise ValueError(f"an order names each column of {relation.name} once")
+        self._spelling = Spelling(relation)
         self._held: dict[int, tuple[Box, ...] | Expression] = {}
         self._start_over()
 
@@ -142,12 +143,9 @@ class DiagramMatcher:
         return True
 
     def _roots_of_boxes(self, boxes: Sequence[Box]) -> list[int]:
-        columns = self.relation.columns
-        spelled = [tuple((c, normalise(i, columns[c].type)) for c, i in one) for one in boxes]
         conjunctions = [
-            [self.predicates.variable(c, i) for c, i in one if i != EVERYTHING]
-            for one in dict.fromkeys(spelled)
-            if not is_empty(one)
+            [self.predicates.variable(column, interval) for column, interval in one]
+            for one in self._spelling.distinct(boxes)
         ]
         if len(conjunctions) > 1:
             steps = _STEPS_PER_PREDICATE * (sum(map(len, conjunctions)) + len(conjunctions))

@@ -67,6 +67,7 @@ class PredicateIndex:
     def __init__(self, relation: Relation) -> None:
         self.relation = relation
         self.predicates: list[Predicate] = []
+        self._known: dict[tuple[int, Interval], int] = {}
         self._variables: dict[str, dict[int, dict[str, dict[Interval, int]]]] = {}
 
     def __len__(self) -> int:
@@ -74,12 +75,16 @@ class PredicateIndex:
 
     def variable(self, column: int, interval: Interval) -> int:
         """The variable of a predicate, which is new if the predicate is."""
+        known = self._known.get((column, interval))
+        if known is not None:
+            return known
         predicate = Predicate.of(self.relation, column, interval)
         of_type = self._variables.setdefault(predicate.type, {})
         by_value = of_type.setdefault(column, {}).setdefault(predicate.operator, {})
         variable = by_value.setdefault(predicate.interval, len(self.predicates))
         if variable == len(self.predicates):
             self.predicates.append(predicate)
+            self._known[column, predicate.interval] = variable
         return variable
 
     def find(self, column: int, interval: Interval) -> int | None:

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from penstock.catalog import Key, ValueType
+from penstock.catalog import Key
 from penstock.matching.tree.nodes import MatchingTree, point_in
 from penstock.matching.tree.successors import analyse, search
 from penstock.predicates.boxes import Box, interval_of
-from penstock.predicates.intervals import Interval, normalise
 
 MAX_SUBTREES = 1_024
 COPIES_AT_LEAST = 4_096
@@ -77,12 +76,10 @@ class Factored:
     def __init__(
         self,
         column: int,
-        value_type: ValueType,
         make_subtree: Callable[[], Store],
         rest: Store,
     ) -> None:
         self._column = column
-        self._type = value_type
         self._make_subtree = make_subtree
         self._rest = rest
         self._subtrees: dict[Key | None, Store] = {}
@@ -91,7 +88,7 @@ class Factored:
         self._loose: set[tuple[int, Box]] = set()
 
     def insert(self, one: Box, subscription: int) -> None:
-        is_point, key = point_in(self._interval(one))
+        is_point, key = point_in(interval_of(one, self._column))
         if is_point and (key in self._subtrees or self._may_open()):
             if key not in self._subtrees:
                 self._open(key)
@@ -113,7 +110,7 @@ class Factored:
             for subtree in self._allowed(one):
                 subtree.remove(one, subscription)
             return
-        _, key = point_in(self._interval(one))
+        _, key = point_in(interval_of(one, self._column))
         self._pinned[key].remove((subscription, one))
         self._pinned_count -= 1
         if self._pinned[key]:
@@ -133,12 +130,9 @@ class Factored:
         for store in (self._rest, *self._subtrees.values()):
             yield from store.trees()
 
-    def _interval(self, one: Box) -> Interval:
-        return normalise(interval_of(one, self._column), self._type)
-
     def _allowed(self, one: Box) -> list[Store]:
         """The subtrees whose value a box allows."""
-        interval = self._interval(one)
+        interval = interval_of(one, self._column)
         return [tree for key, tree in self._subtrees.items() if interval.contains(key)]
 
     def _copies_allowed(self) -> int:
@@ -152,7 +146,7 @@ class Factored:
         subtree = self._subtrees[key] = self._make_subtree()
         self._pinned[key] = set()
         for subscription, one in self._loose:
-            if self._interval(one).contains(key):
+            if interval_of(one, self._column).contains(key):
                 subtree.insert(one, subscription)
 
     def _give_up(self) -> None:

@@ -13,10 +13,10 @@ from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
 from penstock.matching.pairs import Pairs
 from penstock.matching.registry import register
+from penstock.matching.spelling import Spelling
 from penstock.matching.tree.factoring import Factored, SingleTree, Store
 from penstock.matching.tree.nodes import MatchingTree
-from penstock.predicates.boxes import Box, box, is_empty
-from penstock.predicates.intervals import normalise
+from penstock.predicates.boxes import Box
 
 
 @register("tree")
@@ -49,6 +49,7 @@ class TreeMatcher:
         self._index_columns = index_columns
         self._order_is_given = order is not None
         self._order = self._positions(order)
+        self._spelling = Spelling(relation)
         self._boxes: dict[int, tuple[Box, ...]] = {}
         self._store = self._new_store(self._order, self._index_columns)
 
@@ -62,13 +63,13 @@ class TreeMatcher:
         return positions
 
     def _new_store(self, columns: tuple[int, ...], index_columns: int) -> Store:
-        tree = MatchingTree(self.relation, columns, self._collapse)
+        tree = MatchingTree(columns, self._collapse)
         single = SingleTree(tree, self._successors)
         if not index_columns or not columns:
             return single
         first, others = columns[0], columns[1:]
         make_subtree = partial(self._new_store, others, index_columns - 1)
-        return Factored(first, self.relation.columns[first].type, make_subtree, single)
+        return Factored(first, make_subtree, single)
 
     def __len__(self) -> int:
         return len(self._boxes)
@@ -79,7 +80,7 @@ class TreeMatcher:
     def insert(self, subscription: int, boxes: Sequence[Box]) -> None:
         self.remove(subscription)
         self._boxes[subscription] = tuple(boxes)
-        for one in self._distinct(boxes):
+        for one in self._spelling.distinct(boxes):
             self._store.insert(one, subscription)
 
     def insert_many(self, subscriptions: Iterable[tuple[int, Sequence[Box]]]) -> None:
@@ -93,15 +94,9 @@ class TreeMatcher:
 
     def remove(self, subscription: int) -> bool:
         boxes = self._boxes.pop(subscription, None)
-        for one in self._distinct(boxes or ()):
+        for one in self._spelling.distinct(boxes or ()):
             self._store.remove(one, subscription)
         return boxes is not None
-
-    def _distinct(self, boxes: Sequence[Box]) -> list[Box]:
-        """The boxes that can match, each in one spelling and once: what the tree holds."""
-        columns = self.relation.columns
-        spelled = [box({c: normalise(i, columns[c].type) for c, i in one}) for one in boxes]
-        return list(dict.fromkeys(one for one in spelled if not is_empty(one)))
 
     def match(self, row: Row) -> list[int]:
         return self._matching(row_keys(self.relation, row))

@@ -17,10 +17,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from penstock.catalog import Key, Relation
+from penstock.catalog import Key
 from penstock.matching.tree.outcomes import RangeOutcomes
 from penstock.predicates.boxes import Box
-from penstock.predicates.intervals import EVERYTHING, IS_NULL, Interval, normalise
+from penstock.predicates.intervals import IS_NULL, Interval
 
 
 class Test(NamedTuple):
@@ -74,9 +74,12 @@ class Node:
 
 
 class MatchingTree:
-    """Boxes by the order of their columns. Columns that have no level are not looked at."""
+    """Boxes, in one spelling, by the order of their columns.
 
-    def __init__(self, relation: Relation, columns: Sequence[int], collapse: bool) -> None:
+    Columns that have no level are not looked at.
+    """
+
+    def __init__(self, columns: Sequence[int], collapse: bool) -> None:
         self.columns = tuple(columns)
         self.depth = len(self.columns)
         self.root: Node | None = None
@@ -84,7 +87,6 @@ class MatchingTree:
         self.node_count = 0
         self.range_edges = [0] * self.depth
         """How many range outcomes there are on each level."""
-        self._types = [relation.columns[column].type for column in self.columns]
         self._levels = {column: level for level, column in enumerate(self.columns)}
 
     def tests_of(self, one: Box) -> list[Test]:
@@ -92,8 +94,7 @@ class MatchingTree:
         tests = []
         for column, interval in one:
             level = self._levels.get(column)
-            if level is not None and interval != EVERYTHING:
-                interval = normalise(interval, self._types[level])
+            if level is not None:
                 tests.append(Test(level, interval, *point_in(interval)))
         return sorted(tests, key=lambda test: test.level)
 
@@ -158,7 +159,11 @@ class MatchingTree:
             parent.ranges = parent.ranges if len(parent.ranges) else None
 
     def remove(self, one: Box, subscription: int) -> None:
-        """Forget a box that was inserted; nodes that lead nowhere any more go with it."""
+        """Forget a box that was inserted; nodes that lead nowhere any more go with it.
+
+        All boxes of a subscription are removed together. Two of them that differ only in columns
+        without a level are one here, and the second removal finds nothing.
+        """
         tests = self.tests_of(one)
         path: list[tuple[Node | None, Test | None]] = [(None, None)]
         node = self.root
@@ -169,8 +174,8 @@ class MatchingTree:
             asked += met
             path.append((node, via))
             node = node.follow(via)
-        assert node is not None
-        assert node.subscriptions is not None
+        if node is None or node.subscriptions is None:
+            return
         node.subscriptions.discard(subscription)
         while path and node is not None and not node.subscriptions:
             parent, via = path.pop()
