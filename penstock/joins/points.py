@@ -129,8 +129,8 @@ class SpacePoints:
             found = self._indexes[kind] = kind(self)
         return cast(AnyIndex, found)
 
-    def all(self) -> Iterable[Point]:
-        return self._by_id().values()
+    def __getitem__(self, point_id: PointId) -> Point:
+        return self._by_id()[point_id]
 
     @property
     def ids(self) -> list[PointId]:
@@ -146,6 +146,11 @@ class SpacePoints:
         """The base column that most points constrain; None if no point constrains any."""
         used = [(count, -column) for column, count in self._columns.items() if count > 0]
         return -max(used)[1] if used else None
+
+    @property
+    def constrained_columns(self) -> int:
+        """How many base columns any point constrains."""
+        return sum(count > 0 for count in self._columns.values())
 
     def base_ranges(self, column: int | None) -> CodedRanges:
         """The intervals of all points over one base column (over none: everything)."""

@@ -147,7 +147,7 @@ def visible_through(
 
 def _alone(ranges: CodedRanges, value: Key | None, mates: list[Key | None]) -> Alone:
     """The intervals that contain the value and none of its mates, as a reach and as a mask."""
-    before, after = _neighbours(value, mates)
+    before, after = neighbours(value, mates)
     mask = ranges.containing(value)
     for neighbour in (before, after):
         if neighbour is not None:
@@ -161,7 +161,7 @@ def _alone(ranges: CodedRanges, value: Key | None, mates: list[Key | None]) -> A
     return reach, mask
 
 
-def _neighbours(
+def neighbours(
     value: Key | None, mates: list[Key | None]
 ) -> tuple[tuple[Key | None] | None, tuple[Key | None] | None]:
     """The nearest mates on both sides (an equal one is both), each in a tuple, or None."""

@@ -36,7 +36,7 @@ def affected(low: CodeArray, high: CodeArray, partners: CodeArray) -> Mask:
 
 def fewest_points(low: CodeArray, high: CodeArray, hit: Mask) -> list[SkylinePoint]:
     """The fewest points that cover every interval with `hit` and none without."""
-    minimal = _minimal(low[hit], high[hit])
+    minimal = minimal_ranges(low[hit], high[hit])
     missed_low, missed_reach = _reach_of_missed(low[~hit], high[~hit])
     points: list[SkylinePoint] = []
     start = 0
@@ -51,14 +51,13 @@ def fewest_points(low: CodeArray, high: CodeArray, hit: Mask) -> list[SkylinePoi
     return points
 
 
-def _minimal(low: CodeArray, high: CodeArray) -> list[tuple[int, int]]:
+def minimal_ranges(low: CodeArray, high: CodeArray) -> list[tuple[int, int]]:
     """The intervals that contain no other, by ascending low (and so ascending high)."""
     order = np.lexsort((-low, high))
-    kept: list[tuple[int, int]] = []
-    for x, y in zip(low[order].tolist(), high[order].tolist(), strict=True):
-        if not kept or x > kept[-1][0]:
-            kept.append((x, y))
-    return kept
+    x, y = low[order], high[order]
+    furthest = np.maximum.accumulate(x) if len(x) else x
+    kept = np.append(True, x[1:] > furthest[:-1]) if len(x) else np.zeros(0, np.bool_)
+    return list(zip(x[kept].tolist(), y[kept].tolist(), strict=True))
 
 
 def _reach_of_missed(low: CodeArray, high: CodeArray) -> tuple[CodeArray, CodeArray]:

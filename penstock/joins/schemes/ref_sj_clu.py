@@ -1,0 +1,25 @@
+"""`ref-sj-clu`: skyline points from cluster anchors (Chandramouli and Yang, 2008, 3.2.1).
+
+A point (c, c) for each joining value next to the anchor of a cluster: at most two per cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.catalog import Row
+from penstock.joins.clustered import ClusterIndex, ClusterScheme, cluster_points
+from penstock.joins.points import CodeArray, SpacePoints
+from penstock.joins.skyline import SkylinePoint
+
+
+class RefSjClu(ClusterScheme):
+    name = "ref-sj-clu"
+
+    def describe(
+        self, points: SpacePoints, index: ClusterIndex, row: Row, partners: CodeArray
+    ) -> Iterable[SkylinePoint]:
+        return cluster_points(index, row, partners, merged=False)
+
+
+SCHEME = RefSjClu

@@ -1,0 +1,69 @@
+"""Subscriptions over one table: their points in the default matcher.
+
+A space without an edge is stateless: who gets a row follows from the row alone. Few points are
+looked through as arrays; many are kept in the matcher that stateless matching is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.catalog import Row
+from penstock.joins.points import Mask, SpacePoints
+from penstock.matching import DEFAULT_MATCHER, EventBatch, create
+from penstock.messages import Point, PointId
+
+SCANNED_POINTS = 1_000
+"""Up to here, looking at all points costs less than asking the matcher about a single row."""
+
+
+def concerned(points: SpacePoints, rows: Sequence[Row]) -> Mask:
+    """Which of the rows some point selects."""
+    if not rows:
+        return np.zeros(0, np.bool_)
+    if len(points) <= SCANNED_POINTS:
+        return np.array([points.selecting(row).any() for row in rows], np.bool_)
+    return points.index(SelectionIndex).concerned(rows)
+
+
+def selecting_points(points: SpacePoints, row: Row) -> list[PointId]:
+    """The points that select a row."""
+    if len(points) <= SCANNED_POINTS:
+        return [points.ids[i] for i in np.flatnonzero(points.selecting(row))]
+    return points.index(SelectionIndex).match(row)
+
+
+class SelectionIndex:
+    """A matcher that follows the points of a space. Points are known to it by number."""
+
+    def __init__(self, points: SpacePoints) -> None:
+        self._relation = points.base
+        self._matcher = create(DEFAULT_MATCHER, points.base)
+        self._numbers: dict[PointId, int] = {}
+        self._ids: dict[int, PointId] = {}
+        self._next = 0
+        everyone = list(points.all())
+        self._matcher.insert_many((self._number(one.id), [one.base]) for one in everyone)
+
+    def add(self, point: Point) -> None:
+        self._matcher.insert(self._number(point.id), [point.base])
+
+    def remove(self, point: Point) -> None:
+        number = self._numbers.pop(point.id)
+        del self._ids[number]
+        self._matcher.remove(number)
+
+    def concerned(self, rows: Sequence[Row]) -> Mask:
+        batch = EventBatch.of_rows(self._relation, rows)
+        return self._matcher.match_batch(batch).concerned()
+
+    def match(self, row: Row) -> list[PointId]:
+        return [self._ids[number] for number in self._matcher.match(row)]
+
+    def _number(self, point: PointId) -> int:
+        number = self._next
+        self._next += 1
+        self._numbers[point], self._ids[number] = number, point
+        return number
