@@ -58,27 +58,30 @@ class Follower:
         self._content = Content(subscription, query)
         self._spaces = frozenset(self._content.spaces)
         self._last: BatchHeader | None = None
+        self._processed = 0
         self.columns = [output.label for output in query.outputs]
 
     def advance(self) -> list[Notification]:
         """Take in the batches published since the last call; what they changed."""
         notifications: list[Notification] = []
+        # Asked first: what is published while we read may or may not be taken in this time.
+        frontier = self._home.messages.frontier
         batches = messages_for(
             self._home.messages, self.subscription.id, self._spaces, after=self._last
         )
         for header, messages in batches:
             self._last = header
             notifications += self._content.apply(messages)
+        reached = [header.end for header in (frontier, self._last) if header is not None]
+        self._processed = max(reached, default=0)
         return notifications
 
     def rows(self) -> list[ContentRow]:
         return self._content.rows()
 
     def progress(self) -> Progress:
-        """Of what has been taken in; the log may be further."""
-        frontier = self._home.messages.frontier
-        processed = 0 if frontier is None else frontier.end
-        return Progress(processed, self._home.log.end, active=self._last is not None)
+        """How far that got which has been taken in."""
+        return Progress(self._processed, self._home.log.end, active=self._last is not None)
 
     def check_still_there(self) -> None:
         """SubscriptionError if it has been withdrawn in the meantime."""
