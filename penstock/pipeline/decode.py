@@ -21,6 +21,7 @@ from penstock.pipeline.rows import (
     rows_of_batch,
 )
 from penstock.pipeline.view import worker_view
+from penstock.pipeline.workers import settle
 
 ArrowStage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -30,6 +31,7 @@ def decoder(home: str) -> ArrowStage:
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         view = worker_view(home)
+        settle("decode")
         for batch in batches:
             rows = list(rows_of_batch(batch))
             # Relations are known from the offset of their record on, and are never changed. So one

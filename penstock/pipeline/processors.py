@@ -15,6 +15,8 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from penstock.pipeline.workers import settle
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -48,9 +50,11 @@ class RowProcessor(_Processor):
         from penstock.pipeline.state import StoredRows
         from penstock.pipeline.view import worker_view
 
+        view = worker_view(self._home)
         store = StoredRows(self._stored)
-        out = advance_rows(int(key[0]), rows_of_frames(rows), store, worker_view(self._home))
+        out = advance_rows(int(key[0]), rows_of_frames(rows), store, view)
         store.flush()
+        settle((self._home, view.active))
         return iter([out.to_pandas()])
 
 
@@ -65,7 +69,9 @@ class JoinProcessor(_Processor):
         from penstock.pipeline.state import StoredGroups
         from penstock.pipeline.view import worker_view
 
+        view = worker_view(self._home)
         store = StoredGroups(self._stored)
-        out = advance_groups(int(key[0]), rows_of_frames(rows), store, worker_view(self._home))
+        out = advance_groups(int(key[0]), rows_of_frames(rows), store, view)
         store.flush()
+        settle((self._home, view.active))
         return iter([out.to_pandas()])

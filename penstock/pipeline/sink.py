@@ -32,6 +32,7 @@ from penstock.pipeline.rows import (
     StageRow,
     rows_of_batch,
 )
+from penstock.pipeline.workers import settle
 
 if TYPE_CHECKING:
     from penstock.log import BatchLog
@@ -69,10 +70,12 @@ class MessageWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """In a worker: put the rows into a file that nobody else writes."""
         path = Home.open(self._path).staging / f"{uuid.uuid4().hex}{STAGED_SUFFIX}"
+        settle("write")
         stage(path, iterator)
         return Staged(str(path))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        settle("commit")
         home = Home.open(self._path)
         paths = [Path(one.path) for one in messages if isinstance(one, Staged)]
         outcome = gather(paths)
@@ -135,12 +138,12 @@ def gather(paths: Sequence[Path]) -> Outcome:
 def publish(log: RecordLog, published: BatchLog, outcome: Outcome) -> None:
     """Add the batch to the message log, unless its records were published before."""
     header = outcome.header
-    if not is_published(header, published.frontier):
+    if not is_published(log, header, published.frontier):
         messages = [row.body for row in outcome.messages]
         published.publish(header, messages, list(quarantined(log, outcome)))
 
 
-def is_published(header: BatchHeader, frontier: BatchHeader | None) -> bool:
+def is_published(log: RecordLog, header: BatchHeader, frontier: BatchHeader | None) -> bool:
     """Whether a Hub, or a run before the checkpoint was lost, has published what a batch covers.
 
     The batch itself does not count: publishing it again checks that its content is the same.
@@ -149,7 +152,7 @@ def is_published(header: BatchHeader, frontier: BatchHeader | None) -> bool:
     if header.start > frontier.end:
         return False
     if header.start == header.end == frontier.end:
-        return header.active <= frontier.active
+        return not _anybody_new(log, frontier.active, header.active)
     if header.start < frontier.end < header.end:
         raise HomeError(
             f"batch {header} was begun, and then another process published up to {frontier.end}",
@@ -158,6 +161,13 @@ def is_published(header: BatchHeader, frontier: BatchHeader | None) -> bool:
             "from the log",
         )
     return frontier.end >= header.end and header != frontier
+
+
+def _anybody_new(log: RecordLog, told: int, active: int) -> bool:
+    """Whether a batch without records makes somebody active who was not before."""
+    if active <= told:
+        return False
+    return next(log.read(told, active, frozenset({RecordKind.SUBSCRIBE})), None) is not None
 
 
 def quarantined(log: RecordLog, outcome: Outcome) -> Iterator[QuarantinedEvent]:

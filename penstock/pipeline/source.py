@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
 from penstock.pipeline.rows import ROW_SCHEMA, RowBuffer, RowKind, Span
+from penstock.pipeline.workers import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,6 +101,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: LogRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        settle("read")
         return read_range(Home.open(self._path).log, partition)
 
     def stop(self) -> None:

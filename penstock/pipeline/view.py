@@ -40,7 +40,7 @@ class View:
         self._catalog = self._registry.catalog()
         self.index = Index(self._catalog)
         self.edges: dict[str, Edge] = {}
-        self._active = 0
+        self.active = 0
         self._recorded: list[int] = []
         # Which subscription was the first to need an edge. Withdrawn ones count: the state kept
         # for their edges stays.
@@ -55,11 +55,11 @@ class View:
 
     def move_to(self, active: int) -> None:
         """Make `index` and `edges` those of the subscriptions before `active`."""
-        if active < self._active:
+        if active < self.active:
             self._begin()
-        if active == self._active:
+        if active == self.active:
             return
-        changes = self._registry.changes_between(self._active, active)
+        changes = self._registry.changes_between(self.active, active)
         catalog = self.catalog(active)
         for added in changes.added:
             self._recorded.append(added.id)
@@ -70,11 +70,11 @@ class View:
                     self._first_needed[edge] = added.id
         for withdrawn in changes.withdrawn:
             self.index.remove(withdrawn.id)
-        self._active = active
+        self.active = active
 
     def arrivals(self, span: Span) -> Arrivals:
         """What is new in a batch; the view must be that of the batch."""
-        assert self._active == span.active
+        assert self.active == span.active
         untold = self._recorded[bisect_left(self._recorded, span.told) :]
         return Arrivals(
             [subscription for subscription in untold if subscription in self.index],

@@ -1,0 +1,98 @@
+"""The stages without Spark: in batches of any size, through crashes, in turns with a Hub."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock import Hub
+from penstock.log import Home
+from penstock.testing.oracle import Oracle
+from penstock.testing.scenario import Step
+from tests.differential.stories import MIXED, Story, stories
+from tests.pipeline.dry import DryPipeline
+from tests.pipeline.telling import Chorus, Teller, interleaved, scenario_paths, values_of
+
+
+def test_all_scenarios_in_small_batches(tmp_path: Path) -> None:
+    teller = Teller(Home.create(tmp_path / "home"))
+    pipeline = DryPipeline(teller.home, batch_rows=3)
+    teller.tell(interleaved(scenario_paths()))
+    assert pipeline.run() > 40
+    seen = 0
+    for expected in teller.expected:
+        if expected.name in teller.ids:
+            content = teller.content(expected.name, expected.position)
+            assert content in (None, expected.rows), expected
+            seen += content is not None
+    assert seen > 0.8 * len(teller.expected)
+    assert [event.raw for event in teller.home.quarantine.entries()] == teller.bad
+
+
+def test_an_empty_home_has_nothing_to_publish(tmp_path: Path) -> None:
+    pipeline = DryPipeline(Home.create(tmp_path / "home"))
+    assert pipeline.run() == 0
+    pipeline.process(pipeline.offset)  # Spark runs a first batch in any case
+    assert pipeline.home.messages.frontier is None
+
+
+# What may happen between two steps of a story. A Hub takes over, and leaves again; the checkpoint
+# is lost; the pipeline is killed at one point or another of a batch.
+EVENTS = ("run", "batch", "crash", "crash after publishing", "hub", "lose checkpoint", "nothing")
+
+
+@settings(max_examples=60)
+@given(
+    story=stories(MIXED, max_steps=16),
+    events=st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24),
+    batch_rows=st.integers(1, 5),
+)
+def test_whatever_happens_contents_equal_the_sql(
+    story: Story, events: list[str], batch_rows: int
+) -> None:
+    with tempfile.TemporaryDirectory() as directory, Oracle() as oracle:
+        teller = Teller(Home.create(Path(directory) / "home"))
+        chorus = Chorus(oracle, teller.registry)
+        pipeline = DryPipeline(teller.home, batch_rows)
+        for step, event in zip(story.steps, events * len(story.steps), strict=False):
+            tell(step, teller, chorus)
+            pipeline = happen(event, pipeline, batch_rows)
+        pipeline.run()
+        published = files(teller.home)
+        contents = {name: teller.content(name) for name in teller.ids}
+        named = {name: None if c is None else values_of(c) for name, c in contents.items()}
+        assert named == chorus.contents()
+        # Whoever starts from nothing rebuilds the state, and has nothing to add.
+        assert DryPipeline(teller.home, batch_rows).run() >= 0
+        assert files(teller.home) == published
+
+
+def tell(step: Step, teller: Teller, chorus: Chorus) -> None:
+    teller.tell([step])
+    chorus.tell([step])
+
+
+def happen(event: str, pipeline: DryPipeline, batch_rows: int) -> DryPipeline:
+    match event:
+        case "run":
+            pipeline.run()
+        case "batch":
+            pipeline.process(pipeline.planned())
+        case "crash":
+            pipeline.crash()
+        case "crash after publishing":
+            pipeline.crash_after_publishing()
+        case "hub":
+            with Hub(pipeline.home.path):
+                pass
+        case "lose checkpoint":
+            return DryPipeline(pipeline.home, batch_rows)
+    return pipeline
+
+
+def files(home: Home) -> dict[str, bytes]:
+    directories = (home.messages.directory, home.quarantine.directory)
+    return {path.name: path.read_bytes() for d in directories for path in d.iterdir()}
