@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
@@ -45,6 +45,8 @@ from penstock.sql import Query, parse_relation
 from penstock.subscription import Subscription
 
 MAX_BATCH_CHANGES = 1_000_000
+MAX_RUN_EVENTS = 10_000
+"""So many events of the log are matched at once, to bound memory."""
 
 
 class Hub:
@@ -231,8 +233,8 @@ class Hub:
         frontier = self._home.messages.frontier
         waiting: list[int] = []
         if frontier is not None:
-            for record in self._home.log.read(0, frontier.end):
-                self._carry_out(record, [])
+            for run in _runs(self._home.log.read(0, frontier.end)):
+                self._carry_out(run, [])
             self._position = frontier.end
             waiting = [number for number in self._engine.queries if number >= frontier.active]
         self._advance(waiting)
@@ -260,8 +262,8 @@ class Hub:
         messages = self._engine.initial(self._position, waiting)
         inboxes = self._addressed(messages)
         bad: list[QuarantinedEvent] = []
-        for record in self._home.log.read(self._position, end):
-            produced = self._carry_out(record, bad)
+        for run in _runs(self._home.log.read(self._position, end)):
+            produced = self._carry_out(run, bad)
             for number, received in self._addressed(produced).items():
                 inboxes[number] += received
             messages += produced
@@ -271,7 +273,9 @@ class Hub:
         for number, received in inboxes.items():
             self._live[number].deliver(received)
 
-    def _carry_out(self, record: Record, bad: list[QuarantinedEvent]) -> list[Message]:
+    def _carry_out(self, run: list[Record], bad: list[QuarantinedEvent]) -> list[Message]:
+        """Carry out a run of events, or one record of another kind."""
+        record = run[0]
         match record.kind:
             case RecordKind.DDL:
                 self._engine.define(record.offset, record.body.decode())
@@ -280,11 +284,11 @@ class Hub:
             case RecordKind.WITHDRAW:
                 self._withdraw(withdrawn_id(record.body))
             case RecordKind.EVENT:
-                try:
-                    return self._engine.event(record.offset, record.body)
-                except ChangeError as error:
+                outcome = self._engine.events((one.offset, one.body) for one in run)
+                for offset, raw, error in outcome.refused:
                     reason = (error.primary, error.detail, error.hint)
-                    bad.append(QuarantinedEvent(record.offset, record.body, *reason))
+                    bad.append(QuarantinedEvent(offset, raw, *reason))
+                return outcome.messages
         return []
 
     def _subscribe(self, record: Record) -> list[Message]:
@@ -315,6 +319,21 @@ class Hub:
         """Keep the databases that other processes read in step with the log."""
         if self._registry is not None:
             self._registry.catch_up()
+
+
+def _runs(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Events that follow one another together, up to a limit; every other record alone."""
+    run: list[Record] = []
+    for record in records:
+        if run and (record.kind is not RecordKind.EVENT or len(run) == MAX_RUN_EVENTS):
+            yield run
+            run = []
+        if record.kind is RecordKind.EVENT:
+            run.append(record)
+        else:
+            yield [record]
+    if run:
+        yield run
 
 
 def _id(subscription: Subscription | int) -> int:

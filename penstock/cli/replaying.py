@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from penstock.engine.changes import Change
 from penstock.engine.engine import Engine
 from penstock.engine.events import decode_event
@@ -18,13 +20,11 @@ def tables_at(home: Home, offset: int) -> Engine:
     """An engine with the rows of all tables before `offset`, and no subscriptions."""
     engine = Engine()
     for record in home.log.read(0, offset, _TABLES):
-        try:
-            if record.kind is RecordKind.DDL:
-                engine.define(record.offset, record.body.decode())
-            else:
-                engine.event(record.offset, record.body)
-        except (ChangeError, CatalogError, SqlError):
-            continue  # in quarantine, or declared by another release: it changed nothing
+        if record.kind is RecordKind.EVENT:
+            engine.events([(record.offset, record.body)])  # what is refused is in quarantine
+            continue
+        with suppress(CatalogError, SqlError):  # declared by another release: it changed nothing
+            engine.define(record.offset, record.body.decode())
     return engine
 
 

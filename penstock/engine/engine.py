@@ -7,17 +7,26 @@ record on. The Hub drives it; the pipeline runs the same stages, partitioned.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
 from penstock.engine.changes import Change, Checked, check, resolve
 from penstock.engine.events import decode_event
 from penstock.engine.index import Index
 from penstock.engine.memory import MemoryGroups, MemoryRows
-from penstock.engine.stages import JoinStage, RowStage
-from penstock.errors import SubscriptionError
+from penstock.engine.stages import JoinStage, Located, RowStage
+from penstock.errors import ChangeError, SubscriptionError
 from penstock.joins import Edge, Scheme, make_scheme
 from penstock.messages import Message
 from penstock.sql import Query, bind, parse_relation
+
+
+@dataclass
+class Outcome:
+    """What some events led to: messages, and events that could not be carried out."""
+
+    messages: list[Message] = field(default_factory=list)
+    refused: list[tuple[int, bytes, ChangeError]] = field(default_factory=list)
 
 
 class Engine:
@@ -67,18 +76,24 @@ class Engine:
     def bind(self, sql: str) -> Query:
         return bind(sql, self.catalog)
 
-    def event(self, offset: int, raw: bytes) -> list[Message]:
-        """Carry out a published event; ChangeError if it is bad, and then nothing has happened."""
-        return self.change(offset, decode_event(raw))
-
-    def change(self, offset: int, change: Change) -> list[Message]:
-        messages: list[Message] = []
-        for outcome in self._row_stage.apply(offset, check(change, self.catalog, offset)):
-            if isinstance(outcome, Message):
-                messages.append(outcome)
+    def events(self, run: Iterable[tuple[int, bytes]]) -> Outcome:
+        """Carry out published events, between which no subscription comes or goes."""
+        outcome = Outcome()
+        resolved: list[Located] = []
+        for offset, raw in run:
+            try:
+                checked = check(decode_event(raw), self.catalog, offset)
+                located = self._row_stage.resolve(offset, checked)
+            except ChangeError as error:
+                outcome.refused.append((offset, raw, error))
             else:
-                messages += self._join_stage.apply(outcome)
-        return messages
+                resolved += [located] if located is not None else []
+        for consequence in self._row_stage.consequences(resolved):
+            if isinstance(consequence, Message):
+                outcome.messages.append(consequence)
+            else:
+                outcome.messages += self._join_stage.apply(consequence)
+        return outcome
 
     def try_changes(self, offset: int, changes: Iterable[Change]) -> None:
         """ChangeError if the changes, one after the other from this offset, cannot be made."""

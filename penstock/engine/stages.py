@@ -12,13 +12,17 @@ it enters a new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from penstock.catalog import Relation, Row, RowKey
 from penstock.engine.changes import Checked, Delta, resolve
 from penstock.engine.index import Index
 from penstock.joins import Edge, Group, GroupStep, JoinValue, Scheme, SpacePoints, join_value
+from penstock.joins.points import Mask
+from penstock.joins.selections import concerned
 from penstock.joins.semijoin import message_to
 from penstock.messages import ANY_FILTER, Message, Position
 
@@ -46,25 +50,49 @@ class GroupStore(Protocol):
     def groups(self, edge: Edge) -> Iterator[tuple[JoinValue, Group]]: ...
 
 
+class Located(NamedTuple):
+    """What happened to a row, and when."""
+
+    offset: int
+    delta: Delta
+
+
 class RowStage:
     def __init__(self, store: RowStore, index: Index) -> None:
         self._store = store
         self._index = index
 
-    def apply(self, offset: int, checked: Checked) -> Iterator[Message | GroupStep]:
-        """Carry out one change; ChangeError, before anything happens, if it cannot be."""
+    def resolve(self, offset: int, checked: Checked) -> Located | None:
+        """Carry out one change on the rows; ChangeError, before anything happens, if it cannot be.
+
+        None if it changes nothing. Everybody is told by `consequences`.
+        """
         delta = resolve(checked, self._store.get(checked.relation, checked.key))
         if delta.old == delta.new:
-            return iter(())
+            return None
         self._store.put(delta.relation, delta.key, delta.new)
-        return self._consequences(offset, delta)
+        return Located(offset, delta)
 
-    def _consequences(self, offset: int, delta: Delta) -> Iterator[Message | GroupStep]:
-        points = self._index.selections(delta.relation)
-        if points is not None:
-            yield from selection_messages(offset, delta, points)
-        for edge in self._index.edges_of(delta.relation):
-            yield from group_steps(offset, delta, edge)
+    def consequences(self, run: Sequence[Located]) -> Iterator[Message | GroupStep]:
+        """Whom the changes concern that were made since the subscriptions last changed."""
+        told = self._selection_messages(run)
+        for i, (offset, delta) in enumerate(run):
+            if i in told:
+                yield told[i]
+            for edge in self._index.edges_of(delta.relation):
+                yield from group_steps(offset, delta, edge)
+
+    def _selection_messages(self, run: Sequence[Located]) -> dict[int, Message]:
+        """The messages to subscriptions over one table, by their place in the run."""
+        places: dict[str, list[int]] = {}
+        for i, (_, delta) in enumerate(run):
+            places.setdefault(delta.relation.name, []).append(i)
+        told: dict[int, Message] = {}
+        for mine in places.values():
+            points = self._index.selections(run[mine[0]].delta.relation)
+            if points is not None:
+                told |= selection_messages([(i, run[i]) for i in mine], points)
+        return told
 
     def seed(self, offset: int, edge: Edge) -> Iterator[GroupStep]:
         """Steps that bring the rows known so far into the groups of a new edge."""
@@ -108,20 +136,33 @@ class JoinStage:
             yield from self._scheme.initial(position, group, points)
 
 
-def selection_messages(offset: int, delta: Delta, points: SpacePoints) -> Iterator[Message]:
-    """The message, if anybody needs it, to the subscriptions over the changed table alone."""
-    taken = delta.new is not None and bool(points.selecting(delta.new).any())
-    given_up = delta.old is not None and bool(points.selecting(delta.old).any())
-    if taken or given_up:
-        yield Message(
-            Position(offset, FIRST_STEP),
-            points.space.id,
-            delta.key,
-            row=delta.new if taken else None,
-            upsert=(ANY_FILTER,) if taken else (),
-            old=points.mentioned(delta.old) if given_up and delta.old is not None else None,
-            remove=(ANY_FILTER,) if given_up else (),
+def selection_messages(
+    run: Sequence[tuple[int, Located]], points: SpacePoints
+) -> Iterator[tuple[int, Message]]:
+    """The messages that somebody needs among those who subscribe to the changed table alone."""
+    taken = _somebody_selects([located.delta.new for _, located in run], points)
+    given_up = _somebody_selects([located.delta.old for _, located in run], points)
+    for i in np.flatnonzero(taken | given_up).tolist():
+        place, (offset, delta) = run[i]
+        yield (
+            place,
+            Message(
+                Position(offset, FIRST_STEP),
+                points.space.id,
+                delta.key,
+                row=delta.new if taken[i] else None,
+                upsert=(ANY_FILTER,) if taken[i] else (),
+                old=points.mentioned(delta.old) if given_up[i] and delta.old is not None else None,
+                remove=(ANY_FILTER,) if given_up[i] else (),
+            ),
         )
+
+
+def _somebody_selects(rows: Sequence[Row | None], points: SpacePoints) -> Mask:
+    found = np.zeros(len(rows), np.bool_)
+    present = [i for i, row in enumerate(rows) if row is not None]
+    found[present] = concerned(points, [row for row in rows if row is not None])
+    return found
 
 
 def group_steps(offset: int, delta: Delta, edge: Edge) -> Iterator[GroupStep]:

@@ -44,8 +44,7 @@ class SelectionIndex:
         self._numbers: dict[PointId, int] = {}
         self._ids: dict[int, PointId] = {}
         self._next = 0
-        everyone = list(points.all())
-        self._matcher.insert_many((self._number(one.id), [one.base]) for one in everyone)
+        self._matcher.insert_many((self._number(i), [points[i].base]) for i in points.ids)
 
     def add(self, point: Point) -> None:
         self._matcher.insert(self._number(point.id), [point.base])

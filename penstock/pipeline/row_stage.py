@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.engine.stages import RowStage, RowStore
+from penstock.engine.stages import Located, RowStage, RowStore
 from penstock.errors import ChangeError
 from penstock.joins import GroupStep
 from penstock.messages import Message, encode_message
@@ -57,17 +57,20 @@ def _carry_out(
     out: RowBuffer,
 ) -> None:
     catalog = view.catalog(span.end)
+    resolved: list[Located] = []
     for row in changes:
         try:
-            outcomes = stage.apply(row.offset, unpack_change(row.body, catalog))
+            located = stage.resolve(row.offset, unpack_change(row.body, catalog))
         except ChangeError as error:
             out.add(bucket, RowKind.BAD, row.offset, Reason.of(error).to_bytes())
             continue
-        for outcome in outcomes:
-            if isinstance(outcome, Message):
-                add_message(bucket, outcome, out)
-            else:
-                _add_step(RowKind.STEP, outcome, out)
+        if located is not None:
+            resolved.append(located)
+    for consequence in stage.consequences(resolved):
+        if isinstance(consequence, Message):
+            add_message(bucket, consequence, out)
+        else:
+            _add_step(RowKind.STEP, consequence, out)
 
 
 def _add_step(kind: RowKind, step: GroupStep, out: RowBuffer) -> None:

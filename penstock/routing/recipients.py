@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.joins.points import Mask, SpacePoints
+from penstock.joins.selections import selecting_points
 from penstock.messages import ANY_FILTER, Message, PointId, Reach, Reaches
 from penstock.predicates.codes import Codes
 from penstock.predicates.intervals import Cut
@@ -14,12 +15,24 @@ def recipients(message: Message, points: SpacePoints) -> list[PointId]:
     """The points that must take up or give up the message's row."""
     if message.recipients:
         return list(message.recipients)
+    if points.space.edge is None:
+        return _of_selection(message, points)
     mask = np.zeros(len(points), np.bool_)
     if message.upsert and message.row is not None:
         mask |= _reached(message.upsert, points) & points.selecting(message.row)
     if message.remove:
         mask |= _reached(message.remove, points) & points.selecting(message.row_before(points.base))
     return [points.ids[i] for i in np.flatnonzero(mask)]
+
+
+def _of_selection(message: Message, points: SpacePoints) -> list[PointId]:
+    """For subscriptions over one table, the row says it all."""
+    found: dict[PointId, None] = {}
+    if message.upsert and message.row is not None:
+        found |= dict.fromkeys(selecting_points(points, message.row))
+    if message.remove:
+        found |= dict.fromkeys(selecting_points(points, message.row_before(points.base)))
+    return list(found)
 
 
 def _reached(reaches: Reaches, points: SpacePoints) -> Mask:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 from hypothesis import given, settings
 
@@ -84,6 +86,15 @@ def test_all_together(story: Story) -> None:
     check(story)
 
 
+@pytest.mark.slow
+@settings(max_examples=100)
+@given(stories(SELECTIONS))
+def test_selections_through_the_matcher(story: Story) -> None:
+    with mock.patch("penstock.joins.selections.SCANNED_POINTS", 0):
+        check(story)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", scheme_names())
 @settings(max_examples=60)
 @given(story=stories(JOINS))
