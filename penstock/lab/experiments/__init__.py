@@ -1,0 +1,1 @@
+"""Experiments: what the papers claim, measured here. `penstock lab run NAME`."""
