@@ -1,0 +1,68 @@
+"""A failed query is told in a few lines; all of it is kept in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.pipeline.failures import distil, pipeline_error
+
+JAVA = """
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(Python.scala)
+Driver stacktrace:
+\tat org.apache.spark.scheduler.DAGScheduler.failJobAndIndependentStages(DAGScheduler.scala:2898)
+"""
+
+FROM_A_WORKER = f"""[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted
+Traceback (most recent call last):
+  File "worker.py", line 10, in main
+    process()
+  File "log.py", line 77, in _read
+    raise self._damaged()
+penstock.errors.CorruptionError: 0000.log is damaged at byte 40: the checksum of a frame is wrong
+  detail: file 0000.log; nothing from there on has been read
+  hint: restore this file from a backup
+{JAVA}"""
+
+FROM_A_STRANGER = f"""[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Aborted
+Traceback (most recent call last):
+  File "worker.py", line 10, in main
+ZeroDivisionError: division by zero
+{JAVA}"""
+
+FROM_JAVA = """[STREAM_FAILED] Query [id = 1] terminated with exception: No space left on device
+java.io.IOException: No space left on device
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+"""
+
+
+def test_an_error_of_ours_speaks_for_itself() -> None:
+    primary, detail = distil(FROM_A_WORKER)
+    assert primary == "0000.log is damaged at byte 40: the checksum of a frame is wrong"
+    assert detail.splitlines() == [
+        "detail: file 0000.log; nothing from there on has been read",
+        "hint: restore this file from a backup",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (FROM_A_STRANGER, "ZeroDivisionError: division by zero"),
+        (FROM_JAVA, "IOException: No space left on device"),
+        ("something else entirely", "something else entirely"),
+        ("", "Spark gave no reason"),
+    ],
+)
+def test_other_errors_are_named(text: str, expected: str) -> None:
+    assert distil(text) == (expected, "")
+
+
+def test_all_of_it_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "spark.log"
+    error = pipeline_error(RuntimeError(FROM_A_WORKER), log)
+    assert error.primary.startswith("the pipeline stopped: 0000.log is damaged")
+    assert "org.apache" not in str(error)
+    assert str(log) in error.hint
+    assert "DAGScheduler" in log.read_text()
