@@ -11,7 +11,7 @@ and a boundary is one integer. Text (and decimals beyond 64 bits) keeps cuts as 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -155,15 +155,31 @@ def merge_boundaries(parts: Sequence[Boundaries], value_type: ValueType) -> Boun
 
 
 def moved_cells(old: Boundaries, new: Boundaries) -> Ints32:
-    """Where each boundary cell of `old` begins in `new`, which has all of its boundaries."""
-    return np.array(
-        [new.cell_of_cut(old.cut_before(cell)) for cell in range(old.cell_count + 1)], np.int32
-    )
+    """Where each cell of `old` begins in `new`, which has all of its boundaries."""
+    if isinstance(old, NumberBoundaries) and isinstance(new, NumberBoundaries):
+        inner = np.searchsorted(new.places, old.places, "right") + FIRST_CELL
+    else:
+        cuts = [old.cut_before(cell) for cell in range(2, old.cell_count)]
+        inner = np.array([new.cell_of_cut(cut) for cut in cuts], np.int64)
+    ends = (NULL_CELL, FIRST_CELL), (new.cell_count,)
+    return np.concatenate([ends[0], inner, ends[1]]).astype(np.int32)
 
 
-def interval_cells(boundaries: Boundaries, interval: Interval) -> tuple[int, int]:
-    """The half-open range of cells of an interval whose ends are among the boundaries."""
-    return boundaries.cell_of_cut(interval.low), boundaries.cell_of_cut(interval.high)
+def interval_coder(boundaries: Boundaries) -> Callable[[Interval], tuple[int, int]]:
+    """From intervals whose ends are among the boundaries to half-open ranges of cells."""
+    if isinstance(boundaries, CutBoundaries):
+        return lambda i: (boundaries.cell_of_cut(i.low), boundaries.cell_of_cut(i.high))
+    # Python finds one place in a list sooner than numpy in an array.
+    places = boundaries.places.tolist()
+    top = boundaries.cell_count
+
+    def cell(cut: Cut) -> int:
+        place = _place(cut)
+        if isinstance(place, int):
+            return bisect_right(places, place) + FIRST_CELL
+        return top if place == TOP else _rank_of_end(place)
+
+    return lambda interval: (cell(interval.low), cell(interval.high))
 
 
 def cells_interval(boundaries: Boundaries, low: int, high: int) -> Interval:

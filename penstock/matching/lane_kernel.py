@@ -24,15 +24,24 @@ Flags = npt.NDArray[np.uint8]
 
 WORDS = 8
 LANES = 64 * WORDS
-PASS_EVENTS = 8192
-"""Events sorted and walked in one go: their cells stay in the second-level cache (20 columns of
-4 bytes: 640 KB), and a cluster that one event in 200 enters still fills 40 lanes."""
+_PASS_BYTES = 1 << 19
+_FEWEST_PASS_EVENTS, _MOST_PASS_EVENTS = 8192, 65_536
 
 _FEW_BITS = 5
 """Up to so many set bits of a word are taken one by one, more byte by byte through a table."""
 _BITS_OF_BYTE = np.array(
     [([k for k in range(8) if byte >> k & 1] + [0] * 8)[:8] for byte in range(256)], np.uint16
 )
+
+
+def pass_events(columns: int) -> int:
+    """How many events to sort and walk in one go.
+
+    As many as have their cells in half a megabyte, so that they stay in the second-level cache;
+    but so many that a cluster entered by one event in 200 still fills 40 lanes.
+    """
+    fitting = _PASS_BYTES // (4 * max(1, columns))
+    return max(_FEWEST_PASS_EVENTS, min(_MOST_PASS_EVENTS, fitting))
 
 
 def lane_runs(trie: Trie, cells: Ints32, dead: Flags, runs: RunBuffers) -> bool:
@@ -102,22 +111,28 @@ def _walk_all(
                 if root_highs[root] <= lowest or start >= stop:
                     continue
                 if not is_filled:
-                    _fill_below(below, cells, row_bases, order[first:last])
+                    _fill_below(below, cells, row_bases, order[first:last], column)
                     is_filled = True
                 _set_lanes(live[0], start - first, stop - first)
                 node = np.int64(root_nodes[root])
                 end = np.int64(nodes[node, 2])
+                # Lanes sorted by the root's own column were chosen by it: it holds for all.
+                is_implied = row_bases[column] <= nodes[node, 0] < row_bases[column + 1]
                 while node < end:
                     depth = np.int64(depths[node])
-                    low, high = nodes[node, 0], nodes[node, 1]
-                    some = np.uint64(0)
-                    for word in range(WORDS):
-                        left = live[depth - 1, word] & below[high, word] & ~below[low, word]
-                        live[depth, word] = left
-                        some |= left
-                    if some == 0:
-                        node = np.int64(nodes[node, 2])
-                        continue
+                    if is_implied:
+                        live[1] = live[0]
+                        is_implied = False
+                    else:
+                        low, high = nodes[node, 0], nodes[node, 1]
+                        some = np.uint64(0)
+                        for word in range(WORDS):
+                            left = live[depth - 1, word] & below[high, word] & ~below[low, word]
+                            live[depth, word] = left
+                            some |= left
+                        if some == 0:
+                            node = np.int64(nodes[node, 2])
+                            continue
                     box, box_end = nodes[node, 3], nodes[node + 1, 3]
                     node += 1
                     if box == box_end:
@@ -128,13 +143,11 @@ def _walk_all(
                     picked = _pick_lanes(live[depth], lanes, picked)
                     for place in range(box, box_end):
                         owner = box_owners[place]
-                        if any_dead and dead[owner]:
-                            continue
                         owners[run_count] = owner
                         bases[run_count] = listed + first
                         starts[run_count] = begin
                         lengths[run_count] = picked - begin
-                        run_count += 1
+                        run_count += int(not any_dead or dead[owner] == 0)
         listed += event_count
     return run_count, listed, picked
 
@@ -155,20 +168,28 @@ def _sort_by_cell(cells: Ints32, column: int, cell_count: int, order: Ints32) ->
 
 
 @njit
-def _fill_below(below: Words, cells: Ints32, row_bases: Ints32, chosen: Ints32) -> None:
-    """below[row_bases[c] + cell] becomes the lanes whose cell in column c is lower."""
-    below[:] = 0
-    column_count = cells.shape[1]
+def _fill_below(
+    below: Words, cells: Ints32, row_bases: Ints32, chosen: Ints32, skipped: int
+) -> None:
+    """below[row_bases[c] + cell] becomes the lanes whose cell in column c is lower.
+
+    The column that the lanes are sorted by is skipped: the roots on it hold for their lanes, and a
+    box has no second predicate on it.
+    """
+    for column in range(cells.shape[1]):
+        if column != skipped:
+            below[row_bases[column] : row_bases[column + 1]] = 0
     for lane in range(len(chosen)):
         bit = np.uint64(1) << np.uint64(lane & 63)
         word = lane >> 6
         event = chosen[lane]
-        for column in range(column_count):
+        for column in range(cells.shape[1]):
             below[row_bases[column] + cells[event, column] + 1, word] |= bit
-    for column in range(column_count):
-        for row in range(row_bases[column] + 1, row_bases[column + 1]):
-            for word in range(WORDS):
-                below[row, word] |= below[row - 1, word]
+    for column in range(cells.shape[1]):
+        if column != skipped:
+            for row in range(row_bases[column] + 1, row_bases[column + 1]):
+                for word in range(WORDS):
+                    below[row, word] |= below[row - 1, word]
 
 
 @njit

@@ -245,6 +245,12 @@ class LaneMatcher:
             boxes = found[0].table.boxes_of(found[1])
         return explain_boxes(self.relation, subscription, boxes, row)
 
+    def with_threads(self, threads: int) -> LaneMatcher:
+        """Another matcher over the same segments, for reading only."""
+        other = LaneMatcher(self.relation, threads=threads, policy=self._policy)
+        other._segments = self._settle()
+        return other
+
     # --- snapshots ------------------------------------------------------------------------------
 
     def save(self, directory: Path) -> None:

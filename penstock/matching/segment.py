@@ -13,31 +13,34 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching import box_kernel, lane_kernel
 from penstock.matching.bitmaps import Bitmaps, bitmap_bytes, bitmap_matches, build_bitmaps
 from penstock.matching.box_index import BoxIndex, build_box_index
+from penstock.matching.box_kernel import PASS_EVENTS as BOX_PASS_EVENTS
 from penstock.matching.box_kernel import box_matches, box_runs
 from penstock.matching.dedupe import deduplicated
 from penstock.matching.events import EventBatch
-from penstock.matching.lane_kernel import lane_runs
+from penstock.matching.lane_kernel import lane_runs, pass_events
 from penstock.matching.pairs import CONTIGUOUS, Pairs
 from penstock.matching.planner import PROBE_EVENTS, Planner
 from penstock.matching.runs import Room, RunBuffers
 from penstock.matching.scan import scan_runs
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import Trie, build_trie
+from penstock.matching.walk import build_doors, walk_matches
 
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8]
 
-UNINDEXED_BOXES = 2048
-"""Fewer boxes are scanned: 2 ns per box and event, and nothing to build."""
+UNINDEXED_BOXES = 256
+"""Fewer boxes are scanned: about 3 ns per box and event, and nothing to build."""
 SINGLE_EVENTS = 64
 """Up to so many events, routes that take one event at a time compete."""
 MAX_ROWS = 1 << 16
 """Cells of all columns for which lanes are worth a try: a table of 4 MB per stretch."""
 BITMAP_BYTES_PER_BOX = 640
+_BITMAP_NANOSECONDS = 4
+"""To build one byte of bitmaps, about."""
 _SCAN_EVENTS = 4096
 _OWN_RANGES = 0.25
 """Distinct predicates per box from which the box index is worth a try."""
@@ -80,6 +83,7 @@ class Segment:
         self.planner = Planner()
         self.dead: Flags = _NOBODY
         self.dead_count = 0
+        self._doors = build_doors(trie) if trie is not None else None
         self._bitmaps: Bitmaps | None = None
         self._bitmap_debt_ns = 0
         self._building = threading.Lock()
@@ -95,7 +99,7 @@ class Segment:
             return cls(table, None, None, policy)
         rows = sum(boundaries.cell_count + 1 for boundaries in table.boundaries)
         trie = box_index = None
-        if policy.wants("lanes", "bitmaps") and (policy.route or rows <= MAX_ROWS):
+        if policy.wants("lanes", "walk", "bitmaps") and (policy.route or rows <= MAX_ROWS):
             columns = len(table.boundaries)
             cells = table.cells(sample) if sample else np.empty((0, columns), np.int32)
             trie = build_trie(table, cells)
@@ -131,7 +135,7 @@ class Segment:
 
     @property
     def nbytes(self) -> int:
-        parts = (self.table, self.trie, self.box_index, self._bitmaps)
+        parts = (self.table, self.trie, self.box_index, self._doors, self._bitmaps)
         return sum(part.nbytes for part in parts if part is not None) + self.dead.nbytes
 
     # --- routes ---------------------------------------------------------------------------------
@@ -145,6 +149,8 @@ class Segment:
         names = []
         if self.trie is not None:
             names.append("lanes")
+        if self._doors is not None:
+            names.append("walk")
         if self.box_index is not None:
             names.append("boxes")
         if events <= SINGLE_EVENTS:
@@ -170,6 +176,15 @@ class Segment:
                 self._pay_for_bitmaps(route, events)
         return self._measured(route, cells)
 
+    def single_routes(self) -> list[str]:
+        """The routes of `match_each`."""
+        routes = ["walk"] if self._doors is not None else []
+        if self.trie is not None and self.affords_bitmaps:
+            routes.append("bitmaps")
+        if self.box_index is not None:
+            routes.append("blocks")
+        return routes
+
     def match_each(self, batch: EventBatch, route: str) -> tuple[Ints64, Ints32]:
         """Offsets and owners by event, found one event at a time, nothing shared between events.
 
@@ -178,6 +193,10 @@ class Segment:
         cells = self.table.cells(batch)
         if route == "bitmaps":
             return bitmap_matches(self._own_bitmaps(), cells, self.dead)
+        if route == "walk":
+            assert self.trie is not None
+            assert self._doors is not None
+            return walk_matches(self.trie, self._doors, cells, self.dead)
         assert self.box_index is not None
         return box_matches(self.box_index, cells, self.dead)
 
@@ -185,6 +204,7 @@ class Segment:
         work: dict[str, Callable[[Ints32], Pairs]] = {
             "scan": self._by_scan,
             "lanes": self._by_lanes,
+            "walk": self._by_walk,
             "boxes": self._by_boxes,
             "bitmaps": self._by_bitmaps,
             "blocks": self._by_blocks,
@@ -206,13 +226,16 @@ class Segment:
         pairs = self._in_passes(
             "lanes",
             cells,
-            lane_kernel.PASS_EVENTS,
+            pass_events(cells.shape[1]),
             lambda part, runs: lane_runs(trie, part, self.dead, runs),
         )
-        everyone = trie.unconditional
-        if len(self.dead):
-            everyone = everyone[self.dead[everyone] == 0]
-        return self._with_unconditional(pairs, everyone)
+        return self._with_unconditional(pairs, trie)
+
+    def _by_walk(self, cells: Ints32) -> Pairs:
+        assert self.trie is not None
+        assert self._doors is not None
+        found = walk_matches(self.trie, self._doors, cells, self.dead)
+        return self._with_unconditional(self._of_each(*found), self.trie)
 
     def _by_boxes(self, cells: Ints32) -> Pairs:
         index = self.box_index
@@ -220,7 +243,7 @@ class Segment:
         return self._in_passes(
             "boxes",
             cells,
-            box_kernel.PASS_EVENTS,
+            BOX_PASS_EVENTS,
             lambda part, runs: box_runs(index, part, self.dead, runs),
         )
 
@@ -268,8 +291,11 @@ class Segment:
             firsts.append(first)
         return Pairs.join_same_ids(parts, len(cells), firsts)
 
-    def _with_unconditional(self, pairs: Pairs, owners: Ints32) -> Pairs:
+    def _with_unconditional(self, pairs: Pairs, trie: Trie) -> Pairs:
         """Add the owners of boxes that contain every row."""
+        owners = trie.unconditional
+        if len(self.dead):
+            owners = owners[self.dead[owners] == 0]
         if not len(owners):
             return pairs
         events = np.arange(pairs.event_count, dtype=np.int32)
@@ -290,15 +316,21 @@ class Segment:
 
     def _pay_for_bitmaps(self, route: str, events: int) -> None:
         """Build the bitmaps once single events have cost about as much without them."""
-        if self.trie is None or self._bitmaps is not None or self.box_index is not None:
-            return
-        size = bitmap_bytes(self.trie)
-        if size > BITMAP_BYTES_PER_BOX * len(self.table.owners):
+        if self._bitmaps is not None or not self.affords_bitmaps:
             return
         known = [cost for (name, _), cost in self.planner.costs.items() if name == route]
         self._bitmap_debt_ns += int(min(known, default=0.0) * events)
-        if self._bitmap_debt_ns > 4 * size:  # building writes a byte in about 4 ns
+        if self._bitmap_debt_ns > _BITMAP_NANOSECONDS * self._bitmap_bytes:
             self._own_bitmaps()
+
+    @property
+    def _bitmap_bytes(self) -> int:
+        return bitmap_bytes(self.trie) if self.trie is not None else 0
+
+    @property
+    def affords_bitmaps(self) -> bool:
+        """Whether bitmaps are possible and small enough."""
+        return 0 < self._bitmap_bytes <= BITMAP_BYTES_PER_BOX * len(self.table.owners)
 
     def _own_bitmaps(self) -> Bitmaps:
         assert self.trie is not None

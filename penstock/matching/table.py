@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from penstock.matching.boundaries import (
     NumberBoundaries,
     boundaries_of,
     cells_interval,
-    interval_cells,
+    interval_coder,
     merge_boundaries,
     moved_cells,
 )
@@ -63,9 +62,9 @@ class BoxTable:
             boundaries_of(column.type, set(of_column))
             for column, of_column in zip(relation.columns, cuts, strict=True)
         )
-        coder = cache(lambda column, interval: interval_cells(boundaries[column], interval))
+        coders = [interval_coder(of_column) for of_column in boundaries]
         predicates = [
-            (column, *coder(column, interval)) for one in flat for column, interval in one
+            (column, *coders[column](interval)) for one in flat for column, interval in one
         ]
         coded = np.array(predicates, np.int32).reshape(-1, 3)
         return cls(
@@ -189,7 +188,7 @@ class BoxTable:
 
     def place_of(self, subscription: int) -> int | None:
         """The position of a subscription among the ids."""
-        place = int(np.searchsorted(self.ids, subscription))
+        place = int(self.ids.searchsorted(subscription))
         held = place < len(self.ids) and self.ids[place] == subscription
         return place if held else None
 

@@ -13,7 +13,7 @@ for _name in matcher_names():
     )
 
 # Few boxes would never be indexed: here each route of `lanes` has to take them all.
-for _route in ("scan", "lanes", "boxes", "bitmaps", "blocks"):
+for _route in ("scan", "lanes", "walk", "boxes", "bitmaps", "blocks"):
     _class = f"TestLanesBy{_route.title()}"
     _options = {"policy": Policy(0, _route), "background": False, "threads": 1}
     globals()[_class] = type(
