@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
 from penstock.cli.output import Output, count, size
 from penstock.engine.events import encode_change
 from penstock.lab.demo import DemoReport
 
-MAX_TEXT = 60  # characters of a review: a row should fit on a line
+MAX_TEXT = 30  # characters of a review: a row should fit on a line
 
 
 def figures(report: DemoReport) -> dict[str, object]:
@@ -85,17 +90,26 @@ def _shortened(value: object) -> object:
 
 
 def _show_next(out: Output, report: DemoReport) -> None:
-    home, number = report.home, report.example.subscription
-    change = encode_change(report.example.change).decode()
+    penstock, number = _program(), report.example.subscription
+    home = shlex.quote(str(report.home))
+    change = shlex.quote(encode_change(report.example.change).decode())
     out.say()
-    out.say(f"All this took {report.seconds:.0f} seconds. The home stays in {home}; try:")
+    out.say(f"All this took {report.seconds:.0f} seconds. The home stays in {report.home}; try:")
     for command in (
-        f"penstock content {home} {number}",
-        f"penstock tail {home} {number} --no-follow",
-        f"penstock explain {home} {number} '{change}'",
-        f"echo '{change}' | penstock publish {home} -",
-        f"penstock run {home} --once",
-        f"penstock content {home} {number}",
-        f"penstock quarantine {home} list",
+        f"{penstock} content {home} {number}",
+        f"{penstock} tail {home} {number} --no-follow",
+        f"{penstock} explain {home} {number} {change}",
+        f"echo {change} | {penstock} publish {home} -",
+        f"{penstock} run {home} --once",
+        f"{penstock} content {home} {number}",
+        f"{penstock} quarantine {home} list",
     ):
         out.say(f"  {command}")
+
+
+def _program() -> str:
+    """How to call us: by name, or by the path that we were called by if the name is not known."""
+    called = Path(sys.argv[0])
+    if called.name == "penstock" and shutil.which("penstock") is None:
+        return shlex.quote(sys.argv[0])
+    return "penstock"

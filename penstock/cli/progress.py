@@ -29,22 +29,26 @@ def working(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def bar(what: str, unit: str) -> Iterator[Advance]:
-    """A bar that fills up."""
+def bar(what: str, unit: str = "") -> Iterator[Advance]:
+    """A bar that fills up; it swings to and fro while nobody knows how much there is to do."""
     from rich import progress
 
     console = text_console(to_stderr=True)
     columns = (
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TextColumn(literal(unit)),
+        progress.TextColumn("{task.fields[done]}"),
         progress.TimeElapsedColumn(),
     )
     silent = not console.is_terminal
     with progress.Progress(*columns, console=console, transient=True, disable=silent) as shown:
-        task = shown.add_task(literal(what), total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total or None)
+        task = shown.add_task(literal(what), total=None, done="")
+
+        def advance(done: int, total: int) -> None:
+            so_far = f"{done:,}{f' of {total:,}' if total else ''} {unit}"
+            shown.update(task, completed=done, total=total or None, done=so_far)
+
+        yield advance
 
 
 @contextmanager

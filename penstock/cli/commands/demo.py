@@ -66,6 +66,6 @@ class _Steps:
     @contextmanager
     def step(self, what: str) -> Iterator[Advance]:
         began = time.monotonic()
-        with bar(what, "") as advance:
+        with bar(what) as advance:
             yield advance
         self._out.say(f"✓ {what}  ({time.monotonic() - began:.1f} s)")
