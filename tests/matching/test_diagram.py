@@ -25,7 +25,8 @@ from penstock.matching.diagram import (
     attribute_order,
     random_order,
 )
-from penstock.matching.diagram.evaluation import CodedPredicates, direct_truth, evaluate_one
+from penstock.matching.diagram.coding import CodedPredicates, direct_truth
+from penstock.matching.diagram.evaluation import evaluate_one
 from penstock.matching.diagram.nodes import FALSE, TRUE, NodeTable, TooLargeError
 from penstock.matching.diagram.predicates import PredicateIndex, direct_implications
 from penstock.matching.events import EventBatch, row_keys
@@ -192,6 +193,9 @@ def test_predicates_are_tested_alike_in_both_ways() -> None:
         key = MIXED.columns[column].type.key(value)  # type: ignore[arg-type]
         for interval in (point(key), Interval(above(key), TOP), IS_NULL, NOT_NULL):
             index.variable(column, interval)
+    for far in (-(2**70), 2**70):
+        index.variable(0, point(far))
+        index.variable(0, Interval(above(far), TOP))
     batch = EventBatch.of_rows(MIXED, list(product(*VALUES)))
     coded = CodedPredicates(MIXED, index.predicates)
     assert np.array_equal(coded.truth(batch), direct_truth(index.predicates, batch))

@@ -10,63 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from penstock.catalog import Relation
-from penstock.matching.boundaries import boundaries_of, interval_cells
 from penstock.matching.compiled import njit, trailing_zeros
 from penstock.matching.diagram.nodes import FALSE, TRUE, NodeTable
-from penstock.matching.diagram.predicates import Predicate
-from penstock.matching.events import EventBatch
-from penstock.predicates.intervals import Cut
 
 Ints32 = npt.NDArray[np.int32]
-Ints64 = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-
-LANES = 64
-
-
-class CodedPredicates:
-    """Predicates as ranges of cells (`boundaries`), for all of them at once."""
-
-    def __init__(self, relation: Relation, predicates: Sequence[Predicate]) -> None:
-        cuts: list[list[Cut]] = [[] for _ in relation.columns]
-        for predicate in predicates:
-            cuts[predicate.column] += [predicate.interval.low, predicate.interval.high]
-        self.boundaries = [
-            boundaries_of(column.type, of_column)
-            for column, of_column in zip(relation.columns, cuts, strict=True)
-        ]
-        ranges = [interval_cells(self.boundaries[p.column], p.interval) for p in predicates]
-        self.columns = np.array([p.column for p in predicates], np.int32)
-        self.lows = np.array([low for low, _ in ranges], np.int32)
-        self.highs = np.array([high for _, high in ranges], np.int32)
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    def truth(self, batch: EventBatch) -> Words:
-        """A row for each 64 events, a word for each predicate, in which each event has a bit."""
-        cells = np.empty((len(self.boundaries), len(batch)), np.int32)
-        for c, (boundaries, column) in enumerate(zip(self.boundaries, batch.columns, strict=True)):
-            cells[c] = boundaries.cells(column)
-        truth = np.zeros((words_for(len(batch)), len(self)), np.uint64)
-        _assign(cells, self.columns, self.lows, self.highs, truth)
-        return truth
-
-
-def words_for(events: int) -> int:
-    return -(-events // LANES)
-
-
-def direct_truth(predicates: Sequence[Predicate], batch: EventBatch) -> Words:
-    """The same as `CodedPredicates.truth`, one predicate and event at a time."""
-    truth = np.zeros((words_for(len(batch)), len(predicates)), np.uint64)
-    for e in range(len(batch)):
-        keys = batch.keys(e)
-        for p, predicate in enumerate(predicates):
-            if predicate.interval.contains(keys[predicate.column]):
-                truth[e // LANES, p] |= np.uint64(1 << (e % LANES))
-    return truth
 
 
 def evaluate_one(nodes: NodeTable, truth: Sequence[bool]) -> list[bool]:
@@ -76,21 +24,6 @@ def evaluate_one(nodes: NodeTable, truth: Sequence[bool]) -> list[bool]:
         low, high = nodes.children(place)
         values.append(values[high] if truth[nodes.variables[place]] else values[low])
     return values
-
-
-@njit
-def _assign(cells: Ints32, columns: Ints32, lows: Ints32, highs: Ints32, truth: Words) -> None:
-    events = cells.shape[1]
-    for p in range(len(columns)):
-        of_column = cells[columns[p]]
-        low, high = lows[p], highs[p]
-        for start in range(0, events, LANES):
-            word = np.uint64(0)
-            for lane in range(min(LANES, events - start)):
-                cell = of_column[start + lane]
-                if low <= cell and cell < high:
-                    word |= np.uint64(1) << np.uint64(lane)
-            truth[start // LANES, p] = word
 
 
 @njit

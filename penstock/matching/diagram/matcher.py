@@ -9,16 +9,8 @@ import numpy as np
 
 from penstock.catalog import Relation, Row
 from penstock.errors import SubscriptionError
-from penstock.matching.diagram.evaluation import (
-    LANES,
-    CodedPredicates,
-    Ints32,
-    Ints64,
-    Words,
-    direct_truth,
-    evaluate,
-    matched_runs,
-)
+from penstock.matching.diagram.coding import LANES, CodedPredicates, Words, direct_truth
+from penstock.matching.diagram.evaluation import evaluate, matched_runs
 from penstock.matching.diagram.expressions import Expression, boxes_of, diagram_of
 from penstock.matching.diagram.nodes import FALSE, NodeTable, TooLargeError
 from penstock.matching.diagram.order import AttributeStatistics, attribute_order
@@ -26,7 +18,7 @@ from penstock.matching.diagram.predicates import PredicateIndex
 from penstock.matching.events import EventBatch
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
-from penstock.matching.pairs import Pairs
+from penstock.matching.pairs import Ints32, Ints64, Pairs
 from penstock.matching.registry import register
 from penstock.matching.spelling import Spelling
 from penstock.predicates.boxes import Box
