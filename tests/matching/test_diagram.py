@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import combinations, product
 from random import Random
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.catalog import Column, DoubleType, IntegerType, Relation, Row, StringType
 from penstock.errors import SubscriptionError
+from penstock.lab.experiments.diagram_order import SETS, Generator, diagram_order
 from penstock.matching.diagram import (
     And,
     AttributeStatistics,
@@ -342,3 +344,13 @@ def test_constants_and_equal_spellings() -> None:
     assert matcher.match((None,)) == [1]
     assert matcher.match((5,)) == [1, 4]
     assert all(a != b for a, b in combinations(matcher.diagrams(), 2))
+
+
+def test_the_order_matters_in_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+    diagram_order(subscriptions=400, random_orders=0, json=True)
+    results = json.loads(capsys.readouterr().out)["results"]
+    nodes = {(result["set"], result["order"]): result["nodes"] for result in results}
+    for name, distinct in SETS.items():
+        assert nodes[name, "learnt"] < nodes[name, "learnt, upside down"]
+        assert len({p for one in Generator(distinct).boxes(400) for p in one}) <= distinct
+    assert all(result["nodes"] < result["tests"] for result in results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from random import Random
 from typing import Any
@@ -11,6 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.catalog import Column, DoubleType, IntegerType, Relation, Row, StringType
+from penstock.lab.experiments.matching_tree_growth import (
+    VARIANTS,
+    drawn_growth,
+    fitted_exponent,
+    matching_tree_growth,
+    proved_exponent,
+    proved_visits,
+    worst_case_visits,
+)
 from penstock.matching.naive import NaiveMatcher
 from penstock.matching.tree import TreeMatcher
 from penstock.matching.tree.outcomes import RangeOutcomes
@@ -245,3 +255,28 @@ def test_many_nested_and_many_disjoint_ranges_on_one_column() -> None:
     for i in range(10_000):
         disjoint[Interval(below(2 * i), below(2 * i + 2))] = i
     assert list(disjoint.holding(31)) == [15]
+
+
+def test_the_bounds_of_the_paper() -> None:
+    """A tree with every node that can exist is visited as the lemmas say, for any event."""
+    attributes, values = 3, 2
+    tree = TreeMatcher(integers(attributes), collapse=False)
+    everything = product([None, *range(values)], repeat=attributes)
+    for subscription, asked in enumerate(everything):
+        outcomes = {c: point(value) for c, value in enumerate(asked) if value is not None}
+        tree.insert(subscription, [box(outcomes)])
+    tree.match((0, 1, 0))
+    assert tree.visits == worst_case_visits(attributes, values, len(tree)) == 15
+    for size in (1, 100, 10_000, 1_000_000):
+        assert worst_case_visits(30, 20, size) <= proved_visits(30, 20, size)
+    growth = [(size, proved_visits(30, 20, size)) for size in (10, 1000, 100_000)]
+    assert fitted_exponent(growth) == pytest.approx(proved_exponent(30, 20))
+
+
+def test_growth_stays_below_what_is_proved(capsys: pytest.CaptureFixture[str]) -> None:
+    matching_tree_growth(most=1_000, json=True)
+    results = json.loads(capsys.readouterr().out)["results"]
+    assert [result["variant"] for result in results] == [variant.name for variant in VARIANTS]
+    for result in results:
+        assert result["visits_per_event"] < result["worst_case_visits"] < result["proved_visits"]
+    assert drawn_growth(results).startswith("<svg")
