@@ -120,6 +120,7 @@ def by_spread(statistics: AttributeStatistics) -> Order:
 def diagram_order(
     subscriptions: Annotated[int, typer.Option(help="In each set.", min=1)] = 50_000,
     random_orders: Annotated[int, typer.Option(help="How many of them to try.", min=0)] = 3,
+    repetitions: Annotated[int, typer.Option(help="Measurements of each speed.", min=1)] = 3,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Nodes and diagrams by order of attributes, for sets A and B."""
@@ -138,11 +139,11 @@ def diagram_order(
             orders[f"random {seed + 1}"] = random_order(ATTRIBUTES, seed)
         for kind, order in orders.items():
             with progress(f"set {name}, {kind}"):
-                results.append({"set": name, "order": kind, **measure(boxes, order)})
+                results.append({"set": name, "order": kind, **measure(boxes, order, repetitions)})
     show(results, json, COLUMNS)
 
 
-def measure(boxes: Sequence[Box], order: Order) -> Result:
+def measure(boxes: Sequence[Box], order: Order, repetitions: int) -> Result:
     """Build all diagrams with one order."""
     matcher = DiagramMatcher(RELATION, order=[RELATION.columns[c].name for c in order])
     began = time.process_time()
@@ -169,7 +170,7 @@ def measure(boxes: Sequence[Box], order: Order) -> Result:
         "diagrams": statistics.details["diagrams"],
         "bytes": statistics.bytes,
         "build_s": build,
-        "batch_events_per_s": rates(match, 3).median,
+        "batch_events_per_s": rates(match, repetitions).median,
     }
 
 
