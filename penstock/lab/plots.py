@@ -13,20 +13,15 @@ _COLOURS = ("#1f6f8b", "#c8553d", "#588157", "#6d597a", "#bc6c25")
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line with a name; points without a value are left out."""
+    """A line with a name, through points of positive numbers."""
 
     name: str
-    points: Sequence[tuple[object, object]]
-
-    @property
-    def numbers(self) -> list[tuple[float, float]]:
-        pairs = [(float(str(x)), float(str(y))) for x, y in self.points if y is not None]
-        return [(x, y) for x, y in pairs if x > 0 and y > 0]
+    points: Sequence[tuple[float, float]]
 
 
 def line_plot(y_label: str, x_label: str, series: Sequence[Series]) -> str:
     """The text of an SVG file."""
-    points = [point for one in series for point in one.numbers]
+    points = [point for one in series for point in one.points]
     x_low, x_high = _decades([x for x, _ in points])
     y_low, y_high = _decades([y for _, y in points])
 
@@ -53,7 +48,7 @@ def line_plot(y_label: str, x_label: str, series: Sequence[Series]) -> str:
         parts.append(_text(left - 24, y + 4, f"{10.0**power:g}"))
     for number, one in enumerate(series):
         colour = _COLOURS[number % len(_COLOURS)]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in one.numbers))
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in one.points))
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts.append(_text(_WIDTH - 130, 24 + 16 * number, one.name, colour))
     parts.append(_text(_WIDTH / 2, _HEIGHT - 14, x_label))

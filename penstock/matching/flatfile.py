@@ -40,10 +40,12 @@ def write_arrays(path: Path, arrays: Mapping[str, AnyArray], texts: Mapping[str,
 
 
 def read_arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, str]]:
-    """Map a file. The arrays are read-only views; the mapping lives as long as they do."""
+    """Map a file. The arrays are views that nobody writes to; the mapping lives as long as they."""
     try:
         with path.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            # A private mapping shares its pages just as well, and its arrays count as writable:
+            # for read-only ones numba would compile every kernel a second time.
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError) as error:
         raise CorruptionError(f"{path} cannot be read", detail=str(error)) from None
     start = len(_MAGIC) + 8

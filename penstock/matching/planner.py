@@ -18,6 +18,8 @@ T = TypeVar("T")
 PROBE_EVENTS = 128
 _HOPELESS = 6.0
 """A route so many times dearer than the best one on a smaller batch is not tried on a larger."""
+_SECOND_LOOK = 64
+"""Every so many batches the second best is taken: times change, and measurements err."""
 _MEMORY = 0.2
 """Weight of the latest measurement."""
 
@@ -28,6 +30,7 @@ class Planner:
 
     def __init__(self) -> None:
         self._costs: dict[tuple[str, int], float] = {}
+        self._choices = 0
 
     @property
     def costs(self) -> dict[tuple[str, int], float]:
@@ -41,7 +44,10 @@ class Planner:
         untried = [route for route in hopeful if (route, size) not in self._costs]
         if untried:
             return untried[0]
-        return min(hopeful, key=lambda route: self._costs[route, size])
+        self._choices += 1
+        by_cost = sorted(hopeful, key=lambda route: self._costs[route, size])
+        second_look = self._choices % _SECOND_LOOK == 0 and len(by_cost) > 1
+        return by_cost[1] if second_look else by_cost[0]
 
     def needs_probe(self, routes: Sequence[str], events: int) -> bool:
         """Whether the routes should be compared on a few events first."""
@@ -61,10 +67,6 @@ class Planner:
         known = self._costs.get(key)
         self._costs[key] = cost if known is None else known + _MEMORY * (cost - known)
         return result
-
-    def forget_first(self, route: str, events: int) -> None:
-        """Drop a measurement that held more than the work itself (compiling, building)."""
-        self._costs.pop((route, size_class(events)), None)
 
     def _hopeful(self, routes: Sequence[str], size: int) -> list[str]:
         for smaller in range(size - 1, -1, -1):

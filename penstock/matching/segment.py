@@ -60,6 +60,7 @@ class Policy:
 
 
 DEFAULT_POLICY = Policy()
+_warm: set[str] = set()
 
 
 class Segment:
@@ -209,6 +210,10 @@ class Segment:
             "bitmaps": self._by_bitmaps,
             "blocks": self._by_blocks,
         }
+        if route not in _warm:
+            # The first call compiles or loads a kernel, which says nothing about its cost.
+            work[route](cells[:1])
+            _warm.add(route)
         pairs = self.planner.timed(route, len(cells), lambda: work[route](cells))
         return deduplicated(pairs, self.table.overlapping) if self._any_overlap else pairs
 

@@ -8,9 +8,10 @@ from tests.matching.contract import MatcherContract
 
 for _name in matcher_names():
     _class = f"Test{_name.title()}"
-    globals()[_class] = type(
-        _class, (MatcherContract,), {"name": _name, "options": {}, "__module__": __name__}
-    )
+    _settings = {"name": _name, "options": {}, "__module__": __name__}
+    if _name in ("naive", "lanes"):
+        _settings["crowd"] = 100_000
+    globals()[_class] = type(_class, (MatcherContract,), _settings)
 
 # Few boxes would never be indexed: here each route of `lanes` has to take them all.
 for _route in ("scan", "lanes", "walk", "boxes", "bitmaps", "blocks"):

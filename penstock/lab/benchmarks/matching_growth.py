@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -22,11 +23,13 @@ COLUMNS = (
     "algorithm",
     "subscriptions",
     "matches_per_event",
-    "batch_microseconds",
     "single_microseconds",
+    "batch_microseconds",
+    "expanded_microseconds",
     "bytes_per_subscription",
     "build_s",
 )
+KINDS = ("single", "batch", "expanded")
 _BATCH_EVENTS = 16_384
 
 
@@ -40,9 +43,10 @@ def matching_growth(
 ) -> None:
     """Measure the cost per event from few subscriptions to many.
 
-    Every event matches about 25 of the 100 subscriptions to its topic, however many topics there
-    are. The exponent is the slope of cost against subscriptions, both as logarithms: 0 is flat, 1
-    is linear.
+    Every event matches about 250 of the 1,000 subscriptions to its topic, however many topics
+    there are. Single events share nothing; a batch shares work between events of one topic, so it
+    is cheapest where there are few; `expanded` adds writing out every pair. The exponent is the
+    slope of cost against subscriptions, both as logarithms: 0 is flat, 1 is linear.
     """
     sizes = []
     size = smallest
@@ -54,14 +58,30 @@ def matching_growth(
         with progress(f"{size:,} subscriptions"):
             results.append(_measure(size, algorithm, repetitions))
     if plot is not None:
-        points = [(r["subscriptions"], r["batch_microseconds"]) for r in results]
-        singles = [(r["subscriptions"], r["single_microseconds"]) for r in results]
-        series = [Series(f"{algorithm}, batch", points), Series(f"{algorithm}, single", singles)]
+        series = [Series(f"{algorithm}, {kind}", _costs(results, kind)) for kind in KINDS]
         plot.write_text(line_plot("microseconds per event", "subscriptions", series), "utf-8")
-    costs = [float(str(result["batch_microseconds"])) for result in results]
-    decades = math.log10(sizes[-1] / sizes[0])
-    exponent = math.log10(costs[-1] / costs[0]) / decades if decades else 0.0
-    show(results, json, COLUMNS, growth=max(costs) / min(costs), exponent=exponent)
+    growth = {kind: _growth(results, kind) for kind in KINDS}
+    exponents = {kind: _exponent(results, kind) for kind in KINDS}
+    show(results, json, COLUMNS, growth=growth, exponents=exponents)
+
+
+def _costs(results: Sequence[Result], kind: str) -> list[tuple[float, float]]:
+    found = [(r["subscriptions"], r[f"{kind}_microseconds"]) for r in results]
+    return [(float(str(x)), float(str(y))) for x, y in found if y is not None]
+
+
+def _growth(results: Sequence[Result], kind: str) -> float:
+    """The dearest as a multiple of the cheapest."""
+    costs = [cost for _, cost in _costs(results, kind)]
+    return max(costs) / min(costs) if costs else 1.0
+
+
+def _exponent(results: Sequence[Result], kind: str) -> float:
+    costs = _costs(results, kind)
+    if len(costs) < 2:
+        return 0.0
+    (first, cheap), (last, dear) = costs[0], costs[-1]
+    return math.log(dear / cheap) / math.log(last / first)
 
 
 def _measure(subscriptions: int, algorithm: str, repetitions: int) -> Result:
@@ -73,6 +93,10 @@ def _measure(subscriptions: int, algorithm: str, repetitions: int) -> Result:
 
     def batch() -> int:
         built.matcher.match_batch(events)
+        return len(events)
+
+    def expanded() -> int:
+        built.matcher.match_batch(events).expand()
         return len(events)
 
     single = None
@@ -93,6 +117,7 @@ def _measure(subscriptions: int, algorithm: str, repetitions: int) -> Result:
         "subscriptions": subscriptions,
         "matches_per_event": len(pairs) / len(events),
         "batch_microseconds": 1e6 / rates(batch, repetitions).median,
+        "expanded_microseconds": 1e6 / rates(expanded, repetitions).median,
         "single_microseconds": single,
         "bytes_per_subscription": statistics.bytes / subscriptions,
         "build_s": built.seconds,

@@ -20,7 +20,7 @@ class Topics:
     whatever the number of subscriptions.
     """
 
-    per_topic: int = 100
+    per_topic: int = 1000
     domain: int = 1000
     seed: int = 4
 

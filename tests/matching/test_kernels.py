@@ -1,0 +1,111 @@
+"""Kernels against plain code that says the same."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.lab.workloads.matching import matching_workload
+from penstock.matching.bitmaps import bitmap_matches, build_bitmaps
+from penstock.matching.box_index import build_box_index
+from penstock.matching.box_kernel import box_matches, box_runs
+from penstock.matching.lane_kernel import (
+    LANES,
+    WORDS,
+    _fill_below,
+    _pick_lanes,
+    _set_lanes,
+    _sort_by_cell,
+    lane_runs,
+)
+from penstock.matching.runs import Room, RunBuffers
+from penstock.matching.scan import scan_runs
+from penstock.matching.table import BoxTable
+from penstock.matching.trie import build_trie
+from penstock.matching.walk import build_doors, walk_matches
+
+NOBODY = np.empty(0, np.uint8)
+
+
+def as_words(lanes: set[int]) -> np.ndarray:
+    words = np.zeros(WORDS, np.uint64)
+    for lane in lanes:
+        words[lane // 64] |= np.uint64(1) << np.uint64(lane % 64)
+    return words
+
+
+def as_lanes(words: np.ndarray) -> list[int]:
+    return [i for i in range(LANES) if int(words[i // 64]) >> (i % 64) & 1]
+
+
+@given(st.sets(st.integers(0, LANES - 1)))
+def test_picking_lanes_lists_the_set_bits(lanes: set[int]) -> None:
+    out = np.zeros(LANES + 16, np.uint16)
+    count = _pick_lanes(as_words(lanes), out, 3)
+    assert out[3:count].tolist() == sorted(lanes)
+
+
+@given(st.integers(0, LANES), st.integers(0, LANES))
+def test_setting_lanes_sets_a_stretch(start: int, stop: int) -> None:
+    words = as_words(set(range(0, LANES, 7)))
+    _set_lanes(words, start, stop)
+    assert as_lanes(words) == list(range(start, stop))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=600))
+def test_sorting_and_filling(events: list[tuple[int, int]]) -> None:
+    cells = np.array(events, np.int32)
+    order = np.empty(len(cells), np.int32)
+    firsts = _sort_by_cell(cells, 0, 5, order)
+    assert order.tolist() == sorted(range(len(cells)), key=lambda e: events[e][0])
+    assert firsts[:6].tolist() == [sum(e[0] < cell for e in events) for cell in range(6)]
+    chosen = order[:LANES]
+    row_bases = np.array([0, 6, 10], np.int32)
+    below = np.full((10, WORDS), 99, np.uint64)
+    _fill_below(below, cells, row_bases, chosen, 0)
+    for cell in range(4):
+        expected = [lane for lane, event in enumerate(chosen) if events[event][1] < cell]
+        assert as_lanes(below[6 + cell]) == expected
+
+
+def test_all_routes_find_the_same_pairs() -> None:
+    """600 events of a workload with shared and with own ranges, by every kernel."""
+    for name in ("MA", "G3", "JHIGH"):
+        workload = matching_workload(name, 800, 600)
+        table = BoxTable.of_ranges(workload.relation, workload.boxes)
+        cells = table.cells(workload.events)
+        trie = build_trie(table, cells[:100])
+        box_index = build_box_index(table)
+        doors = build_doors(trie)
+        assert (doors is None) == (name == "JHIGH")  # its roots are too broad to list
+        dead = np.zeros(len(table.ids), np.uint8)
+        dead[::7] = 1
+        expected = plain_pairs(table, cells, dead)
+        assert len(expected) > 1000
+        for kernel, index in ((lane_runs, trie), (box_runs, box_index), (scan_runs, table)):
+            runs = RunBuffers.of(Room(1 << 20, 1 << 20, 1 << 20))
+            assert kernel(index, cells, dead, runs)  # type: ignore[operator]
+            events, ids = runs.pairs(len(cells), table.ids).expand()
+            assert sorted(zip(events.tolist(), ids.tolist(), strict=True)) == expected
+            assert not kernel(index, cells, dead, RunBuffers.of(Room(4, 1 << 20, 16)))  # type: ignore[operator]
+        found = [
+            bitmap_matches(build_bitmaps(table, trie), cells, dead),
+            box_matches(box_index, cells, dead),
+        ]
+        if doors is not None:
+            found.append(walk_matches(trie, doors, cells, dead))
+        for offsets, owners in found:
+            events = np.repeat(np.arange(len(cells)), np.diff(offsets))
+            assert sorted(zip(events.tolist(), owners.tolist(), strict=True)) == expected
+
+
+def plain_pairs(table: BoxTable, cells: np.ndarray, dead: np.ndarray) -> list[tuple[int, int]]:
+    found = []
+    for box, owner in enumerate(table.owners.tolist()):
+        holds = np.full(len(cells), not dead[owner])
+        for p in range(table.offsets[box], table.offsets[box + 1]):
+            column = cells[:, table.columns[p]]
+            holds &= (column >= table.lows[p]) & (column < table.highs[p])
+        found += [(event, owner) for event in np.flatnonzero(holds).tolist()]
+    return sorted(found)
