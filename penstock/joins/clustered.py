@@ -12,7 +12,6 @@ from penstock.joins.group import Group, GroupStep
 from penstock.joins.kernels.clusters import NOWHERE_ABOVE, NOWHERE_BELOW
 from penstock.joins.points import CodeArray, SpacePoints
 from penstock.joins.semijoin import base_row_message, initial_semijoins, neighbours
-from penstock.joins.skyline import SkylinePoint
 from penstock.joins.stabbing import StabbingIndex
 from penstock.messages import Message, Point, PointId, Position, Reach, Reaches
 from penstock.predicates.boxes import contains, interval_of
@@ -112,42 +111,40 @@ class ClusterScheme(ABC):
         return initial_semijoins(position, group, points)
 
     @abstractmethod
-    def describe(
-        self, points: SpacePoints, index: ClusterIndex, row: Row, partners: CodeArray
-    ) -> Iterable[SkylinePoint]:
-        """A descriptive skyline for a row, in the codes of the index; `partners` is not empty."""
+    def reaches(
+        self, points: SpacePoints, index: ClusterIndex, row: Row, partners: Iterable[Row]
+    ) -> Reaches:
+        """A descriptive skyline for a base row and the rows it joins, of which there are some."""
 
     def _of_base_row(
         self, group: Group, step: GroupStep, points: SpacePoints, index: ClusterIndex
     ) -> Iterator[Message]:
-        partners = index.partner_codes(group.sides[1 - step.side].values())
-        if not len(partners):
+        partners = group.sides[1 - step.side].values()
+        if not partners:
             return
         upsert, remove = (
-            self._reaches(points, index, row, partners) for row in (step.new, step.old)
+            () if row is None else self.reaches(points, index, row, partners)
+            for row in (step.new, step.old)
         )
         if upsert or remove:
             yield base_row_message(step, points, upsert, remove)
 
-    def _reaches(
-        self, points: SpacePoints, index: ClusterIndex, row: Row | None, partners: CodeArray
-    ) -> Reaches:
-        if row is None:
-            return ()
-        codes = index.codes
-        return tuple(
-            Reach(BOTTOM, codes.low_cut(point.x), codes.high_cut(point.y), TOP)
-            for point in self.describe(points, index, row, partners)
-        )
+
+def reaches_of(codes: Codes, xs: Iterable[int], ys: Iterable[int]) -> Reaches:
+    """Skyline points in codes as reaches."""
+    return tuple(
+        Reach(BOTTOM, codes.low_cut(x), codes.high_cut(y), TOP) for x, y in zip(xs, ys, strict=True)
+    )
 
 
-def cluster_points(
-    index: ClusterIndex, row: Row, partners: CodeArray, *, merged: bool
-) -> list[SkylinePoint]:
+def cluster_reaches(
+    index: ClusterIndex, row: Row, partners: Iterable[Row], *, merged: bool
+) -> Reaches:
     """The cluster-based skyline for one row."""
     values = np.array([index.base_code(row)], np.int64)
-    _, xs, ys = index.stabbing.skylines(partners, values, merged=merged)
-    return [SkylinePoint(x, y) for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
+    codes = index.partner_codes(partners)
+    _, xs, ys = index.stabbing.skylines(codes, values, merged=merged)
+    return reaches_of(index.codes, xs.tolist(), ys.tolist())
 
 
 def _of_joining_rows(

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from penstock.catalog import Key
-from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, split_gap
+from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, code_of, split_gap
 from penstock.joins.kernels.trees import plant, unions_of
-from penstock.joins.points import CodedRanges, SpacePoints
+from penstock.joins.points import CodeArray, CodedRanges, SpacePoints
 from penstock.joins.ranges import NO_RANGES, Flat, bridged, united
 from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
@@ -48,6 +48,7 @@ class Segment:
         self._forest = plant(np.stack([column[some] for column in columns], axis=1))
         self._unions = unions_of(self._forest)
         self._next_high = _next_highs(filters.low[some], filters.high[some], filters.codes.top)
+        self._constants = _as_array(filters.codes.constants)
 
     @classmethod
     def of(cls, wishes: Sequence[Wish]) -> Segment:
@@ -62,23 +63,24 @@ class Segment:
     def next_end(self, after: Cut | None) -> Cut | None:
         """The lowest end of all filter intervals that lie wholly above a value; None if none."""
         codes = self._filters.codes
-        code = NULL_CODE if after is None else codes.value(key_of(after)) + 1
+        code = NULL_CODE if after is None else self._code(after) + 1
         high = int(self._next_high[code - NULL_CODE])
         return None if high > codes.top else codes.high_cut(high)
 
-    def split(self, x: Cut | None, cut: Cut, y: Cut | None) -> tuple[Flat, Flat, Flat]:
-        codes = self._filters.codes
-        low = NULL_CODE - 1 if x is None else codes.value(key_of(x))
-        high = codes.top + 1 if y is None else codes.value(key_of(y))
-        parted = split_gap(self._forest, self._unions, low, codes.value(key_of(cut)), high)
+    def split(
+        self, x: Cut | None, cut: Cut, y: Cut | None, only_middle: bool
+    ) -> tuple[Flat, Flat, Flat]:
+        low = NULL_CODE - 1 if x is None else self._code(x)
+        high = self._filters.codes.top + 1 if y is None else self._code(y)
+        code = self._code(cut)
+        parted = split_gap(self._forest, self._unions, low, code, high, only_middle)
         left, middle, right = (self._flat(parted, part) for part in range(3))
         return left, middle, right
 
     def gaps(self, cuts: list[Cut]) -> tuple[dict[Cut, Flat], Flat]:
         """The shadows of the gaps between values that are not empty, by the value on the left, and
         the shadow of the points that contain a value."""
-        codes = self._filters.codes
-        coded = np.array([codes.value(key_of(cut)) for cut in cuts], np.int64)
+        coded = np.array([self._code(cut) for cut in cuts], np.int64)
         last_of = np.flatnonzero(np.append(np.diff(coded) > 0, True))
         parted = all_gaps(self._forest, self._unions, coded[last_of])
         begin, count = parted[0], len(last_of)
@@ -89,11 +91,19 @@ class Segment:
     def anyone(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
         """Whether a point selects the base value and contains, for some run of partner values (last
         and first), one of them, or reaches over all of the run."""
-        codes = self._filters.codes
-        last, first = (
-            np.array([codes.value(key_of(run[end])) for run in runs], np.int64) for end in (0, 1)
-        )
+        last, first = (np.array([self._code(run[end]) for run in runs], np.int64) for end in (0, 1))
         return anyone(self._forest, self._unions, self._base.codes.value(value), last, first)
+
+    def _code(self, cut: Cut) -> int:
+        """The code of the filter value above a cut. Numbers are looked up in a flat array: among a
+        million Python objects every comparison would wait for memory."""
+        key = key_of(cut)
+        if self._constants is not None and isinstance(key, int):
+            try:
+                return code_of(self._constants, key)
+            except OverflowError:
+                pass  # beyond 64 bits, as no constant is
+        return self._filters.codes.value(key)
 
     def _flat(self, parted: Parted, part: int) -> Flat:
         begin, low, high = parted
@@ -104,7 +114,14 @@ class Segment:
         return bridged(flat) if flat else NO_RANGES
 
 
-def _next_highs(low: np.ndarray, high: np.ndarray, top: int) -> np.ndarray:
+def _as_array(constants: list[Key]) -> CodeArray | None:
+    try:
+        return np.array(constants, np.int64) if constants else None
+    except (OverflowError, ValueError):
+        return None  # text, or numbers of more than 64 bits
+
+
+def _next_highs(low: CodeArray, high: CodeArray, top: int) -> CodeArray:
     """By code from NULL's on: the lowest high of the ranges that start there or later."""
     lowest = np.full(top - NULL_CODE + 2, top + 1, np.int64)
     np.minimum.at(lowest, low - NULL_CODE, high)
@@ -114,12 +131,14 @@ def _next_highs(low: np.ndarray, high: np.ndarray, top: int) -> np.ndarray:
 class ShadowIndex:
     """All points of a space in segments; told of points that come and go.
 
-    `generation` changes when everything is built anew, perhaps over another base column.
+    `stamp` changes with every point that comes or goes; `generation` changes when everything is
+    built anew, perhaps over another base column.
     """
 
     def __init__(self, points: SpacePoints) -> None:
         self._points = points
         self.generation = 0
+        self.stamp = 0
         self._arrivals: list[Point] = []
         self._forgotten = 0  # arrivals that are no longer kept
         self._build()
@@ -137,6 +156,7 @@ class ShadowIndex:
         self._stale = False
 
     def add(self, point: Point) -> None:
+        self.stamp += 1
         self._open[point.id] = point
         self._open_segment = None
         self._arrivals.append(point)
@@ -147,6 +167,7 @@ class ShadowIndex:
             self._close()
 
     def remove(self, point: Point) -> None:
+        self.stamp += 1
         if self._open.pop(point.id, None) is not None:
             self._open_segment = None
         else:
@@ -177,9 +198,11 @@ class ShadowIndex:
         ends = [segment.next_end(after) for segment in self._segments()]
         return min((end for end in ends if end is not None), default=NEVER)
 
-    def split(self, x: Cut | None, cut: Cut, y: Cut | None) -> tuple[Flat, Flat, Flat]:
+    def split(
+        self, x: Cut | None, cut: Cut, y: Cut | None, *, only_middle: bool = False
+    ) -> tuple[Flat, Flat, Flat]:
         """The base ranges of those inside the gap (x, y): below, containing and above a value."""
-        parts = [segment.split(x, cut, y) for segment in self._segments()]
+        parts = [segment.split(x, cut, y, only_middle) for segment in self._segments()]
         left, middle, right = (united([part[i] for part in parts]) for i in range(3))
         return left, middle, right
 

@@ -47,7 +47,8 @@ class ValueShadows:
 
     def __init__(self, index: ShadowIndex, values: Iterable[Key | None]) -> None:
         self.index = index
-        self.generation = index.generation
+        self.stamp = index.stamp
+        self._generation = index.generation
         self._arrived = index.arrived
         self._counts: dict[Cut, int] = {}
         for value in values:
@@ -60,7 +61,10 @@ class ValueShadows:
         self._loose = False  # whether the shadow of the affected may hold values it should not
         self._boundaries: Flat | None = None
         self._answers: dict[int, Reaches] = {}
-        self._next_ends: dict[Cut | None, Cut] = {}
+        # No filter interval that lies above this value ends before that cut; where it is known
+        # that one ends there, the value is in the set.
+        self._ends: dict[Cut | None, Cut] = {}
+        self._exact_ends: set[Cut | None] = set()
         self._base_rows_since = self._values_since = 0
 
     def describe(self, value: Key | None) -> Reaches:
@@ -106,6 +110,8 @@ class ValueShadows:
         if self._counts[cut]:
             return None
         del self._counts[cut]
+        self._ends.pop(cut, None)
+        self._exact_ends.discard(cut)
         place = bisect_left(self._cuts, cut)
         del self._cuts[place]
         x, y = self._around(place)
@@ -121,16 +127,15 @@ class ValueShadows:
         """Take in the points that came since the last time; False if this must be made anew."""
         index = self.index
         index.refresh()
-        if index.generation != self.generation:
-            return False
-        if index.arrived == self._arrived:
-            return True
         wishes = index.arrivals_since(self._arrived)
-        if wishes is None:
+        if index.generation != self._generation or wishes is None:
             return False
+        self.stamp = index.stamp
         self._arrived = index.arrived
-        self._next_ends.clear()
-        self._boundaries = None
+        if wishes:
+            self._ends.clear()
+            self._exact_ends.clear()
+            self._boundaries = None
         if self._gaps is not None:
             for interval, base in wishes:
                 self._take_in(interval.low, interval.high, [base.low, base.high])
@@ -160,14 +165,24 @@ class ValueShadows:
         self._values_since += 1
         if self._values_since > IDLE_AFTER:
             self._gaps = None
-        end = self._next_ends.get(x)
-        if end is None:
-            end = self._next_ends[x] = self.index.next_end(x)
-            if len(self._next_ends) > 2 * len(self._cuts) + 64:
-                self._next_ends = {x: end}
-        if end > (TOP if y is None else y):
+        if self._is_empty(x, cut, TOP if y is None else y):
             return NO_RANGES, NO_RANGES, NO_RANGES
-        return self.index.split(x, cut, y)
+        return self.index.split(x, cut, y, only_middle=self._gaps is None)
+
+    def _is_empty(self, x: Cut | None, cut: Cut, y: Cut) -> bool:
+        """Whether it is sure that no point lies inside the gap (x, y).
+
+        What bounds the ends above x bounds those above a value in the gap, too; so as long as rows
+        crowd where nobody's interval fits between them, nothing has to be looked up.
+        """
+        end = self._ends.get(x)
+        if (end is None or end <= y) and x not in self._exact_ends:
+            end = self._ends[x] = self.index.next_end(x)
+            self._exact_ends.add(x)
+        assert end is not None
+        if cut in self._counts and cut not in self._exact_ends:
+            self._ends[cut] = end
+        return end > y
 
     def _put_gap(self, left: Cut | None, shadow: Flat) -> None:
         assert self._gaps is not None

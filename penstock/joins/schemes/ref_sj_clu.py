@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.catalog import Row
-from penstock.joins.clustered import ClusterIndex, ClusterScheme, cluster_points
-from penstock.joins.points import CodeArray, SpacePoints
-from penstock.joins.skyline import SkylinePoint
+from penstock.joins.clustered import ClusterIndex, ClusterScheme, cluster_reaches
+from penstock.joins.points import SpacePoints
+from penstock.messages import Reaches
 
 
 class RefSjClu(ClusterScheme):
     name = "ref-sj-clu"
 
-    def describe(
-        self, points: SpacePoints, index: ClusterIndex, row: Row, partners: CodeArray
-    ) -> Iterable[SkylinePoint]:
-        return cluster_points(index, row, partners, merged=False)
+    def reaches(
+        self, points: SpacePoints, index: ClusterIndex, row: Row, partners: Iterable[Row]
+    ) -> Reaches:
+        return cluster_reaches(index, row, partners, merged=False)
 
 
 SCHEME = RefSjClu

@@ -9,8 +9,8 @@ lost or no longer fits.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from penstock.catalog import Row, RowKey
 from penstock.joins.group import Group, GroupStep
@@ -22,39 +22,38 @@ from penstock.joins.spaces import JoinValue
 from penstock.messages import Message, Position, Reach, Reaches
 from penstock.predicates.intervals import Cut, below
 
-MAX_JOIN_VALUES = 100_000
-"""So many join values, per space, are remembered: 1 to 50 kB each, most of it for their rows."""
+MAX_REMEMBERED = 100_000
+"""So many pairs of space and join value are remembered, at a few kB each; then the longest known
+eighth is forgotten."""
 
 
 class _Remembered:
     """What is known of one join value in one space, as of one version of its group."""
 
-    __slots__ = ("column", "group", "points", "shadows", "sorted_base", "version")
+    __slots__ = ("column", "group", "points", "shadows", "side", "sorted_base", "version")
 
     def __init__(self, points: SpacePoints, group: Group) -> None:
         index = points.index(ShadowIndex)
         index.refresh()
         self.points, self.group, self.version = points, group, group.version
-        filter_rows = group.sides[1 - points.space.side].values()
+        self.side = points.space.side
+        filter_rows = group.sides[1 - self.side].values()
         self.shadows = ValueShadows(index, map(points.attribute, filter_rows))
         self.column = index.column
         # The base rows by value: made when a joining row is first shown or hidden.
         self.sorted_base: list[tuple[Cut, RowKey]] | None = None
 
     def fits(self, points: SpacePoints, group: Group) -> bool:
-        return (
-            self.group is group
-            and self.version == group.version
-            and self.points is points
-            and self.shadows.catch_up()
-        )
+        if self.group is not group or self.version != group.version or self.points is not points:
+            return False
+        shadows = self.shadows
+        return shadows.stamp == shadows.index.stamp or shadows.catch_up()
 
     def place(self, key: RowKey, row: Row) -> tuple[Cut, RowKey]:
         return below(self.points.base_key(self.column, row)), key
 
     def follow_base_row(self, step: GroupStep) -> None:
-        if self.sorted_base is None:
-            return
+        assert self.sorted_base is not None
         if step.old is not None:
             del self.sorted_base[bisect_left(self.sorted_base, self.place(step.key, step.old))]
         if step.new is not None:
@@ -63,7 +62,7 @@ class _Remembered:
     def exposed(self, exposure: Exposure) -> Iterator[RowKey]:
         """The keys of the base rows whose values an exposure names."""
         if self.sorted_base is None:
-            rows = self.group.sides[self.points.space.side]
+            rows = self.group.sides[self.side]
             self.sorted_base = sorted(self.place(key, row) for key, row in rows.items())
         base = exposure.base
         for low, high in zip(base[::2], base[1::2], strict=True):
@@ -77,20 +76,38 @@ class RefSjGap:
     name = "ref-sj-gap"
 
     def __init__(self) -> None:
-        self._remembered: OrderedDict[tuple[int, JoinValue], _Remembered] = OrderedDict()
+        self._remembered: dict[tuple[int, JoinValue], _Remembered] = {}
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
+        found: list[Message] = []
         for points in spaces:
             known = self._recall(points, group, step.value)
             if points.space.side == step.side:
-                message = _of_base_row(known, step)
-                if message is not None:
-                    yield message
+                _of_base_row(known, step, found)
             else:
-                yield from _of_joining_rows(known, step)
+                _of_joining_rows(known, step, found)
             known.version = group.version + 1  # the caller applies the step next
+        return iter(found)
+
+    def run(
+        self, group: Group, steps: Iterable[GroupStep], spaces: Iterable[SpacePoints]
+    ) -> list[Message]:
+        """The messages of many steps of one group, which are applied to it."""
+        found: list[Message] = []
+        known: list[_Remembered] = []
+        for step in steps:
+            known = known or [self._recall(points, group, step.value) for points in spaces]
+            for one in known:
+                if one.side == step.side:
+                    _of_base_row(one, step, found)
+                else:
+                    _of_joining_rows(one, step, found)
+            group.apply(step)
+        for one in known:
+            one.version = group.version
+        return found
 
     def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
         return initial_semijoins(position, group, points)
@@ -99,44 +116,50 @@ class RefSjGap:
         place = (points.space.id, value)
         known = self._remembered.get(place)
         if known is not None and known.fits(points, group):
-            self._remembered.move_to_end(place)
             return known
+        if len(self._remembered) >= MAX_REMEMBERED:
+            for oldest in list(islice(self._remembered, MAX_REMEMBERED // 8)):
+                del self._remembered[oldest]
         known = self._remembered[place] = _Remembered(points, group)
-        if len(self._remembered) > MAX_JOIN_VALUES:
-            self._remembered.popitem(last=False)
         return known
 
 
-def _of_base_row(known: _Remembered, step: GroupStep) -> Message | None:
+def _of_base_row(known: _Remembered, step: GroupStep, found: list[Message]) -> None:
     """The message that carries the changed row itself."""
-    points, column, shadows = known.points, known.column, known.shadows
+    points, shadows, old, new = known.points, known.shadows, step.old, step.new
     upsert: Reaches = ()
     remove: Reaches = ()
-    if step.new is not None:
-        upsert = shadows.describe(points.base_key(column, step.new))
-    if step.old is not None:
-        remove = shadows.describe(points.base_key(column, step.old))
-    known.follow_base_row(step)
-    return base_row_message(step, points, upsert, remove) if upsert or remove else None
+    if new is not None:
+        upsert = shadows.describe(points.base_key(known.column, new))
+    if old is not None:
+        remove = shadows.describe(points.base_key(known.column, old))
+    if known.sorted_base is not None:
+        known.follow_base_row(step)
+    if upsert or remove:
+        found.append(base_row_message(step, points, upsert, remove))
 
 
-def _of_joining_rows(known: _Remembered, step: GroupStep) -> Iterator[Message]:
+def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[Message]) -> None:
     """The messages that carry the rows on the other side, which the step shows or hides."""
     points, shadows = known.points, known.shadows
-    new = None if step.new is None else points.attribute(step.new)
-    old = None if step.old is None else points.attribute(step.old)
-    if step.new is not None and step.old is not None and new == old:
-        return
-    shown = shadows.show(new) if step.new is not None else None
-    hidden = shadows.hide(old) if step.old is not None else None
+    shown = hidden = None
+    if step.old is None:
+        assert step.new is not None
+        shown = shadows.show(points.attribute(step.new))
+    elif step.new is None:
+        hidden = shadows.hide(points.attribute(step.old))
+    else:
+        new, old = points.attribute(step.new), points.attribute(step.old)
+        if new != old:
+            shown, hidden = shadows.show(new), shadows.hide(old)
     if shown is None and hidden is None:
         return
     upserts = _reached(known, shown)
     removes = _reached(known, hidden)
-    rows = known.group.sides[points.space.side]
+    rows = known.group.sides[known.side]
     for key in dict.fromkeys([*upserts, *removes]):
         upsert, remove, row = upserts.get(key), removes.get(key), rows[key]
-        yield Message(
+        message = Message(
             Position(step.offset, step.step),
             points.space.id,
             key,
@@ -145,6 +168,7 @@ def _of_joining_rows(known: _Remembered, step: GroupStep) -> Iterator[Message]:
             old=None if upsert else points.mentioned(row),
             remove=(remove,) if remove else (),
         )
+        found.append(message)
 
 
 def _reached(known: _Remembered, exposure: Exposure | None) -> dict[RowKey, Reach]:

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.catalog import Row
-from penstock.joins.clustered import ClusterIndex, ClusterScheme
-from penstock.joins.points import CodeArray, SpacePoints
-from penstock.joins.skyline import SkylinePoint, minimal_ranges
+from penstock.joins.clustered import ClusterIndex, ClusterScheme, reaches_of
+from penstock.joins.points import SpacePoints
+from penstock.joins.skyline import minimal_ranges
+from penstock.messages import Reaches
 
 
 class RefSjSub(ClusterScheme):
     name = "ref-sj-sub"
 
-    def describe(
-        self, points: SpacePoints, index: ClusterIndex, row: Row, partners: CodeArray
-    ) -> Iterable[SkylinePoint]:
-        numbers = index.affected(row, partners)
+    def reaches(
+        self, points: SpacePoints, index: ClusterIndex, row: Row, partners: Iterable[Row]
+    ) -> Reaches:
+        numbers = index.affected(row, index.partner_codes(partners))
         smallest = minimal_ranges(index.low[numbers], index.high[numbers])
-        return [SkylinePoint(x, y) for x, y in smallest]
+        return reaches_of(index.codes, *zip(*smallest, strict=True)) if smallest else ()
 
 
 SCHEME = RefSjSub

@@ -9,19 +9,22 @@ from collections.abc import Iterable
 
 from penstock.catalog import Row
 from penstock.joins.clustered import ClusterIndex, ClusterScheme
-from penstock.joins.points import CodeArray, SpacePoints
-from penstock.joins.skyline import SkylinePoint
+from penstock.joins.points import SpacePoints
+from penstock.messages import Reach, Reaches
+from penstock.predicates.intervals import BOTTOM, TOP, above, below
 
 
 class RefSjTup(ClusterScheme):
     name = "ref-sj-tup"
 
-    def describe(
-        self, points: SpacePoints, index: ClusterIndex, row: Row, partners: CodeArray
-    ) -> Iterable[SkylinePoint]:
-        if not index.stabbing.anyone(partners, index.base_code(row)):
+    def reaches(
+        self, points: SpacePoints, index: ClusterIndex, row: Row, partners: Iterable[Row]
+    ) -> Reaches:
+        if not index.stabbing.anyone(index.partner_codes(partners), index.base_code(row)):
             return ()
-        return (SkylinePoint(value, value) for value in partners.tolist())
+        values = {points.attribute(partner) for partner in partners}
+        ordered = sorted(values, key=below)
+        return tuple(Reach(BOTTOM, below(value), above(value), TOP) for value in ordered)
 
 
 SCHEME = RefSjTup

@@ -1,0 +1,165 @@
+"""Select-joins of two tables, with the parameters of Chandramouli and Yang (2008), Table 2.
+
+R(id, a, b, p) and S(id, b, c, p) join on b; a subscription has a range over R.a and one over S.c.
+The centres of both ranges lie around a low or a high value, so interests are clustered; S values
+lie between the two clusters of interests, so most rows matter to few. Numbers lie in [0, 100k] with
+three decimals; a payload has 100 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.catalog import Catalog, Row
+from penstock.joins import Edge, Group, GroupStep, JoinValue, Side, Space, SpacePoints
+from penstock.joins.points import CodedRanges
+from penstock.predicates.codes import Codes
+from penstock.sql import parse_relation
+
+R_TABLE = "CREATE TABLE r (id BIGINT PRIMARY KEY, a DECIMAL(9,3), b INTEGER, p VARCHAR)"
+S_TABLE = "CREATE TABLE s (id BIGINT PRIMARY KEY, b INTEGER, c DECIMAL(9,3), p VARCHAR)"
+EDGE = Edge((Side("r", (2,)), Side("s", (1,))))
+R_SPACE = Space("r", EDGE, 0, 2)
+"""Rows of r, filtered by s.c."""
+S_SPACE = Space("s", EDGE, 1, 1)
+"""Rows of s, filtered by r.a."""
+
+TOP_VALUE = 100_000
+SCALE = 1000
+"""Stored values are scaled: three decimals."""
+PAYLOAD_BYTES = 100
+ZIPF = 0.8
+JOINLESS_SHARE = 0.3
+"""Of all join values, so many have no row in S."""
+
+Random: TypeAlias = np.random.Generator
+Numbers: TypeAlias = npt.NDArray[np.int64]
+
+
+def _stored(values: npt.NDArray[np.float64]) -> Numbers:
+    return np.rint(np.clip(values, 0, TOP_VALUE) * SCALE).astype(np.int64)
+
+
+def _either(random: Random, low: float, high: float, spread: float, size: int) -> np.ndarray:
+    """Around a low or a high value."""
+    return np.where(random.random(size) < 0.5, low, high) + random.normal(0, spread, size)
+
+
+def _widths(random: Random, mean: float, spread: float, size: int) -> np.ndarray:
+    """Normal, without the sign: of all ways to avoid negative widths the one whose skylines are
+    closest to the published ones."""
+    return np.abs(random.normal(mean, spread, size))
+
+
+@dataclass(frozen=True)
+class Interests:
+    """The ranges of all subscriptions, as stored values."""
+
+    a_low: Numbers
+    a_high: Numbers
+    c_low: Numbers
+    c_high: Numbers
+
+    @classmethod
+    def draw(cls, subscriptions: int, random: Random) -> Interests:
+        a = _either(random, 30_000, 70_000, 10_000, subscriptions)
+        a_width = _widths(random, 20_000, 5_000, subscriptions)
+        c = _either(random, 15_000, 85_000, 6_000, subscriptions)
+        c_width = _widths(random, 6_000, 5_000, subscriptions)
+        return cls(
+            _stored(a - a_width / 2),
+            _stored(a + a_width / 2),
+            _stored(c - c_width / 2),
+            _stored(c + c_width / 2),
+        )
+
+
+def _coded(low: Numbers, high: Numbers) -> CodedRanges:
+    """Closed ranges of whole numbers as SQL binds them: from below `low` to below `high + 1`."""
+    constants = np.unique(np.concatenate([low, high + 1]))
+    codes = Codes(constants.tolist())
+    first = 2 * np.searchsorted(constants, low) + 1
+    behind = 2 * np.searchsorted(constants, high + 1) + 1
+    return CodedRanges(codes, first, behind - 1)
+
+
+@dataclass
+class JoinWorkload:
+    """Subscriptions, the rows of both tables in their groups, and changes in any number."""
+
+    subscriptions: int
+    r_rows: int = 16_000
+    s_rows: int = 5_100
+    join_values: int = 100
+    seed: int = 1
+    groups: dict[JoinValue, Group] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._random = np.random.default_rng(self.seed)
+        self.interests = Interests.draw(self.subscriptions, self._random)
+        self.catalog = Catalog()
+        for offset, sql in enumerate((R_TABLE, S_TABLE)):
+            self.catalog.add(parse_relation(sql), offset)
+        values = self.join_values
+        self._r_centres = _either(self._random, 25_000, 75_000, 3_000, values)
+        self._s_centres = self._random.normal(50_000, 10_000, values)
+        self._s_shares = self._random.permutation(1 / np.arange(1, values + 1) ** ZIPF)
+        joinless = self._random.choice(values, round(JOINLESS_SHARE * values), replace=False)
+        self._s_shares[joinless] = 0
+        self._s_shares /= self._s_shares.sum()
+        self._next_id = 0
+        self._fill()
+
+    def _fill(self) -> None:
+        self.groups = {(value,): Group() for value in range(self.join_values)}
+        counts = np.rint(self._s_shares * self.s_rows).astype(int)
+        per_value = np.full(self.join_values, self.r_rows // self.join_values)
+        per_value[: self.r_rows % self.join_values] += 1
+        for value in range(self.join_values):
+            for side, count in ((0, per_value[value]), (1, counts[value])):
+                for row in self.draw_rows(side, value, int(count)):
+                    self.groups[value,].sides[side][row[0],] = row  # type: ignore[index]
+
+    def draw_rows(self, side: int, value: int, count: int) -> list[Row]:
+        """New rows of R (side 0) or S (side 1) with one join value."""
+        centre, spread = (self._r_centres, 8_000) if side == 0 else (self._s_centres, 3_000)
+        numbers = _stored(self._random.normal(centre[value], spread, count)).tolist()
+        first = self._next_id
+        self._next_id += count
+        payload = "x" * PAYLOAD_BYTES
+        if side == 0:
+            return [(first + i, number, value, payload) for i, number in enumerate(numbers)]
+        return [(first + i, value, number, payload) for i, number in enumerate(numbers)]
+
+    @cached_property
+    def spaces(self) -> list[SpacePoints]:
+        """The points of all subscriptions: R-semijoins and S-semijoins."""
+        over_a = _coded(self.interests.a_low, self.interests.a_high)
+        over_c = _coded(self.interests.c_low, self.interests.c_high)
+        return [
+            SpacePoints.of_ranges(R_SPACE, self.catalog, 1, over_a, over_c),
+            SpacePoints.of_ranges(S_SPACE, self.catalog, 2, over_c, over_a),
+        ]
+
+    def inserts(self, side: int, count: int) -> Iterator[GroupStep]:
+        """Rows that come, each to a join value of its own choice (R: any, S: as its rows lie)."""
+        shares = None if side == 0 else self._s_shares
+        values = self._random.choice(self.join_values, count, p=shares)
+        for offset, value in enumerate(values.tolist()):
+            (row,) = self.draw_rows(side, value, 1)
+            yield GroupStep(offset, 1, EDGE, side, (value,), (row[0],), None, row)  # type: ignore[arg-type]
+
+    def turnover(self, side: int, count: int) -> Iterator[GroupStep]:
+        """Rows that come while the oldest of the same join value go, so that tables keep their
+        size; to be applied one by one as they are drawn."""
+        for step in self.inserts(side, (count + 1) // 2):
+            yield step
+            rows = self.groups[step.value].sides[side]
+            key = next(iter(rows))
+            yield GroupStep(step.offset, 2, EDGE, side, step.value, key, rows[key], None)
