@@ -20,6 +20,7 @@ from penstock.catalog import catalog as catalogs
 from penstock.cli.failures import EXIT_CODES
 from penstock.cli.output import size
 from penstock.engine import events
+from penstock.joins import make_scheme
 from penstock.lab.demo import Advance, run_demo
 from penstock.pipeline import run as pipeline
 from penstock.registry import registry
@@ -138,6 +139,10 @@ def test_limits() -> None:
     }
     assert table_rows("Limits") == [[name, f"{limit:,}"] for name, limit in limits.items()]
     assert f"Beyond {sql.MAX_BRANCHES:,} branches" in README
+
+
+def test_the_scheme_is_the_one_that_is_used() -> None:
+    assert f"scheme (`{make_scheme().name}`)" in README
 
 
 def test_what_it_points_to_is_there() -> None:

@@ -30,8 +30,7 @@ class FoundGroup(TyperGroup):
     package = ""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        names = [_command_name(name) for name in module_names(self.package)]
-        return sorted(names, key=lambda name: (_panel_number(self._module(name)), name))
+        return [name.replace("_", "-") for name in module_names(self.package)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
         if cmd_name.replace("-", "_") not in module_names(self.package):
@@ -46,6 +45,10 @@ class RootGroup(FoundGroup):
     """The group that every command is called through: here failures become text and codes."""
 
     package = "penstock.cli.commands"
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: (_panel_number(self._module(name)), name))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -97,10 +100,6 @@ def _command(name: str, module: ModuleType) -> TyperCommand | TyperGroup:
         command = typer.main.get_command(alone)
     command.rich_help_panel = getattr(module, "PANEL", None)
     return command  # type: ignore[no-any-return]
-
-
-def _command_name(module: str) -> str:
-    return module.replace("_", "-")
 
 
 def _panel_number(module: ModuleType) -> int:
