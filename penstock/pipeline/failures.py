@@ -30,7 +30,7 @@ def distil(text: str) -> tuple[str, str]:
     _, found, trace = text.rpartition(_PYTHON_TRACE)
     lines = trace.splitlines() if found else text.strip().splitlines()
     for i, line in enumerate(lines):
-        matched = _ERROR_LINE.match(line.strip() if not found else line)
+        matched = _ERROR_LINE.match(line if found else line.strip().removeprefix(": "))
         if matched:
             kind = matched["kind"].rpartition(".")[2]
             primary = matched["text"] or kind

@@ -114,6 +114,7 @@ def run(
 def _start(
     spark: SparkSession, home: Home, processing: Processing, once: bool, batch_rows: int
 ) -> StreamingQuery:
+    _make_active(spark)
     spark.dataSource.register(LogSource)
     spark.dataSource.register(MessageSink)
     writer = (
@@ -127,6 +128,12 @@ def _start(
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=TRIGGER)
     return writer.start()
+
+
+def _make_active(spark: SparkSession) -> None:
+    """Spark looks for data sources in the session of the thread, which only its maker has."""
+    sessions = SparkSession._get_j_spark_session_class(spark._jvm)
+    sessions.setActiveSession(spark._jsparkSession)
 
 
 def _stages(spark: SparkSession, path: str, batch_rows: int) -> DataFrame:

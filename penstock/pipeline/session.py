@@ -221,6 +221,8 @@ def _end_java(gateway: JavaGateway) -> None:
     process = gateway.proc
     if process is None:
         return  # somebody else's Java, handed to us by spark-submit
+    # Java is told of every object that Python frees; from here on it would not answer.
+    gateway._gateway_client.is_connected = False
     process.stdin.close()  # Java's sign to end
     try:
         process.wait(timeout=JAVA_EXIT_TIMEOUT_SECONDS)

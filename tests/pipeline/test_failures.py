@@ -36,6 +36,11 @@ java.io.IOException: No space left on device
 \tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
 """
 
+FROM_STARTING = """An error occurred while calling o2137.start.
+: org.apache.spark.SparkClassNotFoundException: [DATA_SOURCE_NOT_FOUND] Failed to find it.
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.dataSourceNotFoundError(Query.scala:770)
+"""
+
 
 def test_an_error_of_ours_speaks_for_itself() -> None:
     primary, detail = distil(FROM_A_WORKER)
@@ -51,6 +56,10 @@ def test_an_error_of_ours_speaks_for_itself() -> None:
     [
         (FROM_A_STRANGER, "ZeroDivisionError: division by zero"),
         (FROM_JAVA, "IOException: No space left on device"),
+        (
+            FROM_STARTING,
+            "SparkClassNotFoundException: [DATA_SOURCE_NOT_FOUND] Failed to find it.",
+        ),
         ("something else entirely", "something else entirely"),
         ("", "Spark gave no reason"),
     ],

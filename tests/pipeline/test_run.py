@@ -1,0 +1,190 @@
+"""Runs of the pipeline on Spark: hand-overs, subscriptions while it runs, locks, failures."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock import Change, Hub, Op
+from penstock.errors import HomeError, LockedError, PipelineError
+from penstock.log import Home
+from penstock.pipeline.run import Progress, RunSummary, run
+from penstock.testing.scenario import Define, Subscribe
+from tests.pipeline.telling import Plain, Teller
+
+STOCKS = Define("CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)")
+REVIEWS = Define("CREATE TABLE reviews (id BIGINT PRIMARY KEY, symbol VARCHAR, rating INTEGER)")
+PRAISED = (
+    "SELECT stocks.symbol, rating FROM stocks JOIN reviews ON stocks.symbol = reviews.symbol "
+    "WHERE per < 50 AND rating > 5"
+)
+PATIENCE_SECONDS = 600  # only to end a test that hangs
+
+
+def stock(number: int, symbol: str, per: float = 10) -> Change:
+    return Change("stocks", Op.UPSERT, {"id": number, "symbol": symbol, "per": per})
+
+
+def review(number: int, symbol: str, rating: int = 9) -> Change:
+    return Change("reviews", Op.UPSERT, {"id": number, "symbol": symbol, "rating": rating})
+
+
+def praised(*symbols: str) -> Plain:
+    return Counter({(("symbol", symbol), ("rating", 9)): 1 for symbol in symbols})
+
+
+@pytest.fixture
+def teller(tmp_path: Path) -> Teller:
+    teller = Teller(Home.create(tmp_path / "home"))
+    teller.tell([STOCKS, REVIEWS, Subscribe("one", PRAISED)])
+    return teller
+
+
+def test_an_empty_home(spark: SparkSession, tmp_path: Path) -> None:
+    home = Home.create(tmp_path / "home")
+    assert run(home.path, once=True).position == 0
+    assert home.messages.frontier is None
+    assert list(home.staging.iterdir()) == []
+
+
+def test_hub_and_pipeline_take_turns(spark: SparkSession, teller: Teller) -> None:
+    path = teller.home.path
+    with Hub(path) as hub:
+        hub.apply([stock(1, "A"), review(1, "A")])
+        assert hub.subscription(teller.ids["one"]).content() == [{"symbol": "A", "rating": 9}]
+    # Waiting when the pipeline takes over: a subscription, and changes.
+    teller.tell([Subscribe("two", PRAISED)])
+    teller.publish(stock(2, "B"), review(2, "B"))
+    before = list(teller.home.messages.batches())
+    run(path, once=True)
+    assert list(teller.home.messages.batches())[: len(before)] == before
+    assert teller.content("one") == teller.content("two") == praised("A", "B")
+
+    with Hub(path) as hub:
+        two = hub.subscription(teller.ids["two"])
+        assert len(two.content()) == 2
+        teller.ids["three"] = hub.subscribe(PRAISED).id
+        hub.apply([review(1, "A", 1), review(3, "C"), stock(3, "C")])
+        assert len(two.content()) == 2
+    teller.publish(stock(4, "D"), review(4, "D"))
+    run(path, once=True, batch_rows=1)
+    for name in ("one", "two", "three"):
+        assert teller.content(name) == praised("B", "C", "D")
+
+    # A checkpoint that is lost is rebuilt from the log; what was published stays as it is.
+    published = {p.name: p.read_bytes() for p in teller.home.messages.directory.iterdir()}
+    for part in teller.home.checkpoint.iterdir():
+        shutil.rmtree(part) if part.is_dir() else part.unlink()
+    teller.publish(stock(5, "E"), review(5, "E"), review(2, "B", 1))
+    run(path, once=True)
+    now = {p.name: p.read_bytes() for p in teller.home.messages.directory.iterdir()}
+    assert published.items() < now.items()
+    for name in ("one", "two", "three"):
+        assert teller.content(name) == praised("C", "D", "E")
+
+
+class Running:
+    """A run of the pipeline in a thread, until the block ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.batches: list[Progress] = []
+        self.summary: RunSummary | None = None
+        self._path = path
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        self.summary = run(self._path, on_progress=self.batches.append, stop=self._stop)
+
+    def __enter__(self) -> Running:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(PATIENCE_SECONDS)
+        assert not self._thread.is_alive()
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not condition():
+            assert self._thread.is_alive()
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.1)
+
+
+def test_a_subscription_becomes_active_while_the_query_runs(
+    spark: SparkSession, teller: Teller
+) -> None:
+    path = teller.home.path
+    teller.publish(stock(1, "A"), review(1, "A"))
+    with Running(path) as running:
+        running.wait_for(lambda: teller.content("one") == praised("A"))
+        # Nobody else may process this home meanwhile, neither here nor in another process.
+        with pytest.raises(LockedError, match="pipeline"):
+            run(path, once=True)
+        with pytest.raises(LockedError, match="pipeline"):
+            Hub(path)
+        teller.tell([Subscribe("two", PRAISED)])
+        running.wait_for(lambda: teller.content("two") == praised("A"))
+        teller.publish(stock(2, "B"), review(2, "B"))
+        running.wait_for(lambda: teller.content("two") == praised("A", "B"))
+        assert teller.content("one") == praised("A", "B")
+    assert running.summary is not None
+    assert running.summary.position == teller.home.log.end
+    assert running.summary.messages == sum(p.messages for p in running.batches) > 0
+    assert [p.batch for p in running.batches] == list(range(len(running.batches)))
+    with Hub(path) as hub:  # the lock is free again, though Spark is still there
+        assert len(hub.subscription(teller.ids["two"]).content()) == 2
+
+
+def test_bad_events_do_not_stop_it(spark: SparkSession, teller: Teller) -> None:
+    path = teller.home.path
+    bad = [b"\xff\xfe", b'{"table": "stocks", "op": "delete", "row": {"id": 77}}', b""]
+    teller.home.log.append([(1, raw) for raw in bad])  # type: ignore[list-item]
+    teller.publish(stock(1, "A"), review(1, "A"))
+    summary = run(path, once=True)
+    assert summary.bad == 3
+    assert [event.raw for event in teller.home.quarantine.entries()] == bad
+    assert all(event.primary for event in teller.home.quarantine.entries())
+    assert teller.content("one") == praised("A")
+
+
+def test_a_failure_is_told_in_a_few_lines(spark: SparkSession, teller: Teller) -> None:
+    path = teller.home.path
+    run(path, once=True)
+    teller.publish(*(stock(i, f"S{i}") for i in range(100)))
+    (segment,) = teller.home.log.directory.glob("*.log")
+    with segment.open("r+b") as file:
+        file.seek(-10, 2)
+        byte = file.read(1)
+        file.seek(-10, 2)
+        file.write(bytes([byte[0] ^ 1]))
+    with pytest.raises(PipelineError, match="is damaged at byte") as caught:
+        run(path, once=True)
+    assert len(str(caught.value).splitlines()) < 12
+    assert "org.apache" not in str(caught.value)
+    log = path / "logs" / "spark.log"
+    assert str(log) in caught.value.hint
+    assert "org.apache" in log.read_text()
+    # Nothing was skipped: when the segment is whole again, the run goes on.
+    with segment.open("r+b") as file:
+        file.seek(-10, 2)
+        file.write(byte)
+    assert run(path, once=True).position == teller.home.log.end
+
+
+def test_a_home_restored_in_part_is_refused(spark: SparkSession, teller: Teller) -> None:
+    teller.publish(stock(1, "A"), review(1, "A"))
+    run(teller.home.path, once=True)
+    for batch in teller.home.messages.directory.iterdir():
+        batch.unlink()
+    with pytest.raises(HomeError, match="checkpoint is ahead of the message log"):
+        run(teller.home.path, once=True)
