@@ -62,7 +62,11 @@ class NumberBoundaries:
     def cell(self, key: Key | None) -> int:
         if key is None:
             return NULL_CELL
-        return int(np.searchsorted(self.places, key, "right")) + FIRST_CELL
+        assert isinstance(key, int)
+        if self.table is not None:
+            place = key - int(self.places[0]) + 1
+            return int(self.table[min(max(place, 0), len(self.table) - 1)])
+        return int(self.places.searchsorted(key, "right")) + FIRST_CELL
 
     def cells(self, column: KeyColumn) -> Ints32:
         assert isinstance(column, NumberColumn)

@@ -55,9 +55,23 @@ def index_events(index: BoxIndex, cells: Ints32) -> EventIndex:
 
 def box_runs(index: BoxIndex, cells: Ints32, dead: Flags, runs: RunBuffers) -> bool:
     """Add the matches of all events with all rectangles; False if the buffers were too small."""
-    events = index_events(index, cells)
+    everything = range(index.ranges.shape[1])
+    return box_part_runs(index, index_events(index, cells), cells, dead, everything, runs)
+
+
+def box_part_runs(
+    index: BoxIndex,
+    events: EventIndex,
+    cells: Ints32,
+    dead: Flags,
+    boxes: range,
+    runs: RunBuffers,
+) -> bool:
+    """The same with some of the rectangles: threads share the boxes, not the events."""
     runs.arrays[4][: len(events.order)] = events.order
     counts = _stream_boxes(
+        boxes.start,
+        boxes.stop,
         index.ranges,
         index.box_owners,
         index.rest_offsets,
@@ -80,6 +94,8 @@ def box_runs(index: BoxIndex, cells: Ints32, dead: Flags, runs: RunBuffers) -> b
 
 @njit
 def _stream_boxes(
+    first_box: int,
+    last_box: int,
     ranges: Ints32,
     box_owners: Ints32,
     rest_offsets: Ints64,
@@ -102,7 +118,7 @@ def _stream_boxes(
 ) -> tuple[int, int]:
     run_count = picked = 0
     any_dead = len(dead) > 0
-    for box in range(ranges.shape[1]):
+    for box in range(first_box, last_box):
         x_low, x_high = ranges[0, box], ranges[1, box]
         y_low, y_high = ranges[2, box], ranges[3, box]
         if x_low > x_high or (any_dead and dead[box_owners[box]]):

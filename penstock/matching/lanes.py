@@ -9,11 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock.catalog import Relation, Row
 from penstock.errors import SubscriptionError
-from penstock.matching.events import EventBatch
+from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
 from penstock.matching.merging import bury_missing, merge_segments, next_merge
@@ -125,11 +124,8 @@ class LaneMatcher:
     # --- matching -------------------------------------------------------------------------------
 
     def match(self, row: Row) -> list[int]:
-        batch = EventBatch.of_rows(self.relation, [row])
-        found: list[npt.NDArray[np.int64]] = []
-        for segment in self._settle():
-            pairs = segment.match_batch(batch)
-            found.append(pairs.ids[pairs.owners])
+        keys = row_keys(self.relation, row)
+        found = [segment.match_keys(keys) for segment in self._settle()]
         return sorted(np.concatenate(found).tolist()) if found else []
 
     def match_batch(self, batch: EventBatch) -> Pairs:
@@ -141,10 +137,15 @@ class LaneMatcher:
             return _matched(segments, batch)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, "penstock-match")
-        share = -(-len(batch) // self._threads)
-        firsts = list(range(0, len(batch), share))
-        shares = [batch.slice(first, first + share) for first in firsts]
-        parts = list(self._pool.map(lambda part: _matched(segments, part), shares))
+        shared = [s for s in segments if s.prefers_sharing_boxes(len(batch))]
+        parts = [s.match_sharing_boxes(batch, self._pool, self._threads) for s in shared]
+        firsts = [0] * len(parts)
+        if rest := [segment for segment in segments if segment not in shared]:
+            share = -(-len(batch) // self._threads)
+            starts = list(range(0, len(batch), share))
+            slices = [batch.slice(start, start + share) for start in starts]
+            parts += self._pool.map(lambda part: _matched(rest, part), slices)
+            firsts += starts
         return Pairs.join(parts, len(batch), firsts)
 
     # --- segments -------------------------------------------------------------------------------

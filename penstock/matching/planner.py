@@ -20,6 +20,7 @@ _HOPELESS = 6.0
 """A route so many times dearer than the best one on a smaller batch is not tried on a larger."""
 _SECOND_LOOK = 64
 """Every so many batches the second best is taken: times change, and measurements err."""
+_LOOK_AGAIN = 16
 _MEMORY = 0.2
 """Weight of the latest measurement."""
 
@@ -36,6 +37,10 @@ class Planner:
     def costs(self) -> dict[tuple[str, int], float]:
         """By route and size class (powers of four)."""
         return dict(self._costs)
+
+    def cost(self, route: str, events: int) -> float:
+        """Nanoseconds per event of a route in batches of about this size; 0 if never taken."""
+        return self._costs.get((route, size_class(events)), 0.0)
 
     def choose(self, routes: Sequence[str], events: int) -> str:
         """The route to take for a batch of so many events."""
@@ -59,12 +64,18 @@ class Planner:
         )
 
     def timed(self, route: str, events: int, work: Callable[[], T]) -> T:
-        """Do the work and remember what it cost (time of this thread, not of the clock)."""
+        """Do the work and remember what it cost (time of this thread, not of the clock).
+
+        Asking for the time of a thread is a system call that may take longer than to match an
+        event, so the cost of small batches is looked at only now and then.
+        """
+        key = (route, size_class(events))
+        known = self._costs.get(key)
+        if known is not None and events <= PROBE_EVENTS and self._choices % _LOOK_AGAIN:
+            return work()
         began = time.thread_time_ns()
         result = work()
         cost = (time.thread_time_ns() - began) / max(1, events)
-        key = (route, size_class(events))
-        known = self._costs.get(key)
         self._costs[key] = cost if known is None else known + _MEMORY * (cost - known)
         return result
 

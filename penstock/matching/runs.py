@@ -18,6 +18,8 @@ Arrays: TypeAlias = tuple[Ints32, Ints32, Ints64, Ints32, Ints32, Lanes]
 
 _FIRST_RUNS = 1 << 16
 _FIRST_LANES = 1 << 18
+_FEW_OWNERS = 1 << 12
+_OWNERS_PER_EVENT = 1 << 10
 
 
 @dataclass(slots=True)
@@ -88,7 +90,7 @@ def each_event(
     with more.
     """
     offsets = np.zeros(event_count + 1, np.int64)
-    owners = np.empty(_FIRST_RUNS, np.int32)
+    owners = np.empty(max(_FEW_OWNERS, _OWNERS_PER_EVENT * event_count), np.int32)
     event = kernel(0, offsets, owners)
     while event < event_count:
         larger = np.empty(4 * len(owners), np.int32)

@@ -7,16 +7,26 @@ single events have cost as much without them as building would.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from penstock.catalog import Key
 from penstock.matching.bitmaps import Bitmaps, bitmap_bytes, bitmap_matches, build_bitmaps
 from penstock.matching.box_index import BoxIndex, build_box_index
 from penstock.matching.box_kernel import PASS_EVENTS as BOX_PASS_EVENTS
-from penstock.matching.box_kernel import box_matches, box_runs
+from penstock.matching.box_kernel import (
+    EventIndex,
+    box_matches,
+    box_part_runs,
+    box_runs,
+    index_events,
+)
 from penstock.matching.dedupe import deduplicated
 from penstock.matching.events import EventBatch
 from penstock.matching.lane_kernel import lane_runs, pass_events
@@ -42,6 +52,8 @@ BITMAP_BYTES_PER_BOX = 640
 _BITMAP_NANOSECONDS = 4
 """To build one byte of bitmaps, about."""
 _SCAN_EVENTS = 4096
+_SCANNED_LISTS = 64
+"""Lists of events for which a scan has room at first."""
 _OWN_RANGES = 0.25
 """Distinct predicates per box from which the box index is worth a try."""
 
@@ -161,20 +173,61 @@ class Segment:
                 names.append("blocks")
         return names
 
-    def match_batch(self, batch: EventBatch, route: str | None = None) -> Pairs:
-        """All pairs of the batch; by a route that is given, or by the cheapest."""
-        events = len(batch)
-        if not events or not len(self.table.ids):
-            return Pairs.none(events)
+    def match_batch(self, batch: EventBatch) -> Pairs:
+        """All pairs of the batch, by the route that is cheapest."""
+        if not len(batch) or not len(self.table.ids):
+            return Pairs.none(len(batch))
+        return self._match_cells(self.table.cells(batch))
+
+    def prefers_sharing_boxes(self, events: int) -> bool:
+        """Whether threads should share the boxes of a batch of so many events, not the events."""
+        routes = self.routes(events)
+        return "boxes" in routes and self.planner.choose(routes, events) == "boxes"
+
+    def match_sharing_boxes(self, batch: EventBatch, pool: Executor, threads: int) -> Pairs:
+        """All pairs of the batch; each thread takes some of the boxes."""
+        index = self.box_index
+        assert index is not None
         cells = self.table.cells(batch)
-        if route is None:
-            routes = self.routes(events)
-            if self.planner.needs_probe(routes, events):
-                for name in routes:
-                    self._measured(name, cells[:PROBE_EVENTS])
-            route = self.planner.choose(routes, events)
-            if events <= SINGLE_EVENTS:
-                self._pay_for_bitmaps(route, events)
+        parts, firsts = [], []
+        step = -(-index.ranges.shape[1] // threads)
+        shares = [
+            range(i, min(i + step, index.ranges.shape[1])) for i in range(0, step * threads, step)
+        ]
+        for first in range(0, len(cells), BOX_PASS_EVENTS):
+            part = cells[first : first + BOX_PASS_EVENTS]
+            events = index_events(index, part)
+            work = partial(self._some_boxes, index, events, part)
+            parts += list(pool.map(work, shares))
+            firsts += [first] * threads
+        pairs = Pairs.join_same_ids(parts, len(cells), firsts)
+        return deduplicated(pairs, self.table.overlapping) if self._any_overlap else pairs
+
+    def _some_boxes(
+        self, index: BoxIndex, events: EventIndex, cells: Ints32, boxes: range
+    ) -> Pairs:
+        return self._with_room(
+            "boxes",
+            cells,
+            lambda part, runs: box_part_runs(index, events, part, self.dead, boxes, runs),
+        )
+
+    def match_keys(self, keys: Sequence[Key | None]) -> Ints64:
+        """The subscriptions that one event matches, in no order."""
+        if not len(self.table.ids):
+            return self.table.ids
+        pairs = self._match_cells(self.table.cells_of_row(keys))
+        return pairs.ids[pairs.owners]
+
+    def _match_cells(self, cells: Ints32) -> Pairs:
+        events = len(cells)
+        routes = self.routes(events)
+        if self.planner.needs_probe(routes, events):
+            for name in routes:
+                self._measured(name, cells[:PROBE_EVENTS])
+        route = self.planner.choose(routes, events)
+        if events <= SINGLE_EVENTS:
+            self._pay_for_bitmaps(route, events)
         return self._measured(route, cells)
 
     def single_routes(self) -> list[str]:
@@ -281,20 +334,24 @@ class Segment:
         pass_events: int,
         kernel: Callable[[Ints32, RunBuffers], bool],
     ) -> Pairs:
-        room = self._room.setdefault(route, Room())
-        columns = cells.shape[1] if route != "scan" else 64
         parts, firsts = [], []
         for first in range(0, len(cells), pass_events):
-            part = cells[first : first + pass_events]
-            while True:
-                room.events = max(room.events, len(part) * columns)
-                runs = RunBuffers.of(room)
-                if kernel(part, runs):
-                    break
-                room.grow()
-            parts.append(runs.pairs(len(part), self.table.ids))
+            parts.append(self._with_room(route, cells[first : first + pass_events], kernel))
             firsts.append(first)
         return Pairs.join_same_ids(parts, len(cells), firsts)
+
+    def _with_room(
+        self, route: str, cells: Ints32, kernel: Callable[[Ints32, RunBuffers], bool]
+    ) -> Pairs:
+        """Run a kernel with as much room as it needs."""
+        room = self._room.setdefault(route, Room())
+        columns = cells.shape[1] if route != "scan" else _SCANNED_LISTS
+        while True:
+            room.events = max(room.events, len(cells) * columns)
+            runs = RunBuffers.of(room)
+            if kernel(cells, runs):
+                return runs.pairs(len(cells), self.table.ids)
+            room.grow()
 
     def _with_unconditional(self, pairs: Pairs, trie: Trie) -> Pairs:
         """Add the owners of boxes that contain every row."""
@@ -323,8 +380,7 @@ class Segment:
         """Build the bitmaps once single events have cost about as much without them."""
         if self._bitmaps is not None or not self.affords_bitmaps:
             return
-        known = [cost for (name, _), cost in self.planner.costs.items() if name == route]
-        self._bitmap_debt_ns += int(min(known, default=0.0) * events)
+        self._bitmap_debt_ns += int(self.planner.cost(route, events) * events)
         if self._bitmap_debt_ns > _BITMAP_NANOSECONDS * self._bitmap_bytes:
             self._own_bitmaps()
 

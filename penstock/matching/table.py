@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from penstock.catalog import Relation
+from penstock.catalog import Key, Relation
 from penstock.matching.boundaries import (
     FIRST_CELL,
     Boundaries,
@@ -211,6 +211,11 @@ class BoxTable:
                 )
             )
         return found
+
+    def cells_of_row(self, keys: Sequence[Key | None]) -> Ints32:
+        """The cells of one event, as the only row."""
+        found = [b.cell(key) for b, key in zip(self.boundaries, keys, strict=True)]
+        return np.array([found], np.int32)
 
     def cells(self, batch: EventBatch) -> Ints32:
         """The cells of all events, one row per event."""

@@ -51,8 +51,8 @@ def assert_same(matcher: LaneMatcher, twin: NaiveMatcher, events: EventBatch) ->
 def test_thousands_of_changes_through_several_merges() -> None:
     matcher = LaneMatcher(THINGS, policy=Policy(64), background=False)
     twin = NaiveMatcher(THINGS)
-    events = batch(40)
-    for first in range(0, 3000, 150):
+    events = batch(20)
+    for first in range(0, 1500, 150):
         for one in (matcher, twin):
             one.insert_many((i, union(i)) for i in range(first, first + 150))
             for i in range(first // 2, first // 2 + 40):
@@ -108,6 +108,17 @@ def test_large_batches_are_shared_among_threads() -> None:
     for a, b in zip(one.by_event(), other.by_event(), strict=True):
         assert np.array_equal(a, b)
     assert one.concerned().sum() == other.concerned().sum() > 0
+
+
+def test_threads_share_boxes_where_each_has_its_own_ranges() -> None:
+    workload = matching_workload("JHIGH", 3000, 6000)
+    alone = LaneMatcher(workload.relation, threads=1, policy=Policy(0, "boxes"))
+    alone.insert_ranges(workload.boxes)
+    both = alone.with_threads(2)
+    assert both.segments[0].prefers_sharing_boxes(6000)
+    one, other = (m.match_batch(workload.events) for m in (alone, both))
+    for a, b in zip(one.by_event(), other.by_event(), strict=True):
+        assert np.array_equal(a, b)
 
 
 def test_flat_arrays_and_boxes_mean_the_same() -> None:
