@@ -23,6 +23,7 @@ from penstock.sql.outputs import bind_outputs
 from penstock.sql.query import Query
 from penstock.sql.scope import Scope
 from penstock.sql.source import Source
+from penstock.sql.strict import check_names, check_nothing_dropped
 from penstock.sql.tables import TableBinder
 
 _WORDS: dict[str, tuple[str, ...]] = {
@@ -58,6 +59,8 @@ def _bind(source: Source, catalog: Catalog) -> Query:
         branches = branches_of(condition, len(scope.nodes), scope.never_null(), findings)
     except TooComplexError as error:
         raise _too_complex(source, error) from None
+    check_names(source, select)
+    check_nothing_dropped(source, select)
     warnings += _found(scope, findings)
     if not branches:
         warnings.append("the condition can never be true: the content stays empty")

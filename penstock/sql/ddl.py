@@ -11,6 +11,7 @@ from penstock.errors import SqlError
 from penstock.sql.column_types import value_type_of
 from penstock.sql.names import clause_name, constraint_name, other_arguments
 from penstock.sql.source import Source
+from penstock.sql.strict import check_names
 
 MAX_COLUMNS = 1_000
 
@@ -62,6 +63,7 @@ def _relation(source: Source) -> Relation:
         raise source.refuse(f"{kind.lower()} {name} has no columns", source.tokens[-1])
     for item in schema.expressions:
         builder.add(item)
+    check_names(source, schema)
     return builder.finish(name)
 
 

@@ -29,8 +29,10 @@ _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _SEPARATING = {TokenType.AND, TokenType.OR, TokenType.COMMA}
 _OPERANDS = {TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER}
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
-_EXPECTING = {TokenType.COMMA, TokenType.ALIAS, TokenType.DOT}
-_ENDING = {TokenType.FROM, TokenType.WHERE, TokenType.R_PAREN}
+_EXPECTING = {TokenType.COMMA, TokenType.ALIAS, TokenType.DOT, TokenType.PLUS, TokenType.DASH}
+_STARTING = {TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.L_PAREN}
+_ENDING = {TokenType.FROM, TokenType.WHERE, TokenType.R_PAREN, TokenType.JOIN, TokenType.COMMA}
+_ENDING |= {TokenType.INNER, TokenType.CROSS, TokenType.NATURAL, TokenType.LEFT, TokenType.RIGHT}
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _UNCLOSED = re.compile(r"Missing (.+) from \d+:(\d+)", re.DOTALL)
 
@@ -107,12 +109,18 @@ def _check_words(sql: str, tokens: list[Token]) -> None:
     """
     count = 1
     for i, token in enumerate(tokens):
-        following = tokens[i + 1].token_type if i + 1 < len(tokens) else None
-        if token.token_type in _EXPECTING and (following is None or following in _ENDING):
+        kind = token.token_type
+        before = tokens[i - 1].token_type if i else None
+        behind = tokens[i + 1].token_type if i + 1 < len(tokens) else None
+        if kind in _EXPECTING and (behind is None or behind in _ENDING):
             raise _at(token, sql, f"syntax error: nothing follows {token.text}")
-        if token.token_type in _NAMES and len(token.text) > MAX_NAME_LENGTH:
+        alone = before is None or before in _STARTING
+        joining = kind in (TokenType.COMMA, TokenType.ALIAS)
+        if alone and (joining or (kind == TokenType.DOT and behind in _NAMES)):
+            raise _at(token, sql, f"syntax error: nothing precedes {token.text}")
+        if kind in _NAMES and len(token.text) > MAX_NAME_LENGTH:
             raise _at(token, sql, f"a name has at most {MAX_NAME_LENGTH} characters")
-        count += token.token_type == TokenType.SEMICOLON
+        count += kind == TokenType.SEMICOLON
     if count > 1:
         raise SqlError(
             f"one statement is expected, {count} were given", hint="send the statements one by one"

@@ -52,6 +52,8 @@ def _items(scope: Scope, expression: exp.Expr) -> list[_Item]:
     if isinstance(expression, exp.Alias) and isinstance(expression.this, exp.Column):
         if isinstance(expression.this.this, exp.Star):
             raise scope.source.refuse("* cannot have a name", expression)
+        if not isinstance(expression.args.get("alias"), exp.Identifier):
+            raise scope.source.refuse("a name is expected behind AS", expression)
         return [_Item(scope.resolve(expression.this), expression.alias, expression)]
     with scope.source.pointing_at(expression):
         raise refusal(expression.unalias(), "the SELECT list of a subscription")

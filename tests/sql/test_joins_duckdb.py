@@ -50,7 +50,7 @@ def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def run(query: Query) -> list[tuple[object, ...]]:
     """All combinations of rows that satisfy every join and any branch."""
-    found = []
+    found: list[tuple[object, ...]] = []
     for rows in itertools.product(*(ROWS[node.relation.name] for node in query.nodes)):
         joined = all(
             rows[join.left][a] is not None and rows[join.left][a] == rows[join.right][b]
