@@ -66,10 +66,10 @@ class Variant:
 VARIANTS = (
     Variant("plain", 100_000, collapse=False),
     Variant("collapsed", 1_000_000),
-    Variant("successors", 300_000, successors=True),
-    Variant("1 index attribute", 300_000, index_columns=1),
-    Variant("2 index attributes", 30_000, index_columns=2),
-    Variant("all three", 300_000, successors=True, index_columns=1),
+    Variant("successors", 100_000, successors=True),
+    Variant("1 index attribute", 100_000, index_columns=1),
+    Variant("2 index attributes", 10_000, index_columns=2),
+    Variant("all three", 100_000, successors=True, index_columns=1),
 )
 
 

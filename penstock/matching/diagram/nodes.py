@@ -67,9 +67,18 @@ class NodeTable:
     def disjunction(self, conjunctions: Iterable[Iterable[int]], steps: int) -> int:
         """Any of some conjunctions, without writing down the diagram of each of them first.
 
+        A set of conjunctions (as ranks, ascending) is split by its topmost variable: what is left
+        of it where the variable is false, and where it is true.
+
         TooLargeError, and no node is left behind, if it takes more than so many steps.
         """
-        ordered = frozenset(tuple(sorted(set(one), key=self.rank)) for one in conjunctions)
+        by_rank: dict[int, int] = {}
+        terms_of_all = []
+        for one in conjunctions:
+            ranked = {self.rank(variable): variable for variable in one}
+            by_rank.update(ranked)
+            terms_of_all.append(tuple(sorted(ranked)))
+        ordered = frozenset(terms_of_all)
         known: dict[frozenset[tuple[int, ...]], int] = {frozenset(): FALSE}
         before = len(self)
         waiting = [ordered]
@@ -80,12 +89,12 @@ class NodeTable:
             elif () in terms:
                 known[terms] = TRUE
             else:
-                top = min((term[0] for term in terms), key=self.rank)
+                top = min(term[0] for term in terms)
                 low = frozenset(term for term in terms if term[0] != top)
                 high = frozenset(term[1:] if term[0] == top else term for term in terms)
                 missing = [part for part in (low, high) if part not in known]
                 if not missing:
-                    known[terms] = self.node(top, known[low], known[high])
+                    known[terms] = self.node(by_rank[top], known[low], known[high])
                 waiting += missing
             if len(known) > steps:
                 self.forget_after(before)
