@@ -139,8 +139,9 @@ class Pairs:
     def expand(self) -> tuple[Ints32, Ints64]:
         """All pairs as two parallel arrays: event positions and subscription ids."""
         events = np.empty(len(self), np.int32)
-        owners = np.empty(len(self), np.int32)
+        ids = np.empty(len(self), np.int64)
         _expand(
+            self.ids,
             self.owners,
             self.bases,
             self.starts,
@@ -148,9 +149,9 @@ class Pairs:
             self.events,
             self.lanes,
             events,
-            owners,
+            ids,
         )
-        return events, self.ids[owners]
+        return events, ids
 
     def by_event(self) -> tuple[Ints64, Ints64]:
         """Offsets and ids: event `e` has `ids[offsets[e] : offsets[e + 1]]`, ascending."""
@@ -181,6 +182,7 @@ class Pairs:
 
 @njit
 def _expand(
+    ids: Ints64,
     owners: Ints32,
     bases: Ints32,
     starts: Ints64,
@@ -188,12 +190,12 @@ def _expand(
     events: Ints32,
     lanes: Lanes,
     out_events: Ints32,
-    out_owners: Ints32,
+    out_ids: Ints64,
 ) -> None:
     count = 0
     for run in range(len(owners)):
-        base, start = bases[run], starts[run]
+        base, start, subscription = bases[run], starts[run], ids[owners[run]]
         for k in range(lengths[run]):
             out_events[count + k] = events[base + (k if start < 0 else lanes[start + k])]
-            out_owners[count + k] = owners[run]
+            out_ids[count + k] = subscription
         count += lengths[run]

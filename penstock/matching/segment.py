@@ -190,10 +190,8 @@ class Segment:
         assert index is not None
         cells = self.table.cells(batch)
         parts, firsts = [], []
-        step = -(-index.ranges.shape[1] // threads)
-        shares = [
-            range(i, min(i + step, index.ranges.shape[1])) for i in range(0, step * threads, step)
-        ]
+        cuts = np.linspace(0, index.ranges.shape[1], threads + 1).astype(np.int64).tolist()
+        shares = [range(start, stop) for start, stop in pairwise(cuts)]
         for first in range(0, len(cells), BOX_PASS_EVENTS):
             part = cells[first : first + BOX_PASS_EVENTS]
             events = index_events(index, part)
