@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -11,6 +11,7 @@ from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.kernels.clusters import NOWHERE_ABOVE, NOWHERE_BELOW
 from penstock.joins.points import CodeArray, SpacePoints
+from penstock.joins.scheme import StepByStep
 from penstock.joins.semijoin import base_row_message, initial_semijoins, neighbours
 from penstock.joins.stabbing import StabbingIndex
 from penstock.messages import Message, Point, PointId, Position, Reach, Reaches
@@ -41,6 +42,7 @@ class ClusterIndex:
         self._ids: list[PointId] = list(points.ids)
         self._numbers: dict[PointId, int] | None = None
         self._is_stale = False
+        self._built_points = len(points)
 
     def current(self) -> ClusterIndex:
         if self._is_stale:
@@ -50,6 +52,8 @@ class ClusterIndex:
     def add(self, point: Point) -> None:
         base = EVERYTHING if self.column is None else interval_of(point.base, self.column)
         codes = (_known(self.codes, point.filter), _known(self._base_codes, base))
+        if self._points.has_outgrown(self.column, self._built_points):
+            self._is_stale = True
         if self._is_stale or codes[0] is None or codes[1] is None:
             self._is_stale = True
             return
@@ -92,7 +96,7 @@ def _known(codes: Codes, interval: Interval) -> tuple[int, int] | None:
     return low, high
 
 
-class ClusterScheme(ABC):
+class ClusterScheme(StepByStep):
     """Regions for both kinds of message, found through clusters."""
 
     name: str

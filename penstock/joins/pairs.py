@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import Mask, SpacePoints
+from penstock.joins.scheme import StepByStep
 from penstock.messages import Message, Position, Reach
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
 
@@ -109,7 +110,7 @@ def initial_pairs(position: Position, group: Group, points: SpacePoints) -> Iter
             yield from addressed(position, points, change, row, half.wanted_by(points))
 
 
-class JoinRowScheme:
+class JoinRowScheme(StepByStep):
     """Join rows to regions: `ref-j`, and `ref-j+` if only those that somebody wants are sent."""
 
     name: str

@@ -147,6 +147,11 @@ class SpacePoints:
         used = [(count, -column) for column, count in self._columns.items() if count > 0]
         return -max(used)[1] if used else None
 
+    def has_outgrown(self, column: int | None, size: int) -> bool:
+        """Whether an index that was built over this base column, for so many points, should be
+        built over another one: seldom enough that it costs little per point."""
+        return self.main_column != column and (column is None or len(self) >= 2 * size)
+
     @property
     def constrained_columns(self) -> int:
         """How many base columns any point constrains."""

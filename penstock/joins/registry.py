@@ -14,7 +14,7 @@ from penstock.errors import PenstockError
 from penstock.joins import schemes
 from penstock.joins.scheme import Scheme
 
-DEFAULT_NAME = "ref-sj-opt"
+DEFAULT_NAME = "ref-sj-gap"
 
 
 def scheme_names() -> list[str]:

@@ -8,7 +8,8 @@ the group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from penstock.joins.group import Group, GroupStep
@@ -26,6 +27,30 @@ class Scheme(Protocol):
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]: ...
 
+    def run(
+        self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
+    ) -> list[Message]:
+        """The messages of many steps of one group, one after the other; applies the steps."""
+        ...
+
     def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
         """What new points need to start with, of the rows of one group."""
         ...
+
+
+class StepByStep(ABC):
+    """For schemes that gain nothing from seeing many steps at once."""
+
+    @abstractmethod
+    def messages(
+        self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
+    ) -> Iterator[Message]: ...
+
+    def run(
+        self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
+    ) -> list[Message]:
+        found: list[Message] = []
+        for step in steps:
+            found += self.messages(group, step, spaces)
+            group.apply(step)
+        return found

@@ -12,7 +12,7 @@ for updates and deletes in ARCHITECTURE.md):
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
@@ -21,12 +21,13 @@ import numpy as np
 from penstock.catalog import Key, Row
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import CodeArray, CodedRanges, Mask, SpacePoints
+from penstock.joins.scheme import StepByStep
 from penstock.joins.skyline import SkylinePoint, affected
 from penstock.messages import Message, Position, Reach, Reaches
 from penstock.predicates.intervals import BOTTOM, TOP, Cut, above, below
 
 
-class SemijoinScheme(ABC):
+class SemijoinScheme(StepByStep):
     """Regions for both kinds of message; subclasses say how the first kind is described."""
 
     name: str

@@ -146,6 +146,7 @@ class ShadowIndex:
     def _build(self) -> None:
         self.generation += 1
         self.column = self._points.main_column
+        self._built_points = len(self._points)
         self._closed: list[Segment] = []
         if len(self._points):
             base = self._points.base_ranges(self.column)
@@ -165,6 +166,7 @@ class ShadowIndex:
             del self._arrivals[:KEPT_ARRIVALS]
         if len(self._open) >= OPEN_POINTS:
             self._close()
+        self._stale = self._stale or self._points.has_outgrown(self.column, self._built_points)
 
     def remove(self, point: Point) -> None:
         self.stamp += 1
@@ -172,7 +174,7 @@ class ShadowIndex:
             self._open_segment = None
         else:
             self._gone += 1
-            self._stale = self._gone > max(OPEN_POINTS, len(self._points))
+            self._stale = self._stale or self._gone > max(OPEN_POINTS, len(self._points))
 
     def refresh(self) -> None:
         """To be called before a series of questions: build anew what has gone too stale."""

@@ -70,7 +70,7 @@ class StabbingIndex:
         self._gone = 0
 
     def __len__(self) -> int:
-        return int(self._alive.sum())
+        return int(self._alive.sum()) + len(self._points)
 
     @property
     def clusters(self) -> int:

@@ -13,10 +13,11 @@ import numpy as np
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.pairs import HalfVersion, addressed, half_changes, initial_pairs
 from penstock.joins.points import Mask, SpacePoints
+from penstock.joins.scheme import StepByStep
 from penstock.messages import Message, Position
 
 
-class EnumJ:
+class EnumJ(StepByStep):
     name = "enum-j"
 
     def messages(

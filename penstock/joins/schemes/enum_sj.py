@@ -13,6 +13,7 @@ import numpy as np
 from penstock.catalog import Row
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import CodeArray, Mask, SpacePoints
+from penstock.joins.scheme import StepByStep
 from penstock.joins.semijoin import (
     initial_semijoins,
     message_to,
@@ -23,7 +24,7 @@ from penstock.joins.skyline import affected
 from penstock.messages import Message, Position
 
 
-class EnumSj:
+class EnumSj(StepByStep):
     name = "enum-sj"
 
     def messages(

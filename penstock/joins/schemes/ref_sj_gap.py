@@ -9,7 +9,7 @@ lost or no longer fits.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from penstock.catalog import Row, RowKey
@@ -92,9 +92,8 @@ class RefSjGap:
         return iter(found)
 
     def run(
-        self, group: Group, steps: Iterable[GroupStep], spaces: Iterable[SpacePoints]
+        self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
     ) -> list[Message]:
-        """The messages of many steps of one group, which are applied to it."""
         found: list[Message] = []
         known: list[_Remembered] = []
         for step in steps:

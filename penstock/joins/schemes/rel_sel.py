@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
+from penstock.joins.scheme import StepByStep
 from penstock.joins.semijoin import base_row_message, message_to
 from penstock.messages import ANY_FILTER, Message, Position
 
 
-class RelSel:
+class RelSel(StepByStep):
     name = "rel-sel"
 
     def messages(

@@ -1,0 +1,45 @@
+"""How many bytes a server would send for a message, whatever the scheme.
+
+As in the evaluation of Chandramouli and Yang (2008): a number takes 4 bytes, so a skyline point
+takes 8; text takes what it takes; a message to named recipients travels once for each of them.
+What a network adds, and the keys by which clients know rows again, are left out.
+"""
+
+from __future__ import annotations
+
+from penstock.catalog import Stored
+from penstock.messages import Message, Reach
+from penstock.predicates.intervals import Cut
+
+NUMBER_BYTES = 4
+
+
+def message_bytes(message: Message) -> int:
+    content = 0
+    if message.row is not None:
+        content = sum(map(_value_bytes, message.row))
+    elif message.old is None:
+        content = sum(map(_value_bytes, message.key))
+    if message.old is not None:
+        content += sum(_value_bytes(value) for _, value in message.old)
+    content += description_bytes(message)
+    return content * max(1, len(message.recipients))
+
+
+def description_bytes(message: Message) -> int:
+    """The part that says whom the message is for."""
+    return sum(map(_reach_bytes, message.upsert)) + sum(map(_reach_bytes, message.remove))
+
+
+def _reach_bytes(reach: Reach) -> int:
+    return sum(map(_cut_bytes, reach))
+
+
+def _cut_bytes(cut: Cut) -> int:
+    return _value_bytes(cut[1]) if len(cut) == 3 else 0
+
+
+def _value_bytes(value: Stored) -> int:
+    if value is None:
+        return 1
+    return len(value.encode()) if isinstance(value, str) else NUMBER_BYTES

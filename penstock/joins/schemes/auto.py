@@ -1,0 +1,70 @@
+"""`auto`: for each join group and space, the scheme that promises to cost least.
+
+Only schemes that leave the same tuples with the clients are chosen from, so the choice can change
+with every step. Gap shadows cost the same however many points there are, once they exist; for a
+join value that is seen once or twice, looking at all points can be cheaper than making them, and
+gives the fewest skyline points. The numbers of the cost model were measured on one core
+(docs/notes/joins.md says how).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from penstock.joins.group import Group, GroupStep
+from penstock.joins.points import SpacePoints
+from penstock.joins.scheme import StepByStep
+from penstock.joins.schemes.ref_sj_gap import RefSjGap
+from penstock.joins.schemes.ref_sj_opt import RefSjOpt
+from penstock.joins.semijoin import initial_semijoins
+from penstock.messages import Message, Position
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """Microseconds in one space, linear in what each scheme looks at."""
+
+    scan_step: float = 32.0
+    scan_per_point: float = 0.022
+    scan_per_row: float = 0.9
+    shadow_step: float = 10.0
+    shadow_start: float = 100.0
+    shadow_start_per_row: float = 1.2
+
+    def scan(self, points: int, rows: int) -> float:
+        """A step, looking at all points and at all rows of the group."""
+        return self.scan_step + self.scan_per_point * points + self.scan_per_row * rows
+
+    def start(self, rows: int) -> float:
+        """Making the shadows of a join value."""
+        return self.shadow_start + self.shadow_start_per_row * rows
+
+
+class Auto(StepByStep):
+    name = "auto"
+
+    def __init__(self, model: CostModel | None = None) -> None:
+        self._model = model or CostModel()
+        self._scan = RefSjOpt()
+        self._shadows = RefSjGap()
+
+    def messages(
+        self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
+    ) -> Iterator[Message]:
+        for points in spaces:
+            scheme = self._scan if self._scan_is_cheaper(group, points) else self._shadows
+            yield from scheme.messages(group, step, [points])
+
+    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
+        return initial_semijoins(position, group, points)
+
+    def _scan_is_cheaper(self, group: Group, points: SpacePoints) -> bool:
+        """Whether shadows would not pay: a group is expected to see as many steps again as it has
+        seen so far."""
+        model, rows = self._model, len(group.sides[0]) + len(group.sides[1])
+        saved_per_step = model.scan(len(points), rows) - model.shadow_step
+        return saved_per_step * max(1, group.version) < model.start(rows)
+
+
+SCHEME = Auto

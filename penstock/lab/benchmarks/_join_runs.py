@@ -1,0 +1,86 @@
+"""Runs of the join schemes that the benchmark times: what changes, and in which order."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from penstock.joins import GroupStep, JoinValue, Scheme
+from penstock.joins.accounting import message_bytes
+from penstock.lab.workloads.joins import EDGE, JoinWorkload
+from penstock.messages import Message
+
+
+@dataclass
+class Run:
+    """What a scheme took and gave for some changes."""
+
+    changes: int
+    cpu_seconds: float
+    messages: int
+    points: int
+    bytes: int
+
+    @property
+    def microseconds(self) -> float:
+        return self.cpu_seconds / self.changes * 1e6
+
+    @property
+    def per_second(self) -> float:
+        return self.changes / max(self.cpu_seconds, 1e-9)
+
+
+def turnover(workload: JoinWorkload, side: int, count: int) -> list[GroupStep]:
+    """Rows come while the oldest of the same join value go, so that tables keep their size."""
+    alive = {value: list(group.sides[side].items()) for value, group in workload.groups.items()}
+    gone = dict.fromkeys(alive, 0)
+    steps: list[GroupStep] = []
+    for step in workload.inserts(side, count // 2):
+        assert step.new is not None
+        steps.append(step)
+        rows = alive[step.value]
+        rows.append((step.key, step.new))
+        key, row = rows[gone[step.value]]
+        gone[step.value] += 1
+        steps.append(GroupStep(step.offset, 2, EDGE, side, step.value, key, row, None))
+    return steps
+
+
+def alternating(workload: JoinWorkload, count: int) -> list[GroupStep]:
+    """A change in R, a change in S, and so on: each finds the other side changed."""
+    pairs = zip(turnover(workload, 0, count // 2), turnover(workload, 1, count // 2), strict=True)
+    return [step for pair in pairs for step in pair]
+
+
+def by_group(steps: Iterable[GroupStep]) -> dict[JoinValue, list[GroupStep]]:
+    """A batch as a pipeline works through it: group by group, in order within each."""
+    groups: dict[JoinValue, list[GroupStep]] = {}
+    for step in steps:
+        groups.setdefault(step.value, []).append(step)
+    return groups
+
+
+def timed(workload: JoinWorkload, scheme: Scheme, steps: list[GroupStep]) -> Run:
+    """CPU time for one batch: messages are built and kept; their bytes are counted afterwards."""
+    spaces = workload.spaces
+    gc.collect()
+    gc.freeze()
+    began = time.process_time()
+    batch: list[Message] = []
+    for value, group_steps in by_group(steps).items():
+        batch += scheme.run(workload.groups[value], group_steps, spaces)
+    seconds = time.process_time() - began
+    gc.unfreeze()
+    return _run(len(steps), seconds, batch)
+
+
+def _run(changes: int, seconds: float, batch: list[Message]) -> Run:
+    points = sum(len(m.upsert) + len(m.remove) for m in batch)
+    return Run(changes, seconds, len(batch), points, sum(map(message_bytes, batch)))
+
+
+def best_of(workload: JoinWorkload, scheme: Scheme, batches: Iterator[list[GroupStep]]) -> Run:
+    """The fastest of several batches: what others do to this machine slows all but never helps."""
+    return min((timed(workload, scheme, steps) for steps in batches), key=lambda r: r.microseconds)

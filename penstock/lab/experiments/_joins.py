@@ -1,0 +1,50 @@
+"""What the experiments on joins share: one run of a scheme over inserts, and what it sent."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from penstock.joins import Group, GroupStep, make_scheme
+from penstock.joins.accounting import description_bytes, message_bytes
+from penstock.lab.workloads.joins import R_SPACE, JoinWorkload
+
+PAPER_SIZES = (100_000, 300_000, 500_000)
+"""The numbers of subscriptions in Tables 3 and 4."""
+
+
+@dataclass
+class Sent:
+    """What one scheme sent for a number of events."""
+
+    events: int
+    points: int = 0
+    description_bytes: int = 0
+    messages: int = 0
+    deliveries: int = 0
+    bytes: int = 0
+    cpu_seconds: float = 0.0
+
+
+def copied(groups: dict[tuple[int | str, ...], Group]) -> dict[tuple[int | str, ...], Group]:
+    return {v: Group((dict(g.sides[0]), dict(g.sides[1]))) for v, g in groups.items()}
+
+
+def send(workload: JoinWorkload, name: str, steps: list[GroupStep]) -> Sent:
+    """Run a scheme over inserts into R, from the same state every time, and count."""
+    scheme, groups, spaces = make_scheme(name), copied(workload.groups), workload.spaces
+    sent = Sent(len(steps))
+    for step in steps:
+        group = groups[step.value]
+        began = time.process_time()
+        messages = list(scheme.messages(group, step, spaces))
+        sent.cpu_seconds += time.process_time() - began
+        group.apply(step)
+        for message in messages:
+            if message.space == R_SPACE.id and message.partner is None:
+                sent.points += len(message.upsert)
+                sent.description_bytes += description_bytes(message)
+            sent.messages += 1
+            sent.deliveries += max(1, len(message.recipients))
+            sent.bytes += message_bytes(message)
+    return sent

@@ -1,0 +1,69 @@
+"""How long the descriptions of affected subscriptions are: Table 4 of Chandramouli and Yang (2008).
+
+The published sizes are of bytes per event; a skyline point takes 8. What the paper does not say
+(how negative widths are avoided, how many decimals values have) is chosen in
+`penstock.lab.workloads.joins`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.lab.benchmarks._measuring import Result, progress, show
+from penstock.lab.experiments._joins import PAPER_SIZES, Sent, send
+from penstock.lab.workloads.joins import JoinWorkload
+
+EXAMPLES = """
+  penstock lab run joins-description-size
+  penstock lab run joins-description-size --subscriptions 100000 --json
+"""
+PAPER_BYTES = {
+    "ref-sj-sub": (73.12, 99.54, 111.84),
+    "ref-sj-tup": (312.78, 305.88, 302.85),
+    "ref-sj-clu": (29.59, 38.15, 42.87),
+    "ref-sj-clu+": (16.88, 21.96, 24.68),
+}
+SCHEMES = (*PAPER_BYTES, "ref-sj-opt", "ref-sj-gap")
+COLUMNS = (
+    "scheme",
+    "subscriptions",
+    "events",
+    "points_per_event",
+    "bytes_per_event",
+    "paper_bytes_per_event",
+)
+
+
+def joins_description_size(
+    subscriptions: Annotated[
+        int, typer.Option(help="How many; 0: the three numbers of the paper.", min=0)
+    ] = 0,
+    events: Annotated[int, typer.Option(help="Inserts into R.", min=1)] = 1000,
+    seed: Annotated[int, typer.Option(help="Chooses subscriptions, rows and events.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Skyline points and bytes per event of each descriptive skyline, beside the paper's."""
+    results: list[Result] = []
+    for size in [subscriptions] if subscriptions else PAPER_SIZES:
+        workload = JoinWorkload(size, seed=seed)
+        steps = list(workload.inserts(0, events))
+        for scheme in SCHEMES:
+            with progress(f"{scheme}, {size:,} subscriptions"):
+                results.append(_result(scheme, size, send(workload, scheme, steps)))
+    show(results, json, COLUMNS)
+
+
+def _result(scheme: str, size: int, sent: Sent) -> Result:
+    paper = dict(zip(PAPER_SIZES, PAPER_BYTES.get(scheme, ()), strict=False))
+    published = paper.get(size)
+    return {
+        "scheme": scheme,
+        "subscriptions": size,
+        "events": sent.events,
+        "points_per_event": round(sent.points / sent.events, 3),
+        "bytes_per_event": round(sent.description_bytes / sent.events, 2),
+        "paper_bytes_per_event": published,
+        "paper_kb_per_event": None if published is None else published / 1000,
+    }
