@@ -33,8 +33,6 @@ from penstock.log import Home, RecordKind
 from penstock.registry import Registry
 
 FRAME_EVENTS = 500
-BATCH_ROWS = 1000
-"""Small enough that the subscriptions are active before the first change is processed."""
 
 BAD_EVENTS = (
     b'{"table": "stocks", "op": "insert", "row": {"id": 900001, "symbol": "GO',
@@ -90,11 +88,11 @@ def run_demo(
             registry.define(statement)
     with reporter.step(f"{subscriptions:,} subscriptions around shared interests"):
         stored = registry.subscribe_many([interest.sql for interest in interests], "demo")
-    market = Market(seed)
+    market, before_changes = Market(seed), home.log.end
     with reporter.step(f"{changes:,} changes published to the log") as advance:
         events = _publish(home, market, changes, advance)
     with reporter.step("the pipeline on Spark: log → message log") as advance:
-        _process(home, master, advance)
+        _process(home, master, before_changes, advance)
     clients = Clients(home)
     with reporter.step(f"{subscriptions:,} clients build their contents from messages") as advance:
         clients.take_in(lambda header: advance(header.end, home.log.end))
@@ -123,14 +121,15 @@ def _publish(home: Home, market: Market, count: int, advance: Advance) -> int:
     return len(events)
 
 
-def _process(home: Home, master: str, advance: Advance) -> None:
+def _process(home: Home, master: str, before_changes: int, advance: Advance) -> None:
     from penstock.pipeline.run import run  # Spark takes a moment to load
 
     run(
         home.path,
         once=True,
         master=master,
-        batch_rows=BATCH_ROWS,
+        # The first batch ends where the changes begin, so everyone is active before they come.
+        batch_rows=before_changes,
         on_progress=lambda batch: advance(batch.done, batch.total),
     )
 
