@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -157,8 +157,10 @@ def _exact_number(constant: Constant) -> Fraction | None:
         return None
     if not _NUMBER.fullmatch(text) or not re.search(r"\d", text) or len(text) > 2 * MAX_DIGITS:
         return None
-    # A double stands for the decimal that it shows: 1e-1 means 0.1.
-    decimal = Decimal(text)
+    try:
+        decimal = Decimal(text)  # a double stands for the decimal that it shows: 1e-1 means 0.1
+    except InvalidOperation:  # an exponent of twenty digits
+        return None
     return Fraction(decimal) if decimal == 0 or abs(decimal.adjusted()) <= MAX_DIGITS else None
 
 

@@ -28,7 +28,7 @@ from penstock.predicates.unions import ANY_BUT_NULL, union
 from tests.predicates.strategies import small_intervals
 
 RELATION = Relation("t", tuple(Column(name, IntegerType()) for name in "xy"), ())
-VALUES = [None, 0, 1, 2, 3, 4, 5, 6]
+VALUES = [None, 0, 1, 3, 4, 6]
 ROWS = list(itertools.product(VALUES, repeat=3))
 
 places = st.sampled_from([(0, 0), (0, 1), (1, 0)])
@@ -83,11 +83,11 @@ def test_findings() -> None:
 
 def test_a_blow_up_is_noticed_while_multiplying() -> None:
     pairs = [Some((equal(2 * i, 1), equal(2 * i + 1, 1))) for i in range(40)]
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(TooComplexError) as caught:
         branches_of(All(tuple(pairs)), 1)
     assert caught.value.branches > MAX_BRANCHES
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 10
     assert len(branches_of(All(tuple(pairs[:10])), 1)) == 1_024
 
 

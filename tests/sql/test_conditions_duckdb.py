@@ -66,7 +66,7 @@ def answer(oracle: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[object, ..
 @example("double > 'Infinity'::DOUBLE OR double <= 'Infinity'::DOUBLE")
 @example("NOT (big IN (1, NULL) OR tiny > NULL)")
 @example("big BETWEEN 1 AND 1e2")
-@settings(max_examples=several_times(300))
+@settings(max_examples=several_times(250))
 @given(conditions.conditions)
 def test_the_same_rows(oracle: duckdb.DuckDBPyConnection, condition: str) -> None:
     sql = f"SELECT id FROM t WHERE {condition}"
