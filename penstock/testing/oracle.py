@@ -7,6 +7,7 @@ were written. Needs the `duckdb` package, which only tests install.
 
 from __future__ import annotations
 
+import atexit
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -34,11 +35,19 @@ class Oracle:
     def __init__(self) -> None:
         if Oracle._shared is None:
             Oracle._shared = duckdb.connect(config={"threads": 1})
+            atexit.register(Oracle._close)
         self._schema = f"oracle_{next(self._numbers)}"
         self._database = Oracle._shared.cursor()
         self._database.execute("SET TimeZone = 'UTC'")
         self._database.execute(f"CREATE SCHEMA {self._schema}; USE {self._schema}")
         self._relations: dict[str, Relation] = {}
+
+    @classmethod
+    def _close(cls) -> None:
+        """Before the interpreter goes: DuckDB's bindings complain of what is left behind."""
+        if cls._shared is not None:
+            cls._shared.close()
+            cls._shared = None
 
     def __enter__(self) -> Oracle:
         return self
