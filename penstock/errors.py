@@ -85,7 +85,7 @@ class SqlError(PenstockError):
         line_end = self.sql.find("\n", position)
         line = self.sql[line_start : line_end if line_end >= 0 else len(self.sql)]
         column = position - line_start
-        first = max(0, column - width // 2)
+        first = 0 if len(line) <= width else max(0, column - width // 2)
         shown = line[first : first + width].replace("\t", " ")
         marks = "^" * max(1, min(self.length, len(shown) - (column - first)))
         return f"  {shown}\n  {' ' * (column - first)}{marks}"
