@@ -48,7 +48,7 @@ SINGLE_EVENTS = 64
 """Up to so many events, routes that take one event at a time compete."""
 MAX_ROWS = 1 << 16
 """Cells of all columns for which lanes are worth a try: a table of 4 MB per stretch."""
-BITMAP_BYTES_PER_BOX = 640
+BITMAP_BYTES_PER_BOX = 1024
 _BITMAP_NANOSECONDS = 4
 """To build one byte of bitmaps, about."""
 _SCAN_EVENTS = 4096
