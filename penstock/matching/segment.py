@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -36,7 +36,7 @@ from penstock.matching.runs import Room, RunBuffers
 from penstock.matching.scan import scan_runs
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import Trie, build_trie
-from penstock.matching.walk import build_doors, walk_matches
+from penstock.matching.walk import Doors, build_doors, walk_matches
 
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
@@ -96,7 +96,6 @@ class Segment:
         self.planner = Planner()
         self.dead: Flags = _NOBODY
         self.dead_count = 0
-        self._doors = build_doors(trie) if trie is not None else None
         self._bitmaps: Bitmaps | None = None
         self._bitmap_debt_ns = 0
         self._building = threading.Lock()
@@ -148,10 +147,9 @@ class Segment:
 
     @property
     def nbytes(self) -> int:
-        parts = (self.table, self.trie, self.box_index, self._doors, self._bitmaps)
+        doors = self.__dict__.get("_doors")
+        parts = (self.table, self.trie, self.box_index, doors, self._bitmaps)
         return sum(part.nbytes for part in parts if part is not None) + self.dead.nbytes
-
-    # --- routes ---------------------------------------------------------------------------------
 
     def routes(self, events: int) -> list[str]:
         """The routes that can be taken for a batch of so many events."""
@@ -372,8 +370,6 @@ class Segment:
         )
         return Pairs.join_same_ids([pairs, everyone], pairs.event_count, [0, 0])
 
-    # --- bitmaps --------------------------------------------------------------------------------
-
     def _pay_for_bitmaps(self, route: str, events: int) -> None:
         """Build the bitmaps once single events have cost about as much without them."""
         if self._bitmaps is not None or not self.affords_bitmaps:
@@ -381,6 +377,11 @@ class Segment:
         self._bitmap_debt_ns += int(self.planner.cost(route, events) * events)
         if self._bitmap_debt_ns > _BITMAP_NANOSECONDS * self._bitmap_bytes:
             self._own_bitmaps()
+
+    @cached_property
+    def _doors(self) -> Doors | None:
+        """Built with the first match, so that opening a snapshot reads no more than a header."""
+        return build_doors(self.trie) if self.trie is not None else None
 
     @property
     def _bitmap_bytes(self) -> int:

@@ -24,7 +24,7 @@ _MANIFEST = "manifest.json"
 
 
 def save_segments(directory: Path, segments: Iterable[Segment]) -> None:
-    """Write a snapshot. Segments that the directory already holds are not written again."""
+    """Write a snapshot: every segment anew, then the manifest."""
     directory.mkdir(parents=True, exist_ok=True)
     names = []
     for segment in segments:
