@@ -129,6 +129,11 @@ class SpacePoints:
             found = self._indexes[kind] = kind(self)
         return cast(AnyIndex, found)
 
+    def forget_indexes(self) -> None:
+        """Have indexes built anew from nothing but the points: then what follows from them is the
+        same in every process, whatever came and went before."""
+        self._indexes = {}
+
     def __getitem__(self, point_id: PointId) -> Point:
         return self._by_id()[point_id]
 

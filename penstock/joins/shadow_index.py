@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from penstock.catalog import Key
+from penstock.joins.kernels.follow import Followed, Lookup, follow
 from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, code_of, split_gap
 from penstock.joins.kernels.trees import plant, unions_of
 from penstock.joins.points import CodeArray, CodedRanges, SpacePoints
@@ -88,6 +89,30 @@ class Segment:
         shadows = {cuts[last_of[gap - 1]]: self._flat(parted, int(gap)) for gap in inner}
         return shadows, self._flat(parted, count + 1)
 
+    def follow(
+        self,
+        values: CodeArray,
+        counts: CodeArray,
+        changed: CodeArray,
+        signs: CodeArray,
+        *,
+        is_anything_to_show: bool,
+    ) -> Followed | None:
+        """What changes of filter values show and hide; None if values here are not numbers."""
+        if self._constants is None:
+            return None
+        lookup = Lookup(self._constants, self._next_high)
+        held = (values, counts, changed, signs)
+        return follow(self._forest, self._unions, lookup, *held, is_anything_to_show)
+
+    def flat(self, low: CodeArray, high: CodeArray) -> Flat:
+        """Ranges of base codes as cuts."""
+        codes = self._base.codes
+        flat: Flat = []
+        for first, last in zip(low.tolist(), high.tolist(), strict=True):
+            flat += (codes.low_cut(first), codes.high_cut(last))
+        return bridged(flat) if flat else NO_RANGES
+
     def anyone(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
         """Whether a point selects the base value and contains, for some run of partner values (last
         and first), one of them, or reaches over all of the run."""
@@ -107,11 +132,7 @@ class Segment:
 
     def _flat(self, parted: Parted, part: int) -> Flat:
         begin, low, high = parted
-        codes = self._base.codes
-        flat: Flat = []
-        for i in range(begin[part], begin[part + 1]):
-            flat += (codes.low_cut(int(low[i])), codes.high_cut(int(high[i])))
-        return bridged(flat) if flat else NO_RANGES
+        return self.flat(low[begin[part] : begin[part + 1]], high[begin[part] : begin[part + 1]])
 
 
 def _as_array(constants: list[Key]) -> CodeArray | None:
@@ -219,6 +240,11 @@ class ShadowIndex:
 
     def anyone(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
         return any(segment.anyone(value, runs) for segment in self._segments())
+
+    @property
+    def only_segment(self) -> Segment | None:
+        """The segment, if there is just one, as long as no subscriptions have come lately."""
+        return self._closed[0] if len(self._closed) == 1 and not self._open else None
 
     def _wish(self, point: Point) -> Wish:
         base = EVERYTHING if self.column is None else interval_of(point.base, self.column)

@@ -20,9 +20,12 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
+
 from penstock.catalog import Key
+from penstock.joins.kernels.follow import NONE_ABOVE, NONE_BELOW, Followed
 from penstock.joins.ranges import NO_RANGES, Flat, holds, united
-from penstock.joins.shadow_index import ShadowIndex
+from penstock.joins.shadow_index import Segment, ShadowIndex, key_of
 from penstock.messages import Reach, Reaches
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Cut, below
 
@@ -30,6 +33,10 @@ QUIET_AFTER = 4
 """Base rows seen since the last change of filter values before it pays to prepare for more."""
 IDLE_AFTER = 64
 """Changes of filter values without any base row after which the shadows are dropped."""
+
+
+MANY_CHANGES = 32
+"""So many changes of filter values at once are worth leaving Python for."""
 
 
 class Exposure(NamedTuple):
@@ -122,6 +129,40 @@ class ValueShadows:
             self._put_gap(x, united([left, middle, right]) if inner else NO_RANGES)
             self._loose = self._loose or bool(middle)
         return _exposure(x, cut, y, middle)
+
+    def follow(
+        self, changed: list[Key | None], signs: list[int], *, is_anything_to_show: bool
+    ) -> list[Exposure | None] | None:
+        """Many values that come (+1) and go (-1): what `show` and `hide` would say to each.
+
+        None, and nothing has happened, where that must be done one by one: few changes, values
+        that are not numbers, or points in more than one segment.
+        """
+        segment = self.index.only_segment
+        if segment is None or len(changed) < MANY_CHANGES or BOTTOM in self._counts:
+            return None
+        try:
+            values = np.array([key_of(cut) for cut in self._cuts], np.int64)
+            counts = np.array([self._counts[cut] for cut in self._cuts], np.int64)
+            coming = np.array(changed, np.int64)
+        except (OverflowError, TypeError, ValueError):
+            return None
+        followed = segment.follow(
+            values,
+            counts,
+            coming,
+            np.array(signs, np.int64),
+            is_anything_to_show=is_anything_to_show,
+        )
+        if followed is None:
+            return None
+        self._cuts = [below(key) for key in followed.values.tolist()]
+        self._counts = dict(zip(self._cuts, followed.counts.tolist(), strict=True))
+        self._gaps, self._boundaries = None, None
+        self._ends.clear()
+        self._exact_ends.clear()
+        self._base_rows_since = 0
+        return _exposures(segment, followed, changed)
 
     def catch_up(self) -> bool:
         """Take in the points that came since the last time; False if this must be made anew."""
@@ -223,6 +264,21 @@ class ValueShadows:
         if self._loose and not self.index.anyone(value, runs):
             return ()
         return tuple(Reach(BOTTOM, last, _above(first), TOP) for last, first in runs)
+
+
+def _exposures(
+    segment: Segment, followed: Followed, changed: list[Key | None]
+) -> list[Exposure | None]:
+    found: list[Exposure | None] = [None] * len(changed)
+    numbers, first = np.unique(followed.change, return_index=True)
+    ends = np.append(first, len(followed.change))
+    for number, begin, end in zip(numbers.tolist(), ends[:-1], ends[1:], strict=True):
+        before, after = int(followed.before[number]), int(followed.after[number])
+        x = None if before == NONE_BELOW else below(before)
+        y = None if after == NONE_ABOVE else below(after)
+        base = segment.flat(followed.low[begin:end], followed.high[begin:end])
+        found[number] = _exposure(x, below(changed[number]), y, base)
+    return found
 
 
 def _above(cut: Cut) -> Cut:

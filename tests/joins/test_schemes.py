@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.errors import PenstockError
-from penstock.joins import make_scheme, scheme_names
+from penstock.joins import make_scheme, scheme_names, shadows
 from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.joins.schemes import ref_sj_gap
 from penstock.messages import Message, PointId, Position, Reach
@@ -90,9 +92,11 @@ def test_many_steps_at_once_are_as_one_by_one(data: st.DataObject) -> None:
         taken.append(step)
         expected += stepwise.messages(one.group, step, one.spaces)
         one.group.apply(step)
-    middle = len(taken) // 2
-    found = at_once.run(many.group, taken[:middle], many.spaces)
-    found += at_once.run(many.group, taken[middle:], many.spaces)
+    found: list[Message] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shadows, "MANY_CHANGES", 1)
+        for _, batch in groupby(taken, key=lambda step: step.side):
+            found += at_once.run(many.group, batch, many.spaces)
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
     assert many.group == one.group
 

@@ -73,11 +73,23 @@ def _united_parts(part: Codes64, low: Codes64, high: Codes64, used: int, parts: 
 
 
 @njit
+def _longest(low: int, high: int, more_low: int, more_high: int) -> tuple[int, int]:
+    """The union of two ranges if it is one range, otherwise the longer of the two."""
+    if more_low <= high + 1 and low <= more_high + 1:
+        return min(low, more_low), max(high, more_high)
+    if more_high - more_low > high - low:
+        return more_low, more_high
+    return low, high
+
+
+@njit
 def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int, only_middle: bool) -> Parted:
     """The points inside (x, y), parted by a value c of it: a union of base ranges for each part.
 
-    If only the middle is asked for, the other two come out empty, and faster.
+    If only the middle is asked for, the other two come out empty, and faster: what lies in the
+    longest range gathered so far need not be looked at.
     """
+    covered_low, covered_high = 0, -1
     part, low, high = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     used = 0
     node, end = 0, forest.skip.shape[0]
@@ -85,6 +97,9 @@ def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int, only_middl
         bounds = forest.bounds[node]
         outside = bounds[LOW_MAX] <= x or bounds[HIGH_MIN] >= y
         if outside or (only_middle and (bounds[HIGH_MAX] < c or bounds[LOW_MIN] > c)):
+            node = forest.skip[node]
+            continue
+        if covered_low <= bounds[BASE_MIN] and bounds[BASE_MAX] <= covered_high:
             node = forest.skip[node]
             continue
         label = -1
@@ -103,6 +118,9 @@ def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int, only_middl
                 part[used], low[used], high[used] = label, unions.low[i], unions.high[i]
                 used += 1
             node = forest.skip[node]
+            if only_middle:
+                for i in range(used - last + first, used):
+                    covered_low, covered_high = _longest(covered_low, covered_high, low[i], high[i])
         elif forest.skip[node] == node + 1:
             need = used + forest.last[node] - forest.first[node]
             part, low, high = _room(part, need), _room(low, need), _room(high, need)
@@ -114,6 +132,10 @@ def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int, only_middl
                         part[used], low[used] = label, point[BASE_LOW]
                         high[used] = point[BASE_HIGH]
                         used += 1
+                        if only_middle:
+                            covered_low, covered_high = _longest(
+                                covered_low, covered_high, point[BASE_LOW], point[BASE_HIGH]
+                            )
             node += 1
         else:
             node += 1

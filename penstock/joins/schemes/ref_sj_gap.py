@@ -12,7 +12,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from penstock.catalog import Row, RowKey
+from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.joins.semijoin import base_row_message, initial_semijoins
@@ -94,16 +94,29 @@ class RefSjGap:
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
     ) -> list[Message]:
+        many = list(steps)
+        if not many:
+            return []
+        known = [self._recall(points, group, many[0].value) for points in spaces]
         found: list[Message] = []
-        known: list[_Remembered] = []
-        for step in steps:
-            known = known or [self._recall(points, group, step.value) for points in spaces]
+        if all(step.side == many[0].side for step in many):
+            # One side is quiet, so what each space sees does not depend on the others.
             for one in known:
-                if one.side == step.side:
-                    _of_base_row(one, step, found)
+                if one.side == many[0].side:
+                    for step in many:
+                        _of_base_row(one, step, found)
                 else:
-                    _of_joining_rows(one, step, found)
-            group.apply(step)
+                    _of_joining_rows_at_once(one, many, found)
+            for step in many:
+                group.apply(step)
+        else:
+            for step in many:
+                for one in known:
+                    if one.side == step.side:
+                        _of_base_row(one, step, found)
+                    else:
+                        _of_joining_rows(one, step, found)
+                group.apply(step)
         for one in known:
             one.version = group.version
         return found
@@ -151,8 +164,53 @@ def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[Message]) 
         new, old = points.attribute(step.new), points.attribute(step.old)
         if new != old:
             shown, hidden = shadows.show(new), shadows.hide(old)
-    if shown is None and hidden is None:
+    if shown is not None or hidden is not None:
+        _tell(known, step, shown, hidden, found)
+
+
+def _of_joining_rows_at_once(
+    known: _Remembered, steps: list[GroupStep], found: list[Message]
+) -> None:
+    """The same for many steps on one side, while the rows that may be shown stay as they are."""
+    attribute = known.points.attribute
+    changed: list[Key | None] = []
+    signs: list[int] = []
+    owners: list[GroupStep] = []
+    for step in steps:
+        new = None if step.new is None else attribute(step.new)
+        old = None if step.old is None else attribute(step.old)
+        if step.new is not None and step.old is not None and new == old:
+            continue
+        for row, value, sign in ((step.new, new, 1), (step.old, old, -1)):
+            if row is not None:
+                changed.append(value)
+                signs.append(sign)
+                owners.append(step)
+    is_anything_to_show = bool(known.group.sides[known.side])
+    exposures = known.shadows.follow(changed, signs, is_anything_to_show=is_anything_to_show)
+    if exposures is None:
+        for step in steps:
+            _of_joining_rows(known, step, found)
         return
+    i = 0
+    while i < len(owners):
+        step, exposure = owners[i], exposures[i]
+        is_update = step.new is not None and step.old is not None
+        other = exposures[i + 1] if is_update else None
+        if exposure is not None or other is not None:
+            shown, hidden = (exposure, other) if signs[i] > 0 else (None, exposure)
+            _tell(known, step, shown, hidden, found)
+        i += 2 if is_update else 1
+
+
+def _tell(
+    known: _Remembered,
+    step: GroupStep,
+    shown: Exposure | None,
+    hidden: Exposure | None,
+    found: list[Message],
+) -> None:
+    points = known.points
     upserts = _reached(known, shown)
     removes = _reached(known, hidden)
     rows = known.group.sides[known.side]
