@@ -142,7 +142,7 @@ def test_limits() -> None:
 
 
 def test_the_scheme_is_the_one_that_is_used() -> None:
-    assert f"scheme (`{make_scheme().name}`)" in README
+    assert f"(`{make_scheme().name}`)" in README
 
 
 def test_what_it_points_to_is_there() -> None:
