@@ -75,6 +75,7 @@ class SpacePoints:
             self._filter_type = catalog[space.filter_side.table].columns[space.attribute].type
         self._points: dict[PointId, Point] | None = {}
         self._columns: Counter[int] = Counter()
+        self._mentioned: list[int] | None = None
         self._arrays: _Arrays | None = None
         self._indexes: dict[type, PointIndex] = {}
 
@@ -99,6 +100,7 @@ class SpacePoints:
             self.remove(point.id)
         points[point.id] = point
         self._columns.update(column for column, _ in point.base)
+        self._mentioned = None
         self._arrays = None
         for index in self._indexes.values():
             index.add(point)
@@ -107,6 +109,7 @@ class SpacePoints:
         point = self._by_id().pop(point_id, None)
         if point is not None:
             self._columns.subtract(column for column, _ in point.base)
+            self._mentioned = None
             self._arrays = None
             for index in self._indexes.values():
                 index.remove(point)
@@ -118,6 +121,7 @@ class SpacePoints:
         points = self._by_id()
         part._points = {i: points[i] for i in ids if i in points}
         part._columns = Counter(c for point in part._points.values() for c, _ in point.base)
+        part._mentioned = None
         part._arrays = None
         part._indexes = {}
         return part
@@ -195,7 +199,9 @@ class SpacePoints:
 
     def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
         """The values of a base row that any point's box looks at."""
-        return tuple((c, row[c]) for c in sorted(self._columns) if self._columns[c] > 0)
+        if self._mentioned is None:
+            self._mentioned = [c for c in sorted(self._columns) if self._columns[c] > 0]
+        return tuple([(column, row[column]) for column in self._mentioned])
 
     def _by_id(self) -> dict[PointId, Point]:
         if self._points is None:

@@ -118,10 +118,10 @@ def base_row_message(
         Position(step.offset, step.step),
         points.space.id,
         step.key,
-        row=step.new if upsert else None,
-        upsert=upsert,
-        old=points.mentioned(step.old) if remove and step.old is not None else None,
-        remove=remove,
+        step.new if upsert else None,
+        upsert,
+        points.mentioned(step.old) if remove and step.old is not None else None,
+        remove,
     )
 
 

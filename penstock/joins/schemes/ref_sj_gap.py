@@ -177,30 +177,35 @@ def _of_joining_rows_at_once(
     signs: list[int] = []
     owners: list[GroupStep] = []
     for step in steps:
-        new = None if step.new is None else attribute(step.new)
-        old = None if step.old is None else attribute(step.old)
-        if step.new is not None and step.old is not None and new == old:
-            continue
-        for row, value, sign in ((step.new, new, 1), (step.old, old, -1)):
-            if row is not None:
-                changed.append(value)
-                signs.append(sign)
-                owners.append(step)
+        if step.new is not None and step.old is not None:
+            new, old = attribute(step.new), attribute(step.old)
+            if new != old:
+                changed += (new, old)
+                signs += (1, -1)
+                owners += (step, step)
+        elif step.new is not None:
+            changed.append(attribute(step.new))
+            signs.append(1)
+            owners.append(step)
+        elif step.old is not None:
+            changed.append(attribute(step.old))
+            signs.append(-1)
+            owners.append(step)
     is_anything_to_show = bool(known.group.sides[known.side])
     exposures = known.shadows.follow(changed, signs, is_anything_to_show=is_anything_to_show)
     if exposures is None:
         for step in steps:
             _of_joining_rows(known, step, found)
         return
-    i = 0
-    while i < len(owners):
-        step, exposure = owners[i], exposures[i]
+    for i, exposure in enumerate(exposures):
+        if exposure is None:
+            continue
+        step = owners[i]
         is_update = step.new is not None and step.old is not None
-        other = exposures[i + 1] if is_update else None
-        if exposure is not None or other is not None:
-            shown, hidden = (exposure, other) if signs[i] > 0 else (None, exposure)
-            _tell(known, step, shown, hidden, found)
-        i += 2 if is_update else 1
+        if signs[i] > 0:
+            _tell(known, step, exposure, exposures[i + 1] if is_update else None, found)
+        elif not is_update or exposures[i - 1] is None:  # otherwise told with what it shows
+            _tell(known, step, None, exposure, found)
 
 
 def _tell(
