@@ -65,5 +65,5 @@ def _result(scheme: str, size: int, sent: Sent) -> Result:
         "points_per_event": round(sent.points / sent.events, 3),
         "bytes_per_event": round(sent.description_bytes / sent.events, 2),
         "paper_bytes_per_event": published,
-        "paper_kb_per_event": None if published is None else published / 1000,
+        "paper_kb_per_event": None if published is None else round(published / 1000, 5),
     }
