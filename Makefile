@@ -36,7 +36,7 @@ test: $(READY)  ## run all tests, Spark included, and measure coverage
 	  --cov --cov-report=term $(PYTEST_ARGS)
 
 fast: $(READY)  ## run the tests that need no Spark
-	$(BIN)/python -m pytest -m "not spark and not slow and not soak" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not spark and not slow and not soak" $(PYTEST_ARGS)
 
 lint: $(READY)  ## check style, formatting and types
 	$(BIN)/ruff check .

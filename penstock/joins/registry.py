@@ -14,7 +14,7 @@ from penstock.errors import PenstockError
 from penstock.joins import schemes
 from penstock.joins.scheme import Scheme
 
-DEFAULT_NAME = "ref-sj-gap"
+DEFAULT_NAME = "auto"
 
 
 def scheme_names() -> list[str]:

@@ -1,7 +1,8 @@
 """`auto`: for each join group and space, the scheme that promises to cost least.
 
 Only schemes that leave the same tuples with the clients are chosen from, so the choice can change
-with every step. Gap shadows cost the same however many points there are, once they exist; for a
+with every step. A few points are always looked through: that takes tens of microseconds, while
+shadows need kernels whose first compilation takes seconds. Gap shadows cost the same however many points there are, once they exist; for a
 join value that is seen once or twice, looking at all points can be cheaper than making them, and
 gives the fewest skyline points. The numbers of the cost model were measured on one core
 (docs/notes/joins.md says how).
@@ -41,6 +42,10 @@ class CostModel:
         return self.shadow_start + self.shadow_start_per_row * rows
 
 
+SCANNED_POINTS = 1_000
+"""Spaces with fewer points are not worth an index."""
+
+
 class Auto(StepByStep):
     name = "auto"
 
@@ -62,6 +67,8 @@ class Auto(StepByStep):
     def _scan_is_cheaper(self, group: Group, points: SpacePoints) -> bool:
         """Whether shadows would not pay: a group is expected to see as many steps again as it has
         seen so far."""
+        if len(points) <= SCANNED_POINTS:
+            return True
         model, rows = self._model, len(group.sides[0]) + len(group.sides[1])
         saved_per_step = model.scan(len(points), rows) - model.shadow_step
         return saved_per_step * max(1, group.version) < model.start(rows)
