@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.engine.changes import Change, Op
+from penstock.lab.workloads.stock_texts import Random, draw_opinion, draw_symbols
 
 CREATE_STOCKS = (
     "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR NOT NULL, per DOUBLE NOT NULL)"
@@ -34,7 +35,6 @@ LISTINGS = 150
 ZIPF = 0.8
 """The k-th symbol is in the news in proportion to 1 / k ** ZIPF."""
 
-Random: TypeAlias = np.random.Generator
 Answer: TypeAlias = list[tuple[object, ...]]
 
 
@@ -164,7 +164,7 @@ class Market:
     def __init__(self, seed: int) -> None:
         self.rows = Rows()
         self._random = np.random.default_rng([seed, 2])
-        self._symbols = _symbols(self._random)
+        self._symbols = draw_symbols(SYMBOLS, self._random)
         self._popularity = _zipf(SYMBOLS, ZIPF)
         self._last_id = 0
 
@@ -210,7 +210,7 @@ class Market:
 
     def _write_review(self) -> Change:
         symbol, rating = self._symbol(), int(self._random.integers(1, 11))
-        review = Review(self._new_id(), symbol, rating, _opinion(symbol, rating, self._random))
+        review = Review(self._new_id(), symbol, rating, draw_opinion(symbol, rating, self._random))
         self.rows.reviews[review.id] = review
         return Change("reviews", Op.INSERT, review._asdict())
 
@@ -219,7 +219,7 @@ class Market:
             return self._write_review()
         review = self.rows.reviews[self._any(self.rows.reviews)]
         rating = int(np.clip(review.rating + self._random.choice((-2, -1, 1, 2)), 1, 10))
-        text = _opinion(review.symbol, rating, self._random)
+        text = draw_opinion(review.symbol, rating, self._random)
         self.rows.reviews[review.id] = review._replace(rating=rating, text=text)
         return Change("reviews", Op.UPDATE, {"id": review.id, "rating": rating, "text": text})
 
@@ -244,32 +244,3 @@ class Market:
 def _zipf(count: int, exponent: float) -> npt.NDArray[np.float64]:
     weights = np.arange(1, count + 1) ** -exponent
     return np.asarray(weights / weights.sum(), np.float64)
-
-
-def _symbols(random: Random) -> list[str]:
-    """Names that can be pronounced, and are nobody's."""
-    consonants, vowels = list("BCDFGKLMNPRSTVZ"), list("AEIOU")
-    found: dict[str, None] = {}
-    while len(found) < SYMBOLS:
-        parts = (consonants, vowels, consonants, vowels)
-        found["".join(random.choice(letters) for letters in parts)] = None
-    return list(found)
-
-
-_JUDGEMENTS = ("risky", "doubtful", "fair", "promising", "outstanding")
-_REASONS = (
-    "margins move with the price of raw materials",
-    "the order book reaches well into next year",
-    "a new plant comes on line in the spring",
-    "debt is being paid back ahead of plan",
-    "two large customers have not renewed",
-    "the board has bought shares of its own",
-    "research costs weigh on the result",
-    "the dividend was raised again",
-)
-
-
-def _opinion(symbol: str, rating: int, random: Random) -> str:
-    first, second = random.choice(_REASONS, size=2, replace=False)
-    judgement = _JUDGEMENTS[(rating - 1) // 2]
-    return f"{symbol} looks {judgement} to us: {first}, and {second}. We rate it {rating} of 10."
