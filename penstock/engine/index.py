@@ -38,9 +38,12 @@ class Index:
             self._points_of(one).add(one.point)
         return placed
 
-    def remove(self, subscription: int) -> None:
-        for one in self._placed.pop(subscription, []):
+    def remove(self, subscription: int) -> list[Placed]:
+        """Make a subscription inactive; returns the points it had."""
+        placed = self._placed.pop(subscription, [])
+        for one in placed:
             self._spaces[one.space.id].remove(one.point.id)
+        return placed
 
     def _points_of(self, placed: Placed) -> SpacePoints:
         space = placed.space

@@ -36,6 +36,7 @@ from penstock.log.quarantine import Quarantine
 LAYOUT_VERSION = 1
 
 PUBLISHING_LOCK_SECONDS = 60.0  # far longer than writing the largest batch
+LINGERING_SECONDS = 10.0  # Java ends half a second after the process that started it
 
 _MARKER = "penstock.json"
 _LOCK_NAME = "processing.lock"
@@ -137,8 +138,7 @@ class Home:
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             with os_errors("lock the home", lock):
-                if not locked_within(descriptor, timeout_seconds=0.0):
-                    raise _held(self.path, os.pread(descriptor, 4096, 0))
+                _take(self.path, descriptor)
                 since = datetime.now(UTC).isoformat(timespec="seconds")
                 holder = msgspec.json.encode(_Holder(who, os.getpid(), since, term))
                 os.ftruncate(descriptor, 0)
@@ -199,13 +199,34 @@ def _check_unused(path: Path) -> None:
             )
 
 
-def _held(path: Path, content: bytes) -> LockedError:
+def _take(path: Path, descriptor: int) -> None:
+    """Lock the file. Who was killed may have helpers that still hold it for a moment."""
+    if locked_within(descriptor, timeout_seconds=0.0):
+        return
     try:
-        holder = msgspec.json.decode(content, type=_Holder)
-        by = f"{holder.who} (process {holder.pid})"
-        detail = f"since {holder.since}"
+        holder = msgspec.json.decode(os.pread(descriptor, 4096, 0), type=_Holder)
     except msgspec.DecodeError:
+        holder = None
+    is_gone = holder is not None and not _is_alive(holder.pid)
+    if not (is_gone and locked_within(descriptor, LINGERING_SECONDS)):
+        raise _held(path, holder)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is somebody else's
+    return True
+
+
+def _held(path: Path, holder: _Holder | None) -> LockedError:
+    if holder is None:
         by, detail = "another process", ""
+    else:
+        by, detail = f"{holder.who} (process {holder.pid})", f"since {holder.since}"
     return LockedError(
         f"{path} is being processed by {by}",
         detail=detail,

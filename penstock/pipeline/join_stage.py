@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.engine.stages import GroupStore, JoinStage
-from penstock.joins import DEFAULT_SCHEME
+from penstock.joins import make_scheme
 from penstock.pipeline.bodies import unpack_step
 from penstock.pipeline.row_stage import add_message
 from penstock.pipeline.rows import RowBuffer, RowKind, Span, StageRow
@@ -32,7 +32,8 @@ def advance_groups(
             out.add(bucket, kind, row.offset, row.body, row.step)
     span = Span.from_bytes(tick.body)
     view.move_to(span.active)
-    stage = JoinStage(store, view.index, DEFAULT_SCHEME)
+    # What a scheme remembers of groups would be of no use in the next batch, which reads them anew.
+    stage = JoinStage(store, view.index, make_scheme())
     for row in by_kind.get(RowKind.SEED, ()):
         stage.seed(unpack_step(row.offset, row.step, row.body, view.edges))
     for points in view.index.parts_of(view.arrivals(span).subscriptions):

@@ -144,9 +144,11 @@ def publish(log: RecordLog, published: BatchLog, outcome: Outcome) -> None:
 
 
 def is_published(log: RecordLog, header: BatchHeader, frontier: BatchHeader | None) -> bool:
-    """Whether a Hub, or a run before the checkpoint was lost, has published what a batch covers.
+    """Whether what a batch covers has been published: by itself before a crash, by a Hub, or by a
+    run before the checkpoint was lost.
 
-    The batch itself does not count: publishing it again checks that its content is the same.
+    What is published counts. A batch that is replayed gives the same messages; if a newer release
+    replays it, they may say the same in other words.
     """
     frontier = frontier or BatchHeader(0, 0, 0)
     if header.start > frontier.end:
@@ -160,7 +162,7 @@ def is_published(log: RecordLog, header: BatchHeader, frontier: BatchHeader | No
             hint="remove what is in the home's checkpoint directory; the next run rebuilds it "
             "from the log",
         )
-    return frontier.end >= header.end and header != frontier
+    return frontier.end >= header.end
 
 
 def _anybody_new(log: RecordLog, told: int, active: int) -> bool:

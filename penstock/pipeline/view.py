@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock.catalog import Catalog
 from penstock.engine.index import Index
-from penstock.joins import Edge
+from penstock.joins import Edge, Placed
 from penstock.log import AnyHome, Home
 from penstock.pipeline.rows import Span
 from penstock.registry import Registry
@@ -61,16 +61,26 @@ class View:
             return
         changes = self._registry.changes_between(self.active, active)
         catalog = self.catalog(active)
+        touched: list[Placed] = []
         for added in changes.added:
             self._recorded.append(added.id)
-            for placed in self.index.add(added.id, added.query(catalog)):
-                edge = placed.space.edge
-                if edge is not None and edge.name not in self.edges:
-                    self.edges[edge.name] = edge
-                    self._first_needed[edge] = added.id
+            placed = self.index.add(added.id, added.query(catalog))
+            self._learn_edges(added.id, placed)
+            touched += placed
         for withdrawn in changes.withdrawn:
-            self.index.remove(withdrawn.id)
+            touched += self.index.remove(withdrawn.id)
+        # A batch must give the same messages in a worker that has seen everything come and go as
+        # in one that was started to replay it.
+        for space in {one.space.id for one in touched}:
+            self.index.space(space).forget_indexes()
         self.active = active
+
+    def _learn_edges(self, subscription: int, placed: list[Placed]) -> None:
+        for one in placed:
+            edge = one.space.edge
+            if edge is not None and edge.name not in self.edges:
+                self.edges[edge.name] = edge
+                self._first_needed[edge] = subscription
 
     def arrivals(self, span: Span) -> Arrivals:
         """What is new in a batch; the view must be that of the batch."""

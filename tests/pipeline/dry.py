@@ -117,10 +117,15 @@ class DryPipeline:
         """Publish a batch, and be killed before the checkpoint says so."""
         end = self.planned()
         if end != self.offset:
-            before = self.offset, copy.deepcopy(self.rows), copy.deepcopy(self.groups)
-            self.process(end)
-            self.offset, self.rows, self.groups = before
-            self.process(end)  # planned, so replayed: it must give the same
+            before = copy.deepcopy(self.rows), copy.deepcopy(self.groups)
+            outcome = self.compute(end)
+            publish(self.home.log, self.home.messages, outcome)
+            self.rows, self.groups = before
+            self._view = View(self.home)
+            # It was planned, so it is replayed, by other workers, and must give the same.
+            assert self.compute(end) == outcome
+            publish(self.home.log, self.home.messages, outcome)
+            self.offset = end
 
 
 def _events(home: Home, span: Span) -> list[StageRow]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,13 @@ from penstock.pipeline.sink import (
     stage,
     sweep_staging,
 )
+
+
+@pytest.fixture(autouse=True)
+def thaw() -> Iterator[None]:
+    """Workers freeze what they have loaded; this process is not one for long."""
+    yield
+    gc.unfreeze()
 
 
 def staged(path: Path, rows: Sequence[tuple[RowKind, int, int, bytes]]) -> Path:
@@ -74,16 +82,15 @@ def test_bad_events_get_their_bytes_from_the_log(tmp_path: Path) -> None:
     assert {(e.primary, e.detail, e.hint) for e in entries} == {tuple(reason)}
 
 
-def test_a_replayed_batch_changes_nothing_but_must_be_the_same(tmp_path: Path) -> None:
+def test_a_replayed_batch_changes_nothing(tmp_path: Path) -> None:
     home = MemoryHome()
     home.log.append([(RecordKind.EVENT, b"")] * 2)
     first = gather([staged(tmp_path / "1", [header(0, 2, 0, 0, 0), message(1, 1, b"a")])])
     other = gather([staged(tmp_path / "2", [header(0, 2, 0, 0, 0), message(1, 1, b"b")])])
-    publish(home.log, home.messages, first)
-    publish(home.log, home.messages, first)
-    assert list(home.messages.batches()) == [BatchHeader(0, 2, 0)]
-    with pytest.raises(HomeError, match="already published"):
-        publish(home.log, home.messages, other)
+    for outcome in (first, first, other):
+        publish(home.log, home.messages, outcome)
+        assert list(home.messages.batches()) == [BatchHeader(0, 2, 0)]
+        assert home.messages.read(BatchHeader(0, 2, 0)) == [b"a"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +99,7 @@ def test_a_replayed_batch_changes_nothing_but_must_be_the_same(tmp_path: Path) -
         ((0, 2, 0), None, False),
         ((0, 0, 0), None, True),  # Spark's first batch over an empty log
         ((2, 4, 2), (0, 2, 0), False),
-        ((2, 4, 2), (2, 4, 2), False),  # itself: published again, to be compared
+        ((2, 4, 2), (2, 4, 2), True),  # itself, before a crash
         ((2, 4, 2), (2, 4, 4), True),  # a Hub did the same records
         ((2, 4, 2), (0, 9, 9), True),
         ((4, 4, 4), (2, 4, 2), False),  # somebody was waiting
