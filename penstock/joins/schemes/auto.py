@@ -1,11 +1,11 @@
-"""`auto`: for each join group and space, the scheme that promises to cost least.
+"""`auto`, the default: for each join group and space, the scheme that promises to cost least.
 
 Only schemes that leave the same tuples with the clients are chosen from, so the choice can change
 with every step. A few points are always looked through: that takes tens of microseconds, while
-shadows need kernels whose first compilation takes seconds. Gap shadows cost the same however many points there are, once they exist; for a
-join value that is seen once or twice, looking at all points can be cheaper than making them, and
-gives the fewest skyline points. The numbers of the cost model were measured on one core
-(docs/notes/joins.md says how).
+shadows need kernels whose first compilation takes seconds. Gap shadows cost the same however many
+points there are, once they exist; for a join value that is seen once or twice, looking at all
+points can be cheaper than making them, and gives the fewest skyline points. The numbers of the cost
+model were measured on one core (docs/notes/joins.md says how).
 """
 
 from __future__ import annotations
