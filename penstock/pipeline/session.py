@@ -114,7 +114,12 @@ def _settings(app_name: str, master: str, ui: bool) -> dict[str, str]:
             "spark.driver.bindAddress": LOOPBACK,
             "spark.local.dir": str(scratch),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            "spark.driver.defaultJavaOptions": f'-Djava.io.tmpdir="{scratch}"',
+            # The work is done in Python and in RocksDB: what Java's optimising compiler finds to
+            # do costs more than it gains (25 instead of 51 s of processor time for a run of 10,000
+            # events, at the same speed).
+            "spark.driver.defaultJavaOptions": (
+                f'-Djava.io.tmpdir="{scratch}" -XX:TieredStopAtLevel=1'
+            ),
         }
     return settings
 
