@@ -16,7 +16,7 @@ from penstock.engine.index import Index
 from penstock.engine.memory import MemoryGroups, MemoryRows
 from penstock.engine.stages import JoinStage, Located, RowStage
 from penstock.errors import ChangeError, SubscriptionError
-from penstock.joins import Edge, Scheme, make_scheme
+from penstock.joins import Edge, GroupStep, Scheme, make_scheme
 from penstock.messages import Message
 from penstock.sql import Query, bind, parse_relation
 
@@ -88,12 +88,17 @@ class Engine:
                 outcome.refused.append((offset, raw, error))
             else:
                 resolved += [located] if located is not None else []
-        for consequence in self._row_stage.consequences(resolved):
-            if isinstance(consequence, Message):
-                outcome.messages.append(consequence)
-            else:
-                outcome.messages += self._join_stage.apply(consequence)
+        outcome.messages = self._told(list(self._row_stage.consequences(resolved)))
         return outcome
+
+    def _told(self, consequences: list[Message | GroupStep]) -> list[Message]:
+        """All messages, those of a step in its place."""
+        steps = [step for step in consequences if isinstance(step, GroupStep)]
+        of_steps = iter(self._join_stage.run(steps))
+        messages: list[Message] = []
+        for one in consequences:
+            messages += [one] if isinstance(one, Message) else next(of_steps)
+        return messages
 
     def try_changes(self, offset: int, changes: Iterable[Change]) -> None:
         """ChangeError if the changes, one after the other from this offset, cannot be made."""

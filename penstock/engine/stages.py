@@ -12,7 +12,7 @@ it enters a new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -113,18 +113,39 @@ class JoinStage:
         self._index = index
         self._scheme = scheme
 
-    def apply(self, step: GroupStep) -> Iterator[Message]:
-        group = self._store.get(step.edge, step.value)
-        spaces = self._index.on_edge(step.edge)
-        messages = list(self._scheme.messages(group, step, spaces)) if spaces else []
-        self._advance(group, step)
-        return iter(messages)
+    def run(self, steps: Iterable[GroupStep]) -> list[list[Message]]:
+        """The messages of each of many steps, between which no subscription comes or goes.
+
+        Steps of different groups know nothing of each other. So a batch is worked through group by
+        group, and a scheme can take many steps of a group at once; which messages there are, and
+        in which order, is the same as one step after the other.
+        """
+        told: list[list[Message]] = []
+        batches: dict[tuple[Edge, JoinValue], list[tuple[GroupStep, list[Message]]]] = {}
+        for step in steps:
+            told.append([])
+            batches.setdefault((step.edge, step.value), []).append((step, told[-1]))
+        for (edge, value), batch in batches.items():
+            self._run_group(edge, value, batch)
+        return told
+
+    def _run_group(
+        self, edge: Edge, value: JoinValue, batch: list[tuple[GroupStep, list[Message]]]
+    ) -> None:
+        """Bring one group through its steps, and put the messages of each in its list."""
+        group, spaces = self._store.get(edge, value), self._index.on_edge(edge)
+        if spaces:
+            by_position = {(step.offset, step.step): messages for step, messages in batch}
+            for message in self._scheme.run(group, [step for step, _ in batch], spaces):
+                by_position[message.position].append(message)
+        else:
+            for step, _ in batch:
+                group.apply(step)
+        self._store.put(edge, value, group)
 
     def seed(self, step: GroupStep) -> None:
         """Take a row in without telling anybody: no subscription uses its edge yet."""
-        self._advance(self._store.get(step.edge, step.value), step)
-
-    def _advance(self, group: Group, step: GroupStep) -> None:
+        group = self._store.get(step.edge, step.value)
         group.apply(step)
         self._store.put(step.edge, step.value, group)
 

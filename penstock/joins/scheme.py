@@ -30,7 +30,11 @@ class Scheme(Protocol):
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
     ) -> list[Message]:
-        """The messages of many steps of one group, one after the other; applies the steps."""
+        """The messages of many steps of one group; applies the steps.
+
+        Positions tell the steps of a group apart. Those of one step stand in the order in which
+        `messages` gives them; those of different steps need not.
+        """
         ...
 
     def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:

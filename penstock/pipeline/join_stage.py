@@ -40,7 +40,8 @@ def advance_groups(
         if points.space.edge is not None:
             for message in stage.initial(span.start, points):
                 add_message(bucket, message, out)
-    for row in by_kind.get(RowKind.STEP, ()):
-        for message in stage.apply(unpack_step(row.offset, row.step, row.body, view.edges)):
+    steps = by_kind.get(RowKind.STEP, ())
+    for messages in stage.run(unpack_step(r.offset, r.step, r.body, view.edges) for r in steps):
+        for message in messages:
             add_message(bucket, message, out)
     return out

@@ -10,12 +10,13 @@ model were measured on one core (docs/notes/joins.md says how).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
-from penstock.joins.scheme import StepByStep
 from penstock.joins.schemes.ref_sj_gap import RefSjGap
 from penstock.joins.schemes.ref_sj_opt import RefSjOpt
 from penstock.joins.semijoin import initial_semijoins
@@ -46,7 +47,7 @@ SCANNED_POINTS = 1_000
 """Spaces with fewer points are not worth an index."""
 
 
-class Auto(StepByStep):
+class Auto:
     name = "auto"
 
     def __init__(self, model: CostModel | None = None) -> None:
@@ -57,21 +58,50 @@ class Auto(StepByStep):
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
+        rows = len(group.sides[0]) + len(group.sides[1])
         for points in spaces:
-            scheme = self._scan if self._scan_is_cheaper(group, points) else self._shadows
+            is_scan = self._scan_is_cheaper(points, rows, group.version)
+            scheme = self._scan if is_scan else self._shadows
             yield from scheme.messages(group, step, [points])
+
+    def run(
+        self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
+    ) -> list[Message]:
+        found: list[Message] = []
+        for is_shadows, part in groupby(self._weighed(group, steps, spaces), key=itemgetter(0)):
+            some = [step for _, step in part]
+            if is_shadows:
+                found += self._shadows.run(group, some, spaces)
+                continue
+            for step in some:
+                found += self.messages(group, step, spaces)
+                group.apply(step)
+        return found
+
+    def _weighed(
+        self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
+    ) -> list[tuple[bool, GroupStep]]:
+        """Each step, and whether shadows will be the choice in all spaces when its turn comes."""
+        rows, version = len(group.sides[0]) + len(group.sides[1]), group.version
+        weighed: list[tuple[bool, GroupStep]] = []
+        for step in steps:
+            is_scan = any(self._scan_is_cheaper(points, rows, version) for points in spaces)
+            weighed.append((not is_scan, step))
+            rows += (step.new is not None) - (step.old is not None)
+            version += 1
+        return weighed
 
     def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
         return initial_semijoins(position, group, points)
 
-    def _scan_is_cheaper(self, group: Group, points: SpacePoints) -> bool:
-        """Whether shadows would not pay: a group is expected to see as many steps again as it has
-        seen so far."""
+    def _scan_is_cheaper(self, points: SpacePoints, rows: int, seen: int) -> bool:
+        """Whether shadows would not pay in a group of so many rows: it is expected to see as many
+        steps again as it has seen so far."""
         if len(points) <= SCANNED_POINTS:
             return True
-        model, rows = self._model, len(group.sides[0]) + len(group.sides[1])
+        model = self._model
         saved_per_step = model.scan(len(points), rows) - model.shadow_step
-        return saved_per_step * max(1, group.version) < model.start(rows)
+        return saved_per_step * max(1, seen) < model.start(rows)
 
 
 SCHEME = Auto
