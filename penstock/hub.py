@@ -11,16 +11,26 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 
 from penstock.catalog import Catalog, Outside
+from penstock.client import Delivery, Switch
 from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
 from penstock.engine.events import change_from_mapping, decode_event, encode_change
 from penstock.engine.explain import Explanation, explain
-from penstock.errors import ChangeError, HomeError, PenstockError, SqlError
+from penstock.errors import (
+    ChangeError,
+    HomeError,
+    PenstockError,
+    SqlError,
+    SubscriptionError,
+)
+from penstock.joins import Placed
+from penstock.joins.decomposition import Decomposition, fits
 from penstock.joins.registry import DEFAULT_NAME, make_scheme
 from penstock.log import (
     AnyHome,
@@ -31,11 +41,14 @@ from penstock.log import (
     Record,
     RecordKind,
 )
-from penstock.log.inbox import messages_for
+from penstock.log.inbox import Inbox
 from penstock.messages import Message, encode_message
 from penstock.registry import (
     Registry,
+    replan_body,
+    replan_of,
     subscribe_body,
+    subscribe_decomposition,
     subscribe_sql,
     withdraw_body,
     withdrawn_id,
@@ -150,13 +163,20 @@ class Hub:
 
     # Subscribing
 
-    def subscribe(self, sql: str, owner: str | None = None) -> Subscription:
-        """Register a standing query. It starts with what its SQL returns now."""
+    def subscribe(
+        self, sql: str, owner: str | None = None, *, decomposition: Decomposition | None = None
+    ) -> Subscription:
+        """Register a standing query. It starts with what its SQL returns now.
+
+        How a query over several tables is split into semijoins is chosen here, unless it is given.
+        """
         with self._lock, self._home.log.appending() as tail:
             self._advance()
             query = self._engine.bind(sql)
-            offset = tail.append([(RecordKind.SUBSCRIBE, subscribe_body(sql, owner))])
-            self._live[offset] = Subscription(offset, query, self._lock)
+            _check_fits(query, decomposition)
+            body = subscribe_body(sql, owner, decomposition)
+            offset = tail.append([(RecordKind.SUBSCRIBE, body)])
+            self._live[offset] = Subscription(offset, query, self._lock, decomposition)
             self._bound[offset] = query
             self._advance()
             self._refresh_registry()
@@ -171,6 +191,16 @@ class Hub:
             self._advance()
             self._refresh_registry()
 
+    def replan(self, subscription: Subscription | int, decomposition: Decomposition) -> None:
+        """Split a subscription's query in another way from now on. Its content stays the same."""
+        number = _id(subscription)
+        with self._lock, self._home.log.appending() as tail:
+            self._advance()
+            _check_fits(self._engine.query(number), decomposition)
+            tail.append([(RecordKind.REPLAN, replan_body(number, decomposition))])
+            self._advance()
+            self._refresh_registry()
+
     def subscription(self, number: int) -> Subscription:
         """A subscription by its id, for instance one made before this Hub was opened."""
         with self._lock:
@@ -178,9 +208,12 @@ class Hub:
             query = self._engine.query(number)
             if number not in self._live:
                 assert self._registry is not None  # in memory, every subscription is live
-                live = Subscription(number, query, self._lock)
-                for _, messages in messages_for(self._home.messages, number, live.spaces):
-                    live.deliver(messages)
+                chosen = self._registry.subscription(number).decomposition
+                live = Subscription(number, query, self._lock, chosen)
+                replans = partial(self._registry.replans, number)
+                inbox = Inbox(self._home.messages, number, query, chosen, replans)
+                for _, deliveries in inbox.new():
+                    live.deliver(deliveries)
                 self._live[number] = live
             return self._live[number]
 
@@ -231,19 +264,27 @@ class Hub:
     def _restore(self) -> None:
         """Bring the engine to where the message log ends, then go on from there."""
         frontier = self._home.messages.frontier
-        waiting: list[int] = []
+        waiting: list[Placed] = []
         if frontier is not None:
+            index = self._engine.index
+            told: dict[int, list[Placed]] = {}  # where the points were that batches know of
             for run in _runs(self._home.log.read(0, frontier.end)):
+                if run[0].kind is RecordKind.REPLAN and run[0].offset >= frontier.active:
+                    number = replan_of(run[0]).subscription
+                    told.setdefault(number, list(index.points_of(number)))
                 self._carry_out(run, [])
             self._position = frontier.end
-            waiting = [number for number in self._engine.queries if number >= frontier.active]
+            for number in self._engine.queries:
+                if number >= frontier.active or number in told:
+                    since = told[number] if number < frontier.active else None
+                    waiting += index.points_of(number, since)
         self._advance(waiting)
         self._refresh_registry()
 
-    def _advance(self, waiting: Sequence[int] = ()) -> None:
+    def _advance(self, waiting: Sequence[Placed] = ()) -> None:
         """Process what the log holds beyond our position, as one batch of the message log.
 
-        `waiting` are subscriptions that no batch has made active yet.
+        `waiting` are points that no batch has made active yet.
         """
         if self._broken is not None:
             raise self._broken
@@ -258,7 +299,7 @@ class Hub:
             )
             raise
 
-    def _process(self, end: int, waiting: Sequence[int]) -> None:
+    def _process(self, end: int, waiting: Sequence[Placed]) -> None:
         messages = self._engine.initial(self._position, waiting)
         inboxes = self._addressed(messages)
         bad: list[QuarantinedEvent] = []
@@ -266,14 +307,14 @@ class Hub:
             produced = self._carry_out(run, bad)
             for number, received in self._addressed(produced).items():
                 inboxes[number] += received
-            messages += produced
+            messages += [one for one in produced if isinstance(one, Message)]
         header = BatchHeader(self._position, end, end)
         self._home.messages.publish(header, [encode_message(m) for m in messages], bad)
         self._position = end
         for number, received in inboxes.items():
             self._live[number].deliver(received)
 
-    def _carry_out(self, run: list[Record], bad: list[QuarantinedEvent]) -> list[Message]:
+    def _carry_out(self, run: list[Record], bad: list[QuarantinedEvent]) -> Sequence[Delivery]:
         """Carry out a run of events, or one record of another kind."""
         record = run[0]
         match record.kind:
@@ -283,6 +324,9 @@ class Hub:
                 return self._subscribe(record)
             case RecordKind.WITHDRAW:
                 self._withdraw(withdrawn_id(record.body))
+            case RecordKind.REPLAN:
+                replan = replan_of(record)
+                return [Switch.at(record.offset, replan), *self._engine.replan(replan)]
             case RecordKind.EVENT:
                 outcome = self._engine.events((one.offset, one.body) for one in run)
                 for offset, raw, error in outcome.refused:
@@ -297,7 +341,7 @@ class Hub:
             query = query or self._engine.bind(subscribe_sql(record.body))
         except SqlError:
             return []  # accepted by an older release; the registry lists it as broken
-        return self._engine.subscribe(record.offset, query)
+        return self._engine.subscribe(record.offset, query, subscribe_decomposition(record.body))
 
     def _withdraw(self, number: int) -> None:
         self._engine.withdraw(number)
@@ -305,14 +349,17 @@ class Hub:
         if live is not None:
             live.end()
 
-    def _addressed(self, messages: Iterable[Message]) -> defaultdict[int, list[Message]]:
-        """The messages by the live subscriptions that get them, as of now."""
-        inboxes: defaultdict[int, list[Message]] = defaultdict(list)
-        for message in messages:
-            found = recipients(message, self._engine.index.space(message.space))
-            for number in {point.subscription for point in found}:
-                if number in self._live:
-                    inboxes[number].append(message)
+    def _addressed(self, deliveries: Iterable[Delivery]) -> defaultdict[int, list[Delivery]]:
+        """The deliveries by the live subscriptions that get them, as of now."""
+        inboxes: defaultdict[int, list[Delivery]] = defaultdict(list)
+        for one in deliveries:
+            if isinstance(one, Switch):
+                numbers = {one.subscription}
+            else:
+                found = recipients(one, self._engine.index.space(one.space))
+                numbers = {point.subscription for point in found}
+            for number in numbers & self._live.keys():
+                inboxes[number].append(one)
         return inboxes
 
     def _refresh_registry(self) -> None:
@@ -338,6 +385,14 @@ def _runs(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 def _id(subscription: Subscription | int) -> int:
     return subscription.id if isinstance(subscription, Subscription) else subscription
+
+
+def _check_fits(query: Query, chosen: Decomposition | None) -> None:
+    if chosen is not None and not fits(query, chosen):
+        raise SubscriptionError(
+            "a decomposition that is none of the query",
+            hint="each node is filtered by a node it is joined with, over conditions it has",
+        )
 
 
 def _as_change(change: Change | Mapping[str, Outside]) -> Change:

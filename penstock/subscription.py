@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-from penstock.client import Content, ContentRow, Notification
+from penstock.client import Content, ContentRow, Delivery, Notification
 from penstock.errors import SubscriptionError
-from penstock.messages import Message
+from penstock.joins.decomposition import Decomposition
 from penstock.sql.query import Query
 
 MAX_INBOX_MESSAGES = 256
@@ -21,11 +21,17 @@ class Subscription:
     Made by `Hub.subscribe`. Safe to use from several threads, like the Hub itself.
     """
 
-    def __init__(self, subscription_id: int, query: Query, lock: threading.RLock) -> None:
+    def __init__(
+        self,
+        subscription_id: int,
+        query: Query,
+        lock: threading.RLock,
+        chosen: Decomposition | None = None,
+    ) -> None:
         self.id = subscription_id
-        self._content = Content(subscription_id, query)
+        self._content = Content(subscription_id, query, chosen)
         self._lock = lock
-        self._inbox: list[Message] = []
+        self._inbox: list[Delivery] = []
         self._pending: deque[Notification] = deque()
         self._missed = False
         self._withdrawn = False
@@ -38,11 +44,6 @@ class Subscription:
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the query, for instance that it can never match."""
         return self._content.query.warnings
-
-    @property
-    def spaces(self) -> frozenset[int]:
-        """The spaces whose messages can concern this subscription. For the Hub."""
-        return frozenset(self._content.spaces)
 
     def __repr__(self) -> str:
         return f"Subscription({self.id}, {self.sql!r})"
@@ -68,9 +69,9 @@ class Subscription:
             self._pending.clear()
             return taken
 
-    def deliver(self, messages: list[Message]) -> None:
+    def deliver(self, deliveries: list[Delivery]) -> None:
         """Take messages in the order of their positions. For the Hub."""
-        self._inbox += messages
+        self._inbox += deliveries
         if len(self._inbox) > MAX_INBOX_MESSAGES:
             self._take_in()
 
@@ -83,7 +84,7 @@ class Subscription:
             raise SubscriptionError(f"subscription {self.id} was withdrawn")
         if not self._inbox:
             return
-        self._inbox.sort(key=lambda message: message.position)
+        self._inbox.sort(key=lambda one: one.position)
         self._pending.extend(self._content.apply(self._inbox))
         self._inbox = []
         if len(self._pending) > MAX_PENDING_NOTIFICATIONS:

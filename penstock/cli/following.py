@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from penstock.cli.output import count
 from penstock.client import Content, ContentRow, Notification
-from penstock.log import BatchHeader, Home
-from penstock.log.inbox import messages_for
+from penstock.joins.decomposition import Replan
+from penstock.log import Home
+from penstock.log.inbox import Inbox
 from penstock.registry import Registry
 
 
@@ -55,9 +56,9 @@ class Follower:
         self._registry = Registry(home)
         self.subscription = self._registry.subscription(subscription)
         query = self.subscription.query(self._registry.catalog())
-        self._content = Content(subscription, query)
-        self._spaces = frozenset(self._content.spaces)
-        self._last: BatchHeader | None = None
+        chosen = self.subscription.decomposition
+        self._content = Content(subscription, query, chosen)
+        self._inbox = Inbox(home.messages, subscription, query, chosen, self._replans)
         self._processed = 0
         self.columns = [output.label for output in query.outputs]
 
@@ -66,13 +67,9 @@ class Follower:
         notifications: list[Notification] = []
         # Asked first: what is published while we read may or may not be taken in this time.
         frontier = self._home.messages.frontier
-        batches = messages_for(
-            self._home.messages, self.subscription.id, self._spaces, after=self._last
-        )
-        for header, messages in batches:
-            self._last = header
-            notifications += self._content.apply(messages)
-        reached = [header.end for header in (frontier, self._last) if header is not None]
+        for _, deliveries in self._inbox.new():
+            notifications += self._content.apply(deliveries)
+        reached = [header.end for header in (frontier, self._inbox.last) if header is not None]
         self._processed = max(reached, default=0)
         return notifications
 
@@ -81,7 +78,11 @@ class Follower:
 
     def progress(self) -> Progress:
         """How far that got which has been taken in."""
-        return Progress(self._processed, self._home.log.end, active=self._last is not None)
+        return Progress(self._processed, self._home.log.end, active=self._inbox.last is not None)
+
+    def _replans(self, low: int, high: int) -> list[Replan]:
+        self._registry.catch_up(high)
+        return self._registry.replans(self.subscription.id, low, high)
 
     def check_still_there(self) -> None:
         """SubscriptionError if it has been withdrawn in the meantime."""

@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from penstock.catalog import Outside, RowKey
 from penstock.client.tuples import BranchTuples, JoinKey, JoinPlan, JoinRow
-from penstock.joins import place
-from penstock.messages import Message, Point, PointId
+from penstock.joins import Placed, place
+from penstock.joins.decomposition import Decomposition, Replan
+from penstock.messages import Message, Point, PointId, Position
 from penstock.sql.query import Query
 
 ContentRow: TypeAlias = dict[str, Outside]
@@ -42,17 +43,39 @@ class Notification:
         return "delete" if self.after is None else "update"
 
 
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """From this position on a subscription has another decomposition: it gives up what its moved
+    points hold, and is sent at the same offset what they hold from now on."""
+
+    position: Position
+    subscription: int
+    decomposition: Decomposition
+
+    @classmethod
+    def at(cls, offset: int, replan: Replan) -> Switch:
+        """Before anything else that happens at an offset."""
+        return cls(Position(offset, _SWITCH_STEP), replan.subscription, replan.decomposition)
+
+
+_SWITCH_STEP = -1
+
+Delivery: TypeAlias = Message | Switch
+"""What a client is handed, in the order of positions."""
+
+
 class Content:
     """What a subscription's query returns, built from messages. Not thread-safe."""
 
-    def __init__(self, subscription: int, query: Query) -> None:
+    def __init__(
+        self, subscription: int, query: Query, chosen: Decomposition | None = None
+    ) -> None:
         self.subscription = subscription
         self.query = query
         plan = JoinPlan(query)
         self._branches = [BranchTuples(plan) for _ in query.branches]
-        self._points: dict[int, list[Point]] = {}
-        for placed in place(query, subscription):
-            self._points.setdefault(placed.space.id, []).append(placed.point)
+        self._placed = place(query, subscription, chosen)
+        self._points = _by_space(self._placed)
         self._rows: dict[JoinKey, JoinRow] = {}
         self._copies: dict[JoinKey, int] = {}  # in how many branches a join row occurs
         # Where a scheme sends join rows: the partners that each row was told to be joined with.
@@ -66,15 +89,27 @@ class Content:
     def rows(self) -> list[ContentRow]:
         return [self._show(row) for row in self._rows.values()]
 
-    def apply(self, messages: Sequence[Message]) -> list[Notification]:
+    def apply(self, deliveries: Sequence[Delivery]) -> list[Notification]:
         """Take in messages, ordered by position; returns what they changed, offset by offset."""
         notifications: list[Notification] = []
-        for offset, group in groupby(messages, key=lambda m: m.position.offset):
+        for offset, group in groupby(deliveries, key=lambda one: one.position.offset):
             before: dict[JoinKey, JoinRow | None] = {}
-            for message in group:
-                self._take(message, before)
+            for one in group:
+                if isinstance(one, Switch):
+                    self._switch(one, before)
+                else:
+                    self._take(one, before)
             notifications += self._changes(offset, before)
         return notifications
+
+    def _switch(self, switch: Switch, before: dict[JoinKey, JoinRow | None]) -> None:
+        placed = place(self.query, self.subscription, switch.decomposition)
+        for old, new in zip(self._placed, placed, strict=True):
+            if old.space != new.space:
+                for key in self._branches[old.point.id.branch].keys(old.point.id.node):
+                    self._partners.pop((old.point.id, key), None)
+                    self._give_up(old.point, key, before)
+        self._placed, self._points = placed, _by_space(placed)
 
     def _take(self, message: Message, before: dict[JoinKey, JoinRow | None]) -> None:
         for point in self._points.get(message.space, ()):
@@ -148,6 +183,13 @@ class Content:
             column = self.query.nodes[output.node].relation.columns[output.column]
             shown[output.label] = None if value is None else column.type.show(value)
         return shown
+
+
+def _by_space(placed: Iterable[Placed]) -> dict[int, list[Point]]:
+    points: dict[int, list[Point]] = {}
+    for one in placed:
+        points.setdefault(one.space.id, []).append(one.point)
+    return points
 
 
 def key_text(key: JoinKey) -> str:

@@ -70,6 +70,9 @@ class BranchTuples:
     def held(self, node: int, key: RowKey) -> Row | None:
         return self._rows[node].get(key)
 
+    def keys(self, node: int) -> list[RowKey]:
+        return list(self._rows[node])
+
     def put(self, node: int, key: RowKey, row: Row) -> None:
         """Take up a row whose key is not held."""
         self._rows[node][key] = row

@@ -16,7 +16,8 @@ from penstock.engine.index import Index
 from penstock.engine.memory import MemoryGroups, MemoryRows
 from penstock.engine.stages import JoinStage, Located, RowStage
 from penstock.errors import ChangeError, SubscriptionError
-from penstock.joins import Edge, GroupStep, Scheme, make_scheme
+from penstock.joins import Edge, GroupStep, Placed, Scheme, make_scheme
+from penstock.joins.decomposition import Decomposition, Replan
 from penstock.messages import Message
 from penstock.sql import Query, bind, parse_relation
 
@@ -47,17 +48,27 @@ class Engine:
         self.catalog.add(relation, offset)
         return relation
 
-    def subscribe(self, offset: int, query: Query) -> list[Message]:
+    def subscribe(
+        self, offset: int, query: Query, chosen: Decomposition | None = None
+    ) -> list[Message]:
         """Make the subscription of this record active; returns its initial content."""
         self.queries[offset] = query
-        self.index.add(offset, query)
+        placed = self.index.add(offset, query, chosen)
         self._seed_new_edges(offset)
-        return self.initial(offset, [offset])
+        return self.initial(offset, placed)
 
-    def initial(self, offset: int, subscriptions: Iterable[int]) -> list[Message]:
-        """The current content of subscriptions, for them alone."""
+    def replan(self, replan: Replan) -> list[Message]:
+        """Give a subscription another decomposition; returns what its moved points start with."""
+        subscription = replan.subscription
+        query = self.query(subscription)
+        since = self.index.replan(subscription, query, replan.decomposition)
+        self._seed_new_edges(replan.offset)
+        return self.initial(replan.offset, self.index.points_of(subscription, since))
+
+    def initial(self, offset: int, placed: Iterable[Placed]) -> list[Message]:
+        """The rows that points start with, for them alone."""
         messages: list[Message] = []
-        for points in self.index.parts_of(subscriptions):
+        for points in self.index.parts(placed):
             stage = self._row_stage if points.space.edge is None else self._join_stage
             messages += stage.initial(offset, points)
         return messages

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from penstock.catalog import Catalog, Relation
 from penstock.joins import Edge, Placed, Space, SpacePoints, place
+from penstock.joins.decomposition import Decomposition
 from penstock.messages import PointId
 from penstock.sql.query import Query
 
@@ -30,13 +31,34 @@ class Index:
     def __contains__(self, subscription: int) -> bool:
         return subscription in self._placed
 
-    def add(self, subscription: int, query: Query) -> list[Placed]:
+    def add(
+        self, subscription: int, query: Query, chosen: Decomposition | None = None
+    ) -> list[Placed]:
         """Make a subscription active; returns its points."""
-        placed = place(query, subscription)
+        placed = place(query, subscription, chosen)
         self._placed[subscription] = placed
         for one in placed:
             self._points_of(one).add(one.point)
         return placed
+
+    def replan(self, subscription: int, query: Query, chosen: Decomposition) -> list[Placed]:
+        """Give an active subscription another decomposition; returns its points as they were."""
+        before, after = self._placed[subscription], place(query, subscription, chosen)
+        for old, new in zip(before, after, strict=True):
+            if old.space != new.space:
+                self._spaces[old.space.id].remove(old.point.id)
+                self._points_of(new).add(new.point)
+        self._placed[subscription] = after
+        return before
+
+    def points_of(
+        self, subscription: int, since: Sequence[Placed] | None = None
+    ) -> Iterator[Placed]:
+        """The points of an active subscription; only those that are in other spaces than they were,
+        if it is said where they were."""
+        for i, one in enumerate(self._placed.get(subscription, [])):
+            if since is None or since[i].space != one.space:
+                yield one
 
     def remove(self, subscription: int) -> list[Placed]:
         """Make a subscription inactive; returns the points it had."""
@@ -81,11 +103,10 @@ class Index:
         points = self._spaces.get(Space(relation.name).id)
         return points if points is not None and len(points) else None
 
-    def parts_of(self, subscriptions: Iterable[int]) -> Iterator[SpacePoints]:
-        """The spaces in which these subscriptions have points, with only those points."""
+    def parts(self, placed: Iterable[Placed]) -> Iterator[SpacePoints]:
+        """The spaces of some points, with only those points."""
         ids: dict[int, list[PointId]] = {}
-        for subscription in subscriptions:
-            for one in self._placed.get(subscription, []):
-                ids.setdefault(one.space.id, []).append(one.point.id)
+        for one in placed:
+            ids.setdefault(one.space.id, []).append(one.point.id)
         for space, points in ids.items():
             yield self._spaces[space].subset(points)

@@ -8,7 +8,7 @@ What a network adds, and the keys by which clients know rows again, are left out
 from __future__ import annotations
 
 from penstock.catalog import Stored
-from penstock.messages import Message, Reach
+from penstock.messages import Envelope, Message, Reach
 from penstock.predicates.intervals import Cut
 
 NUMBER_BYTES = 4
@@ -28,11 +28,14 @@ def message_bytes(message: Message) -> int:
 
 def description_bytes(message: Message) -> int:
     """The part that says whom the message is for."""
-    return sum(map(_reach_bytes, message.upsert)) + sum(map(_reach_bytes, message.remove))
+    return sum(map(_box_bytes, message.upsert)) + sum(map(_box_bytes, message.remove))
 
 
-def _reach_bytes(reach: Reach) -> int:
-    return sum(map(_cut_bytes, reach))
+def _box_bytes(box: Reach | Envelope) -> int:
+    if isinstance(box, Reach):
+        return sum(map(_cut_bytes, box))
+    without = sum(_value_bytes(value) for vector in box.without for value in vector)
+    return sum(map(_box_bytes, box.reaches)) + without
 
 
 def _cut_bytes(cut: Cut) -> int:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from penstock.catalog import Catalog, Key, Relation, Row, Stored, ValueType
 from penstock.joins.spaces import Space
-from penstock.messages import Point, PointId
+from penstock.messages import Point, PointId, Vector
 from penstock.predicates.boxes import interval_of
 from penstock.predicates.codes import Codes
 from penstock.predicates.intervals import EVERYTHING, Interval
@@ -70,9 +70,10 @@ class SpacePoints:
     def __init__(self, space: Space, catalog: Catalog) -> None:
         self.space = space
         self.base: Relation = catalog[space.table]
-        self._filter_type: ValueType | None = None
-        if space.edge is not None and space.attribute is not None:
-            self._filter_type = catalog[space.filter_side.table].columns[space.attribute].type
+        self._filter_types: tuple[ValueType, ...] = ()
+        if space.edge is not None:
+            columns = catalog[space.filter_side.table].columns
+            self._filter_types = tuple(columns[attribute].type for attribute in space.attributes)
         self._points: dict[PointId, Point] | None = {}
         self._columns: Counter[int] = Counter()
         self._mentioned: list[int] | None = None
@@ -86,7 +87,7 @@ class SpacePoints:
         """Many points at once, with boxes over one base column: subscription i has point i."""
         points = cls(space, catalog)
         ids = [PointId(i, 0, 0) for i in range(len(base.low))]
-        points._arrays = _Arrays(ids, [(column, base)], filters)
+        points._arrays = _Arrays(ids, [(column, base)], (filters,))
         points._columns[column] = len(ids)
         points._points = None
         return points
@@ -117,7 +118,7 @@ class SpacePoints:
     def subset(self, ids: Iterable[PointId]) -> SpacePoints:
         """A view of some of the points, for work that concerns only them."""
         part = SpacePoints.__new__(SpacePoints)
-        part.space, part.base, part._filter_type = self.space, self.base, self._filter_type
+        part.space, part.base, part._filter_types = self.space, self.base, self._filter_types
         points = self._by_id()
         part._points = {i: points[i] for i in ids if i in points}
         part._columns = Counter(c for point in part._points.values() for c, _ in point.base)
@@ -147,8 +148,18 @@ class SpacePoints:
 
     @property
     def filters(self) -> CodedRanges:
-        """The filter intervals of all points."""
+        """The filter intervals of all points (over the first filter column, if there are more)."""
+        return self._compiled.filters[0]
+
+    @property
+    def all_filters(self) -> tuple[CodedRanges, ...]:
+        """The filter intervals of all points, over each filter column of the space."""
         return self._compiled.filters
+
+    @property
+    def has_envelopes(self) -> bool:
+        """Whether filters have several columns, so that regions are made of envelopes."""
+        return bool(self.space.more)
 
     @property
     def main_column(self) -> int | None:
@@ -174,12 +185,28 @@ class SpacePoints:
         return CodedRanges.of([EVERYTHING] * len(self))
 
     def attribute(self, row: Row) -> Key | None:
-        """The comparable value of the filter column in a row of the filter table."""
-        if self._filter_type is None:
+        """The comparable value of the (first) filter column in a row of the filter table."""
+        if not self._filter_types:
             return None
         assert self.space.attribute is not None
         value = row[self.space.attribute]
-        return None if value is None else self._filter_type.key(value)
+        return None if value is None else self._filter_types[0].key(value)
+
+    def vector(self, row: Row) -> Vector:
+        """The comparable values of all filter columns in a row of the filter table."""
+        pairs = zip(self.space.attributes, self._filter_types, strict=True)
+        return tuple(
+            None if row[column] is None else kind.key(row[column]) for column, kind in pairs
+        )
+
+    def admitting(self, vector: Vector) -> Mask:
+        """Which points' filters contain a row with these values."""
+        if not vector:
+            return np.ones(len(self), np.bool_)
+        mask = np.ones(len(self._compiled.ids), np.bool_)
+        for ranges, key in zip(self._compiled.filters, vector, strict=True):
+            mask &= ranges.containing(key)
+        return mask
 
     def base_key(self, column: int | None, row: Row) -> Key | None:
         """The comparable value of a column of the base table; None for NULL (and no column)."""
@@ -211,7 +238,7 @@ class SpacePoints:
     @property
     def _compiled(self) -> _Arrays:
         if self._arrays is None:
-            self._arrays = _Arrays.of(list(self._by_id().values()))
+            self._arrays = _Arrays.of(list(self._by_id().values()), len(self.space.more))
         return self._arrays
 
 
@@ -219,17 +246,18 @@ class SpacePoints:
 class _Arrays:
     ids: list[PointId]
     base: list[tuple[int, CodedRanges]]
-    filters: CodedRanges
+    filters: tuple[CodedRanges, ...]
 
     @classmethod
-    def of(cls, points: list[Point]) -> _Arrays:
+    def of(cls, points: list[Point], more: int) -> _Arrays:
         columns = sorted({column for point in points for column, _ in point.base})
         base = [
             (column, CodedRanges.of([interval_of(point.base, column) for point in points]))
             for column in columns
         ]
-        filters = CodedRanges.of([point.filter for point in points])
-        return cls([point.id for point in points], base, filters)
+        first = CodedRanges.of([point.filter for point in points])
+        others = (CodedRanges.of([point.more[i] for point in points]) for i in range(more))
+        return cls([point.id for point in points], base, (first, *others))
 
     def points(self, space: int) -> dict[PointId, Point]:
         return {
@@ -237,7 +265,8 @@ class _Arrays:
                 point_id,
                 space,
                 tuple((column, ranges.interval(i)) for column, ranges in self.base),
-                self.filters.interval(i),
+                self.filters[0].interval(i),
+                tuple(ranges.interval(i) for ranges in self.filters[1:]),
             )
             for i, point_id in enumerate(self.ids)
         }

@@ -3,10 +3,11 @@
 A subscription over one table has one point per branch in that table's own space. A subscription
 over several tables is split into select-semijoins, one per node (Chandramouli and Yang, 2008):
 the rows of the base node that satisfy its box and have a joining row in one neighbour, the filter,
-whose value in one column lies in the filter interval. All semijoins with the same base, the same
-join condition and the same filter column share one space, whichever queries they come from.
+whose values in some columns lie in the filter intervals. All semijoins with the same base, the same
+join condition and the same filter columns share one space, whichever queries they come from. Which
+neighbour and which columns is the subscription's decomposition (`penstock.joins.decomposition`).
 
-Filtering by a single neighbour and a single column may keep rows that the whole query does not
+Filtering by a single neighbour and some of its columns may keep rows that the whole query does not
 need, never fewer than it needs; the client joins what it holds.
 """
 
@@ -18,9 +19,10 @@ from functools import cached_property
 from typing import TypeAlias
 
 from penstock.catalog import Key, Relation, Row
+from penstock.joins.decomposition import Choice, Decomposition, decomposition_of
 from penstock.messages import Point, PointId
-from penstock.predicates.boxes import Box
-from penstock.predicates.intervals import EVERYTHING, Interval
+from penstock.predicates.boxes import interval_of
+from penstock.predicates.intervals import EVERYTHING
 from penstock.sql.query import Join, Query
 
 JoinValue: TypeAlias = tuple[Key, ...]
@@ -50,18 +52,28 @@ class Edge:
 
 @dataclass(frozen=True)
 class Space:
-    """Where the points of one kind of semijoin live; without an edge, of one table's selections."""
+    """Where the points of one kind of semijoin live; without an edge, of one table's selections.
+
+    `attribute` is the first column of the filter table that bounds the filter, `more` are the
+    others: most spaces have none.
+    """
 
     table: str
     edge: Edge | None = None
     side: int = 0
     attribute: int | None = None
+    more: tuple[int, ...] = ()
 
     @cached_property
     def name(self) -> str:
         if self.edge is None:
             return self.table
-        return f"{self.edge.name}/{self.side}/{'' if self.attribute is None else self.attribute}"
+        return f"{self.edge.name}/{self.side}/{','.join(map(str, self.attributes))}"
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """All filter columns."""
+        return self.more if self.attribute is None else (self.attribute, *self.more)
 
     @cached_property
     def id(self) -> int:
@@ -94,31 +106,38 @@ class Placed:
     point: Point
 
 
-def place(query: Query, subscription: int) -> list[Placed]:
-    """All points of a subscription, one per branch and node."""
-    return [
-        _placed(query, branch, node, PointId(subscription, b, node))
-        for b, branch in enumerate(query.branches)
-        for node in range(len(query.nodes))
-    ]
+def place(query: Query, subscription: int, chosen: Decomposition | None = None) -> list[Placed]:
+    """All points of a subscription, one per branch and node, as its decomposition has them."""
+    if len(query.nodes) == 1:
+        space = Space(query.nodes[0].relation.name)
+        return [
+            Placed(space, Point(PointId(subscription, b, 0), space.id, branch[0], EVERYTHING))
+            for b, branch in enumerate(query.branches)
+        ]
+    spaces: dict[tuple[int, Choice], Space] = {}
+    placed: list[Placed] = []
+    for b, choices in enumerate(decomposition_of(query, chosen)):
+        branch = query.branches[b]
+        for node, choice in enumerate(choices):
+            if (node, choice) not in spaces:
+                spaces[node, choice] = space_of(query, node, choice)
+            space = spaces[node, choice]
+            bounds = [interval_of(branch[choice.neighbour], column) for column in choice.columns]
+            first, *more = bounds or [EVERYTHING]
+            point_id = PointId(subscription, b, node)
+            point = Point(point_id, space.id, branch[node], first, tuple(more))
+            placed.append(Placed(space, point))
+    return placed
 
 
-def _placed(query: Query, branch: tuple[Box, ...], node: int, point_id: PointId) -> Placed:
-    table = query.nodes[node].relation.name
-    incident = [join for join in query.joins if node in (join.left, join.right)]
-    if not incident:
-        space = Space(table)
-        return Placed(space, Point(point_id, space.id, branch[node], EVERYTHING))
-    join = max(incident, key=lambda j: _selectivity(_tightest(branch[_other(j, node)])[1]))
-    attribute, interval = _tightest(branch[_other(join, node)])
+def space_of(query: Query, node: int, choice: Choice) -> Space:
+    """The space of the semijoins of a node that are filtered as chosen."""
+    between = {node, choice.neighbour}
+    join = next(j for j in query.joins if {j.left, j.right} == between)
     edge, left_side = edge_of(query, join)
     side = left_side if node == join.left else 1 - left_side
-    space = Space(table, edge, side, attribute)
-    return Placed(space, Point(point_id, space.id, branch[node], interval))
-
-
-def _other(join: Join, node: int) -> int:
-    return join.right if node == join.left else join.left
+    first = choice.columns[0] if choice.columns else None
+    return Space(query.nodes[node].relation.name, edge, side, first, choice.columns[1:])
 
 
 def edge_of(query: Query, join: Join) -> tuple[Edge, int]:
@@ -132,21 +151,3 @@ def edge_of(query: Query, join: Join) -> tuple[Edge, int]:
 def _sides(first: str, second: str, pairs: list[tuple[int, int]]) -> tuple[Side, Side]:
     one, other = zip(*pairs, strict=True)
     return Side(first, tuple(one)), Side(second, tuple(other))
-
-
-def _tightest(box: Box) -> tuple[int | None, Interval]:
-    """The column of a box that promises to exclude most rows, and its interval."""
-    if not box:
-        return None, EVERYTHING
-    return max(box, key=lambda pair: (_selectivity(pair[1]), -pair[0]))
-
-
-def _selectivity(interval: Interval) -> int:
-    """A guess without statistics: equality beats a range, a range beats an open end."""
-    if interval == EVERYTHING:
-        return 0
-    low, high = interval.low, interval.high
-    if len(low) == 1 or len(high) == 1:
-        return 1
-    is_point = low[1] == high[1] or (isinstance(low[1], int) and low[1] + 1 == high[1])
-    return 3 if is_point else 2

@@ -8,12 +8,14 @@ binary encoding that messages have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from penstock.client import Content, Notification
+from penstock.client import Content, Delivery, Notification, Switch
 from penstock.engine.index import Index
+from penstock.joins.decomposition import Replan
 from penstock.log import BatchHeader, Home
+from penstock.log.inbox import switches
 from penstock.messages import Message, decode_message
 from penstock.packing import pack
 from penstock.registry import Registry
@@ -51,42 +53,52 @@ class Clients:
     def take_in(self, on_batch: Callable[[BatchHeader], None] | None = None) -> None:
         """Deliver the whole message log."""
         for header in self._home.messages.batches():
-            self._follow(header.active)
-            for subscription, received in self._inboxes(header).items():
+            switched = self._follow(header)
+            for subscription, received in self._inboxes(header, switched).items():
                 for notification in self.contents[subscription].apply(received):
                     self._count(notification)
             if on_batch is not None:
                 on_batch(header)
 
-    def _follow(self, active: int) -> None:
-        """Make those clients exist that a batch is meant for."""
+    def _follow(self, header: BatchHeader) -> list[Switch]:
+        """Make those clients exist that a batch is meant for; returns who switches in it."""
         catalog = self._registry.catalog()
-        changes = self._registry.changes_between(self._active, active)
+        changes = self._registry.changes_between(self._active, header.active)
         for added in changes.added:
             query = added.query(catalog)
-            self._index.add(added.id, query)
-            self.contents[added.id] = Content(added.id, query)
+            self._index.add(added.id, query, added.decomposition)
+            self.contents[added.id] = Content(added.id, query, added.decomposition)
         for gone in changes.withdrawn:
             self._index.remove(gone.id)
             del self.contents[gone.id]
-        self._active = active
+        replans: dict[int, list[Replan]] = {}
+        for replan in changes.replanned:
+            if replan.subscription in self.contents:
+                replans.setdefault(replan.subscription, []).append(replan)
+        self._active = header.active
+        return [switch for mine in replans.values() for switch in switches(header, mine)]
 
-    def _inboxes(self, header: BatchHeader) -> dict[int, list[Message]]:
-        inboxes: dict[int, list[Message]] = {}
-        for message, size in self._messages(header):
-            found = recipients(message, self._index.space(message.space))
+    def _inboxes(self, header: BatchHeader, switched: list[Switch]) -> dict[int, list[Delivery]]:
+        inboxes: dict[int, list[Delivery]] = {}
+        sized: list[tuple[Delivery, int]] = [(switch, 0) for switch in switched]
+        for one, size in sorted([*sized, *self._messages(header)], key=lambda p: p[0].position):
+            if isinstance(one, Switch):
+                query = self.contents[one.subscription].query
+                self._index.replan(one.subscription, query, one.decomposition)
+                inboxes.setdefault(one.subscription, []).append(one)
+                continue
+            found = recipients(one, self._index.space(one.space))
             subscriptions = {point.subscription for point in found}
             for subscription in subscriptions:
-                inboxes.setdefault(subscription, []).append(message)
+                inboxes.setdefault(subscription, []).append(one)
             self.traffic.messages += 1
             self.traffic.message_bytes += size
             self.traffic.deliveries += len(subscriptions)
             self.traffic.delivery_bytes += size * len(subscriptions)
         return inboxes
 
-    def _messages(self, header: BatchHeader) -> Iterator[tuple[Message, int]]:
-        sized = [(decode_message(data), len(data)) for data in self._home.messages.read(header)]
-        return iter(sorted(sized, key=lambda pair: pair[0].position))
+    def _messages(self, header: BatchHeader) -> list[tuple[Message, int]]:
+        return [(decode_message(data), len(data)) for data in self._home.messages.read(header)]
 
     def _count(self, notification: Notification) -> None:
         self.traffic.rows += 1

@@ -2,30 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
+from penstock.client import Delivery, Switch
+from penstock.joins import place
+from penstock.joins.decomposition import Decomposition, Replan
 from penstock.log.interfaces import BatchHeader, BatchLog
-from penstock.messages import Message, decode_message
+from penstock.messages import decode_message
+from penstock.sql.query import Query
+
+Replans: TypeAlias = Callable[[int, int], Sequence[Replan]]
+"""The replans of one subscription that are recorded in a stretch of the log."""
 
 
-def messages_for(
-    batches: BatchLog,
-    subscription: int,
-    spaces: Collection[int],
-    after: BatchHeader | None = None,
-) -> Iterator[tuple[BatchHeader, list[Message]]]:
-    """The messages of a subscription's spaces, batch by batch, from its beginning (or `after`).
+class Inbox:
+    """The messages of a subscription's spaces, batch by batch, from its beginning.
 
     A batch counts if the subscription was active in it. In a Hub's batch, which may hold the
-    subscription's own record, only what comes from that record on is meant for it.
+    subscription's own record, only what comes from that record on is meant for it. `chosen` is the
+    decomposition it began with.
     """
-    for header in batches.batches(after):
-        if header.active <= subscription:
-            continue
-        decoded = (decode_message(data) for data in batches.read(header))
-        mine = [
-            message
-            for message in decoded
-            if message.space in spaces and message.position.offset >= subscription
-        ]
-        yield header, sorted(mine, key=lambda message: message.position)
+
+    def __init__(
+        self,
+        batches: BatchLog,
+        subscription: int,
+        query: Query,
+        chosen: Decomposition | None,
+        replans: Replans,
+    ) -> None:
+        self._batches = batches
+        self._subscription = subscription
+        self._query = query
+        self._replans = replans
+        self._spaces = self._spaces_of(chosen)
+        self.last: BatchHeader | None = None
+
+    def new(self) -> Iterator[tuple[BatchHeader, list[Delivery]]]:
+        """What has been published since the last batch that was given."""
+        for header in self._batches.batches(self.last):
+            if header.active <= self._subscription:
+                continue
+            switches = self._switches(header)
+            spaces = self._spaces.union(*(self._spaces_of(s.decomposition) for s in switches))
+            decoded = (decode_message(data) for data in self._batches.read(header))
+            mine: list[Delivery] = [
+                message
+                for message in decoded
+                if message.space in spaces and message.position.offset >= self._subscription
+            ]
+            if switches:
+                self._spaces = self._spaces_of(switches[-1].decomposition)
+            self.last = header
+            yield header, sorted([*mine, *switches], key=lambda one: one.position)
+
+    def _switches(self, header: BatchHeader) -> list[Switch]:
+        known = self._subscription + 1 if self.last is None else self.last.active
+        if header.active <= known:
+            return []
+        return switches(header, self._replans(known, header.active))
+
+    def _spaces_of(self, chosen: Decomposition | None) -> frozenset[int]:
+        placed = place(self._query, self._subscription, chosen)
+        return frozenset(one.space.id for one in placed)
+
+
+def switches(header: BatchHeader, replans: Iterable[Replan]) -> list[Switch]:
+    """Where a batch that makes these replans of one subscription active lets it switch: at their
+    own records, where it holds them; the last of those before it at its start."""
+    ordered = list(replans)
+    before = [replan for replan in ordered if replan.offset < header.start]
+    return [Switch.at(header.start, replan) for replan in before[-1:]] + [
+        Switch.at(replan.offset, replan) for replan in ordered[len(before) :]
+    ]

@@ -21,6 +21,10 @@ class RecordKind(IntEnum):
     WITHDRAW = 4
     REPLAY = 5
     """The next record is a quarantined event again; names the offset it had."""
+    REPLAN = 6
+    """A subscription gets another decomposition."""
+    STATISTICS = 7
+    """What the tables were like, for those who choose decompositions without looking at them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,23 +2,27 @@
 
 from penstock.messages.message import (
     ANY_FILTER,
+    Envelope,
     Message,
     Point,
     PointId,
     Position,
     Reach,
     Reaches,
+    Vector,
 )
 from penstock.messages.wire import decode_message, encode_message
 
 __all__ = [
     "ANY_FILTER",
+    "Envelope",
     "Message",
     "Point",
     "PointId",
     "Position",
     "Reach",
     "Reaches",
+    "Vector",
     "decode_message",
     "encode_message",
 ]

@@ -1,9 +1,9 @@
 """Messages, and the regions of subscription space they are meant for.
 
 A subscription's wish for the rows of one table is a point in a *space*: a box over the table's own
-columns (its base), and one interval over a column of the table it is joined with (its filter). A
-message names a space and carries one row of the base table. It is meant for the points whose base
-contains that row and whose filter interval lies within one of the message's *reaches*. Whether a
+columns (its base), and an interval over one or more columns of the table it is joined with (its
+filter). A message names a space and carries one row of the base table. It is meant for the points
+whose base contains that row and whose filter lies within one of the message's *reaches*. Whether a
 point gets a message can be told from the point and the message alone.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from penstock.catalog import Relation, Row, RowKey, Stored
+from penstock.catalog import Key, Relation, Row, RowKey, Stored
 from penstock.predicates.boxes import Box, contains
 from penstock.predicates.intervals import BOTTOM, TOP, Cut, Interval
 
@@ -31,10 +31,36 @@ class Reach(NamedTuple):
             and self.high_from <= interval.high <= self.high_to
         )
 
+    def meets(self, point: Point) -> bool:
+        """Whether the filter of a point lies within."""
+        return self.covers(point.filter)
+
 
 ANY_FILTER = Reach(BOTTOM, TOP, BOTTOM, TOP)
+"""Whatever the filter, over however many columns."""
 
-Reaches: TypeAlias = tuple[Reach, ...]
+Vector: TypeAlias = tuple[Key | None, ...]
+"""The values of a row in all filter columns of a space."""
+
+
+class Envelope(NamedTuple):
+    """One box of a region in a space with several filter columns: a reach for each of them.
+
+    Filters that contain one of the vectors in `without` are not meant, although they lie within.
+    """
+
+    reaches: tuple[Reach, ...]
+    without: tuple[Vector, ...] = ()
+
+    def meets(self, point: Point) -> bool:
+        """Whether the filter of a point lies within."""
+        bounds = zip(self.reaches, point.filters, strict=True)
+        return all(reach.covers(interval) for reach, interval in bounds) and not any(
+            point.admits(vector) for vector in self.without
+        )
+
+
+Reaches: TypeAlias = tuple[Reach | Envelope, ...]
 
 
 class PointId(NamedTuple):
@@ -54,12 +80,24 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One subscription's wish for the rows of one of its tables, in one space."""
+    """One subscription's wish for the rows of one of its tables, in one space.
+
+    `more` are the intervals over further filter columns of the space.
+    """
 
     id: PointId
     space: int
     base: Box
     filter: Interval
+    more: tuple[Interval, ...] = ()
+
+    @property
+    def filters(self) -> tuple[Interval, ...]:
+        return (self.filter, *self.more)
+
+    def admits(self, vector: Vector) -> bool:
+        """Whether the filter contains a row with these values."""
+        return all(i.contains(key) for i, key in zip(self.filters, vector, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +128,7 @@ class Message:
         """Whether the point must take up the row."""
         if self.recipients:
             return self.row is not None and point.id in self.recipients
-        if self.row is None or not _within(self.upsert, point.filter):
+        if self.row is None or not _within(self.upsert, point):
             return False
         return contains(point.base, base, self.row)
 
@@ -98,7 +136,7 @@ class Message:
         """Whether the point, unless it takes the row up, must give it up."""
         if self.recipients:
             return self.row is None and point.id in self.recipients
-        if not _within(self.remove, point.filter):
+        if not _within(self.remove, point):
             return False
         return contains(point.base, base, self.row_before(base))
 
@@ -113,5 +151,5 @@ class Message:
         return tuple(values)
 
 
-def _within(reaches: Reaches, interval: Interval) -> bool:
-    return any(reach.covers(interval) for reach in reaches)
+def _within(reaches: Reaches, point: Point) -> bool:
+    return any(reach.meets(point) for reach in reaches)

@@ -3,59 +3,76 @@
 Rows travel in stored form, so nothing depends on the types of a column, and most messages take a
 few dozen bytes beside their row. The ends of a reach that do not bound anything travel as nil. The
 partner comes last and only where there is one.
+
+Version 1 is for regions over one filter column. A message with an envelope has version 2, in which
+each box of a region is a list of reaches, one per column, and the list of vectors it leaves out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from penstock.errors import WireError
-from penstock.messages.message import ANY_FILTER, Message, PointId, Position, Reach
+from penstock.messages.message import (
+    ANY_FILTER,
+    Envelope,
+    Message,
+    PointId,
+    Position,
+    Reach,
+    Reaches,
+)
 from penstock.packing import pack, unpack
 from penstock.predicates.intervals import BOTTOM, TOP, Cut
 
 VERSION = 1
+ENVELOPE_VERSION = 2
 MAX_MESSAGE_BYTES = 64 << 20
 
 _UNBOUNDED = (BOTTOM, TOP, BOTTOM, TOP)
 
 
 def encode_message(message: Message) -> bytes:
+    version, plain = VERSION, _plain_reaches
+    if _has_envelope(message.upsert) or _has_envelope(message.remove):
+        version, plain = ENVELOPE_VERSION, _plain_boxes
     body = [
         message.position,
         message.space,
         message.key,
         message.row,
-        [_plain_reach(reach) for reach in message.upsert],
+        plain(message.upsert),
         message.old,
-        [_plain_reach(reach) for reach in message.remove],
+        plain(message.remove),
         message.recipients,
     ]
     if message.partner is not None:
         body.append(message.partner)
-    return bytes([VERSION]) + pack(body)
+    return bytes([version]) + pack(body)
 
 
 def decode_message(data: bytes) -> Message:
     if not data:
         raise WireError("an empty message")
-    if data[0] != VERSION:
+    if data[0] not in (VERSION, ENVELOPE_VERSION):
         raise WireError(
             f"message version {data[0]} is not known",
-            detail=f"this release reads version {VERSION}",
+            detail=f"this release reads versions {VERSION} and {ENVELOPE_VERSION}",
             hint="upgrade Penstock on this side",
         )
     if len(data) > MAX_MESSAGE_BYTES:
         raise WireError(f"a message of {len(data)} bytes", detail=f"limit: {MAX_MESSAGE_BYTES}")
     try:
-        return _message(unpack(memoryview(data)[1:]))
+        boxes = _reaches if data[0] == VERSION else _boxes
+        return _message(unpack(memoryview(data)[1:]), boxes)
     except (msgspec.DecodeError, TypeError, ValueError) as error:
         raise WireError("a message cannot be read", detail=str(error)) from None
 
 
-def _message(body: list[Any]) -> Message:
+def _message(body: list[Any], boxes: Callable[[list[Any]], Reaches]) -> Message:
     position, space, key, row, upsert, old, remove, recipients, *partner = body
     if len(partner) > 1:
         raise ValueError(f"a message of {len(body)} parts")
@@ -64,12 +81,45 @@ def _message(body: list[Any]) -> Message:
         space=space,
         key=tuple(key),
         row=None if row is None else tuple(row),
-        upsert=tuple(_reach(plain) for plain in upsert),
+        upsert=boxes(upsert),
         old=None if old is None else tuple((column, value) for column, value in old),
-        remove=tuple(_reach(plain) for plain in remove),
+        remove=boxes(remove),
         recipients=tuple(PointId(*recipient) for recipient in recipients),
         partner=tuple(partner[0]) if partner else None,
     )
+
+
+def _has_envelope(reaches: Reaches) -> bool:
+    return any(isinstance(one, Envelope) for one in reaches)
+
+
+def _plain_reaches(reaches: Reaches) -> list[Any]:
+    return [_plain_reach(one) for one in reaches if isinstance(one, Reach)]
+
+
+def _reaches(plain: list[Any]) -> Reaches:
+    return tuple([_reach(one) for one in plain])
+
+
+def _plain_boxes(reaches: Reaches) -> list[Any]:
+    """A reach that stands alone travels as such, with nothing behind it."""
+    return [
+        [_plain_reaches(one.reaches), one.without]
+        if isinstance(one, Envelope)
+        else [_plain_reach(one)]
+        for one in reaches
+    ]
+
+
+def _boxes(plain: list[Any]) -> Reaches:
+    return tuple([_box(*one) for one in plain])
+
+
+def _box(bounds: list[Any], without: list[Any] | None = None) -> Reach | Envelope:
+    if without is None:
+        return _reach(bounds)
+    reaches = tuple(_reach(one) for one in bounds)
+    return Envelope(reaches, tuple(tuple(vector) for vector in without))
 
 
 def _plain_reach(reach: Reach) -> list[Cut | None]:

@@ -36,7 +36,7 @@ def advance_groups(
     stage = JoinStage(store, view.index, make_scheme())
     for row in by_kind.get(RowKind.SEED, ()):
         stage.seed(unpack_step(row.offset, row.step, row.body, view.edges))
-    for points in view.index.parts_of(view.arrivals(span).subscriptions):
+    for points in view.index.parts(view.arrivals(span).points):
         if points.space.edge is not None:
             for message in stage.initial(span.start, points):
                 add_message(bucket, message, out)

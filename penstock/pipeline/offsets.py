@@ -21,7 +21,7 @@ from typing import NamedTuple
 from penstock.log import BatchHeader, RecordKind, RecordLog
 from penstock.pipeline.rows import Span
 
-_SUBSCRIBING = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW})
+_SUBSCRIBING = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN})
 
 
 class StreamOffset(NamedTuple):
@@ -69,7 +69,7 @@ def _told(frontier: BatchHeader | None) -> int:
 
 
 def _somebody_waits(log: RecordLog, start: StreamOffset) -> bool:
-    """Whether subscriptions have come or gone since those that are active."""
+    """Whether subscriptions have come, gone or got other points since those that are active."""
     if start.active == start.position:
         return False
     return next(log.read(start.active, start.position, _SUBSCRIBING), None) is not None

@@ -42,7 +42,7 @@ def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffe
     for edge in arrivals.edges:
         for step in stage.seed(span.start, edge):
             _add_step(RowKind.SEED, step, out)
-    for points in view.index.parts_of(arrivals.subscriptions):
+    for points in view.index.parts(arrivals.points):
         if points.space.edge is None:
             for message in stage.initial(span.start, points):
                 add_message(bucket, message, out)

@@ -166,10 +166,11 @@ def is_published(log: RecordLog, header: BatchHeader, frontier: BatchHeader | No
 
 
 def _anybody_new(log: RecordLog, told: int, active: int) -> bool:
-    """Whether a batch without records makes somebody active who was not before."""
+    """Whether a batch without records makes points active that were not before."""
     if active <= told:
         return False
-    return next(log.read(told, active, frozenset({RecordKind.SUBSCRIBE})), None) is not None
+    arriving = frozenset({RecordKind.SUBSCRIBE, RecordKind.REPLAN})
+    return next(log.read(told, active, arriving), None) is not None
 
 
 def quarantined(log: RecordLog, outcome: Outcome) -> Iterator[QuarantinedEvent]:

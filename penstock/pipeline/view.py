@@ -12,18 +12,21 @@ from pathlib import Path
 
 from penstock.catalog import Catalog
 from penstock.engine.index import Index
-from penstock.joins import Edge, Placed
+from penstock.joins import Edge, Placed, place
+from penstock.joins.decomposition import Decomposition, Replan
 from penstock.log import AnyHome, Home
 from penstock.pipeline.rows import Span
-from penstock.registry import Registry
+from penstock.registry import Registry, StoredSubscription, SubscriptionChanges
+from penstock.sql.query import Query
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
     """What a batch has to begin with, before its first change."""
 
-    subscriptions: list[int]
-    """Active from this batch on, and without content so far."""
+    points: list[Placed]
+    """Active from this batch on, and without rows so far: those of new subscriptions, and those
+    that another decomposition has moved."""
     edges: list[Edge]
     """Not known before: no subscription that was ever recorded needed them."""
 
@@ -42,9 +45,10 @@ class View:
         self.edges: dict[str, Edge] = {}
         self.active = 0
         self._recorded: list[int] = []
-        # Which subscription was the first to need an edge. Withdrawn ones count: the state kept
-        # for their edges stays.
+        # Which record was the first to need an edge. Those of withdrawn subscriptions count: the
+        # state kept for their edges stays.
         self._first_needed: dict[Edge, int] = {}
+        self._replanned: dict[int, _Replanned] = {}
 
     def catalog(self, end: int) -> Catalog:
         """The tables and streams that records before `end` declare (and maybe later ones)."""
@@ -62,11 +66,13 @@ class View:
         changes = self._registry.changes_between(self.active, active)
         catalog = self.catalog(active)
         touched: list[Placed] = []
-        for added in changes.added:
-            self._recorded.append(added.id)
-            placed = self.index.add(added.id, added.query(catalog))
-            self._learn_edges(added.id, placed)
-            touched += placed
+        # In the order of the log: then every worker knows the same spaces in the same order,
+        # whether it has seen all batches or was started for this one.
+        for _, one in _in_order(changes):
+            if isinstance(one, Replan):
+                touched += self._replan(one, catalog)
+            else:
+                touched += self._add(one, catalog)
         for withdrawn in changes.withdrawn:
             touched += self.index.remove(withdrawn.id)
         # A batch must give the same messages in a worker that has seen everything come and go as
@@ -75,21 +81,65 @@ class View:
             self.index.space(space).forget_indexes()
         self.active = active
 
-    def _learn_edges(self, subscription: int, placed: list[Placed]) -> None:
+    def _add(self, added: StoredSubscription, catalog: Catalog) -> list[Placed]:
+        self._recorded.append(added.id)
+        placed = self.index.add(added.id, added.query(catalog), added.decomposition)
+        self._learn_edges(added.id, placed)
+        return placed
+
+    def _replan(self, replan: Replan, catalog: Catalog) -> list[Placed]:
+        number = replan.subscription
+        if number not in self.index:
+            return []
+        if number not in self._replanned:
+            stored = self._registry.subscription(number, withdrawn=True)
+            began = [(number, stored.decomposition)]
+            self._replanned[number] = _Replanned(stored.query(catalog), began)
+        known = self._replanned[number]
+        known.chosen.append((replan.offset, replan.decomposition))
+        before = self.index.replan(number, known.query, replan.decomposition)
+        placed = list(self.index.points_of(number, before))
+        self._learn_edges(replan.offset, placed)
+        return [*before, *placed]
+
+    def _learn_edges(self, offset: int, placed: list[Placed]) -> None:
         for one in placed:
             edge = one.space.edge
             if edge is not None and edge.name not in self.edges:
                 self.edges[edge.name] = edge
-                self._first_needed[edge] = subscription
+                self._first_needed[edge] = offset
 
     def arrivals(self, span: Span) -> Arrivals:
         """What is new in a batch; the view must be that of the batch."""
         assert self.active == span.active
-        untold = self._recorded[bisect_left(self._recorded, span.told) :]
-        return Arrivals(
-            [subscription for subscription in untold if subscription in self.index],
-            [edge for edge, first in self._first_needed.items() if first >= span.previous],
-        )
+        points: list[Placed] = []
+        for number in self._recorded[bisect_left(self._recorded, span.told) :]:
+            points += self.index.points_of(number)
+        for number, known in self._replanned.items():
+            if number < span.told <= known.chosen[-1][0]:
+                points += self.index.points_of(number, known.points_at(number, span.told))
+        edges = [edge for edge, first in self._first_needed.items() if first >= span.previous]
+        return Arrivals(points, edges)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replanned:
+    """A subscription that has had several decompositions, and the records that gave it each."""
+
+    query: Query
+    chosen: list[tuple[int, Decomposition | None]]
+
+    def points_at(self, number: int, offset: int) -> list[Placed]:
+        """Where its points were, as far as records before an offset say."""
+        (*_, last) = (one for recorded, one in self.chosen if recorded < offset)
+        return place(self.query, number, last)
+
+
+def _in_order(changes: SubscriptionChanges) -> list[tuple[int, StoredSubscription | Replan]]:
+    """Subscriptions and replans with their offsets, one after the other as in the log."""
+    added: list[tuple[int, StoredSubscription | Replan]] = [(one.id, one) for one in changes.added]
+    replanned = [(one.offset, one) for one in changes.replanned]
+    return sorted([*added, *replanned], key=lambda pair: pair[0])
 
 
 _views: dict[str, View] = {}

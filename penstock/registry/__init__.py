@@ -1,8 +1,11 @@
 """Tables, streams and subscriptions, kept in SQLite and derived from the log."""
 
 from penstock.registry.records import (
+    replan_body,
+    replan_of,
     statement_bytes,
     subscribe_body,
+    subscribe_decomposition,
     subscribe_owner,
     subscribe_sql,
     withdraw_body,
@@ -16,8 +19,11 @@ __all__ = [
     "StoredSubscription",
     "SubscriptionChanges",
     "rebuild",
+    "replan_body",
+    "replan_of",
     "statement_bytes",
     "subscribe_body",
+    "subscribe_decomposition",
     "subscribe_owner",
     "subscribe_sql",
     "withdraw_body",

@@ -6,10 +6,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penstock.catalog import Catalog
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SubscriptionError
+from penstock.joins.decomposition import (
+    Decomposition,
+    Replan,
+    fits,
+    plain_decomposition,
+)
 from penstock.log import Record
-from penstock.registry.plans import encode_plan
-from penstock.registry.records import subscribe_owner, subscribe_sql
+from penstock.registry.plans import decode_decomposition, encode_decomposition, encode_plan
+from penstock.registry.records import (
+    subscribe_decomposition,
+    subscribe_owner,
+    subscribe_sql,
+)
 from penstock.registry.subscriptions import StoredSubscription
 from penstock.sql import bind
 
@@ -46,7 +56,8 @@ class Binder:
         sql, owner = "", None
         try:
             sql, owner = subscribe_sql(record.body), subscribe_owner(record.body)
-            return StoredSubscription(record.offset, sql, owner, None, self.plan(sql), "")
+            chosen = subscribe_decomposition(record.body)
+            return StoredSubscription(record.offset, sql, owner, None, self.plan(sql), "", chosen)
         except PenstockError as error:
             return StoredSubscription(record.offset, sql, owner, None, b"", str(error))
 
@@ -59,11 +70,39 @@ def row_of(stored: StoredSubscription) -> dict[str, object]:
         "withdrawn_at": stored.withdrawn_at,
         "plan": stored.plan,
         "broken": stored.broken,
+        "decomposition": encode_decomposition(stored.decomposition),
     }
 
 
 def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
     return [
-        StoredSubscription(number, sql, owner, withdrawn_at, plan, broken)
-        for number, sql, owner, withdrawn_at, plan, broken in rows
+        StoredSubscription(
+            number, sql, owner, withdrawn_at, plan, broken, decode_decomposition(chosen)
+        )
+        for number, sql, owner, withdrawn_at, plan, broken, chosen in rows
     ]
+
+
+def replan_row(replan: Replan) -> dict[str, object]:
+    return {
+        "offset": replan.offset,
+        "subscription": replan.subscription,
+        "decomposition": encode_decomposition(replan.decomposition),
+    }
+
+
+def replans_from_rows(rows: Iterable[Sequence[Any]]) -> list[Replan]:
+    return [
+        Replan(offset, subscription, decode_decomposition(chosen) or ())
+        for offset, subscription, chosen in rows
+    ]
+
+
+def check_fits(stored: StoredSubscription, chosen: Decomposition, catalog: Catalog) -> None:
+    """SubscriptionError if a decomposition is none of the subscription's query."""
+    if not fits(stored.query(catalog), chosen):
+        raise SubscriptionError(
+            f"a decomposition that is none of subscription {stored.id}",
+            detail=f"{plain_decomposition(chosen)}",
+            hint="each node is filtered by a node it is joined with, over conditions it has",
+        )

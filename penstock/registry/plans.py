@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from penstock.catalog import Catalog
+from penstock.joins.decomposition import (
+    Decomposition,
+    decomposition_from_plain,
+    plain_decomposition,
+)
 from penstock.packing import pack, unpack
 from penstock.sql.query import Query, plain_query, query_from_plain
 
@@ -13,3 +18,11 @@ def encode_plan(query: Query) -> bytes:
 
 def decode_plan(plan: bytes, catalog: Catalog) -> Query:
     return query_from_plain(unpack(plan), catalog)
+
+
+def encode_decomposition(chosen: Decomposition | None) -> bytes | None:
+    return None if chosen is None else pack(plain_decomposition(chosen))
+
+
+def decode_decomposition(stored: bytes | None) -> Decomposition | None:
+    return None if stored is None else decomposition_from_plain(unpack(stored))

@@ -1,7 +1,10 @@
 """The bodies of log records that are not events.
 
-SUBSCRIBE is `{"sql": ..., "owner": ...}`, WITHDRAW is `{"id": ...}` (the offset of the SUBSCRIBE
-record), DDL is the text of the statement. Members that a later release adds are ignored.
+SUBSCRIBE is `{"sql": ..., "owner": ..., "decomposition": ...}`, WITHDRAW is `{"id": ...}` (the
+offset of the SUBSCRIBE record), REPLAN is `{"id": ..., "decomposition": ...}`, DDL is the text of
+the statement. A decomposition is a list by branch, of lists by node, of the filtering node and its
+columns; a SUBSCRIBE without one means the plain rule. Members that a later release adds are
+ignored.
 """
 
 from __future__ import annotations
@@ -9,21 +12,38 @@ from __future__ import annotations
 import msgspec
 
 from penstock.errors import CatalogError, HomeError, SubscriptionError
+from penstock.joins.decomposition import (
+    Decomposition,
+    Replan,
+    decomposition_from_plain,
+    plain_decomposition,
+)
+from penstock.log import Record
 
 MAX_OWNER_CHARACTERS = 200
 
 
-class _Subscribe(msgspec.Struct):
+_PlainDecomposition = list[list[list[int]]]
+
+
+class _Subscribe(msgspec.Struct, omit_defaults=True):
     sql: str
     owner: str | None = None
+    decomposition: _PlainDecomposition | None = None
 
 
 class _Withdraw(msgspec.Struct):
     id: int
 
 
+class _Replan(msgspec.Struct):
+    id: int
+    decomposition: _PlainDecomposition
+
+
 _SUBSCRIBE = msgspec.json.Decoder(_Subscribe)
 _WITHDRAW = msgspec.json.Decoder(_Withdraw)
+_REPLAN = msgspec.json.Decoder(_Replan)
 
 
 def statement_bytes(sql: str) -> bytes:
@@ -36,13 +56,16 @@ def statement_bytes(sql: str) -> bytes:
         ) from None
 
 
-def subscribe_body(sql: str, owner: str | None = None) -> bytes:
+def subscribe_body(
+    sql: str, owner: str | None = None, chosen: Decomposition | None = None
+) -> bytes:
     if owner is not None and not 0 < len(owner) <= MAX_OWNER_CHARACTERS:
         raise SubscriptionError(
             f"the name of an owner has 1 to {MAX_OWNER_CHARACTERS} characters, not {len(owner)}"
         )
     try:
-        return msgspec.json.encode(_Subscribe(sql, owner))
+        plain = None if chosen is None else plain_decomposition(chosen)
+        return msgspec.json.encode(_Subscribe(sql, owner, plain))
     except UnicodeEncodeError:
         raise SubscriptionError(
             "the text of a subscription or its owner is not Unicode",
@@ -56,6 +79,30 @@ def subscribe_sql(body: bytes) -> str:
 
 def subscribe_owner(body: bytes) -> str | None:
     return _subscribe(body).owner
+
+
+def subscribe_decomposition(body: bytes) -> Decomposition | None:
+    plain = _subscribe(body).decomposition
+    return None if plain is None else _decomposition("SUBSCRIBE", plain)
+
+
+def replan_body(subscription: int, chosen: Decomposition) -> bytes:
+    return msgspec.json.encode(_Replan(subscription, plain_decomposition(chosen)))
+
+
+def replan_of(record: Record) -> Replan:
+    try:
+        body = _REPLAN.decode(record.body)
+    except msgspec.DecodeError as error:
+        raise _unreadable("REPLAN", error) from None
+    return Replan(record.offset, body.id, _decomposition("REPLAN", body.decomposition))
+
+
+def _decomposition(kind: str, plain: _PlainDecomposition) -> Decomposition:
+    try:
+        return decomposition_from_plain(plain)
+    except ValueError as error:
+        raise _unreadable(kind, error) from None
 
 
 def withdraw_body(subscription: int) -> bytes:

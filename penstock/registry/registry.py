@@ -7,30 +7,41 @@ once they are valid, so applying them cannot fail, except for those of another r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Select, insert, select, update
 
 from penstock.catalog import Catalog
 from penstock.errors import CorruptionError, SubscriptionError
+from penstock.joins.decomposition import Decomposition, Replan
 from penstock.log import AnyHome, RecordKind
-from penstock.registry.binding import Binder, from_rows, row_of
+from penstock.registry.binding import (
+    Binder,
+    check_fits,
+    from_rows,
+    replan_row,
+    replans_from_rows,
+    row_of,
+)
 from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.database import DerivedDatabase, remove_database
 from penstock.registry.records import (
+    replan_body,
+    replan_of,
     statement_bytes,
     subscribe_body,
     withdraw_body,
     withdrawn_id,
 )
 from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
-from penstock.registry.tables import CATALOG, REGISTRY, subscriptions
+from penstock.registry.tables import CATALOG, REGISTRY, replans, subscriptions
 from penstock.sql import parse_relation
 
 MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
 
-_SUBSCRIBES = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW})
+_SUBSCRIBES = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN})
 
 
 class Registry:
@@ -95,12 +106,15 @@ class Registry:
     def _read(self, start: int, end: int, binder: Binder) -> _LogChanges:
         added: list[StoredSubscription] = []
         withdrawn: list[tuple[int, int]] = []
+        replanned: list[Replan] = []
         for record in self._log.read(start, end, _SUBSCRIBES) if start < end else ():
             if record.kind is RecordKind.SUBSCRIBE:
                 added.append(binder.stored(record))
+            elif record.kind is RecordKind.REPLAN:
+                replanned.append(replan_of(record))
             else:
                 withdrawn.append((withdrawn_id(record.body), record.offset))
-        return _LogChanges(start, added, withdrawn)
+        return _LogChanges(start, added, withdrawn, replanned)
 
     def _write(self, connection: Connection, changes: _LogChanges, to: int) -> None:
         applied = self._database.applied(connection)
@@ -109,6 +123,9 @@ class Registry:
         rows = [row_of(stored) for stored in changes.added if stored.id >= applied]
         if rows:
             connection.execute(insert(subscriptions), rows)
+        moved = [replan_row(replan) for replan in changes.replanned if replan.offset >= applied]
+        if moved:
+            connection.execute(insert(replans), moved)
         for subscription, offset in changes.withdrawn:
             if offset >= applied:
                 one = update(subscriptions).where(subscriptions.c.id == subscription)
@@ -165,7 +182,14 @@ class Registry:
             return SubscriptionChanges(
                 from_rows(connection.execute(added).all()),
                 from_rows(connection.execute(gone.order_by(columns.withdrawn_at)).all()),
+                replans_from_rows(connection.execute(_replans(low, high)).all()),
             )
+
+    def replans(self, subscription: int, low: int, high: int) -> list[Replan]:
+        """The decompositions that the records of [low, high) give a subscription, in order."""
+        wanted = _replans(low, high).where(replans.c.subscription == subscription)
+        with self._database.reading() as connection:
+            return replans_from_rows(connection.execute(wanted).all())
 
     # -- changing ---------------------------------------------------------------------------------
 
@@ -179,13 +203,24 @@ class Registry:
         self.catch_up(offset + 1)
         return offset
 
-    def subscribe(self, sql: str, owner: str | None = None) -> StoredSubscription:
-        return self.subscribe_many([sql], owner)[0]
+    def subscribe(
+        self, sql: str, owner: str | None = None, *, chosen: Decomposition | None = None
+    ) -> StoredSubscription:
+        """Register a query, with the decomposition that was chosen for it."""
+        return self._subscribe([sql], owner, [chosen])[0]
 
     def subscribe_many(
         self, statements: Sequence[str], owner: str | None = None
     ) -> list[StoredSubscription]:
         """Register all of these queries, or none: the first that is refused is raised."""
+        return self._subscribe(statements, owner, [None] * len(statements))
+
+    def _subscribe(
+        self,
+        statements: Sequence[str],
+        owner: str | None,
+        chosen: Sequence[Decomposition | None],
+    ) -> list[StoredSubscription]:
         if len(statements) > MAX_SUBSCRIPTIONS_AT_ONCE:
             raise SubscriptionError(
                 f"at most {MAX_SUBSCRIPTIONS_AT_ONCE} subscriptions at once, not {len(statements)}"
@@ -195,13 +230,25 @@ class Registry:
         # nobody has to wait for the append lock meanwhile.
         binder = Binder(self.catalog())
         plans = binder.plans(statements)
-        bodies = [subscribe_body(sql, owner) for sql in statements]
+        pairs = list(zip(statements, chosen, strict=True))
+        bodies = [subscribe_body(sql, owner, one) for sql, one in pairs]
         first = self._log.append([(RecordKind.SUBSCRIBE, body) for body in bodies])
         self._catch_up(first + len(bodies), binder)
         return [
-            StoredSubscription(first + i, sql, owner, None, plan, "")
-            for i, (sql, plan) in enumerate(zip(statements, plans, strict=True))
+            StoredSubscription(first + i, sql, owner, None, plan, "", one)
+            for i, ((sql, one), plan) in enumerate(zip(pairs, plans, strict=True))
         ]
+
+    def replan(self, chosen: Mapping[int, Decomposition]) -> int:
+        """Give subscriptions other decompositions; the offset of the first record that says so."""
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)
+            for subscription, decomposition in chosen.items():
+                check_fits(self.subscription(subscription), decomposition, self.catalog())
+            bodies = [replan_body(subscription, one) for subscription, one in chosen.items()]
+            offset = tail.append([(RecordKind.REPLAN, body) for body in bodies])
+        self.catch_up(offset + len(bodies))
+        return offset
 
     def withdraw(self, subscription: int) -> int:
         """End a subscription; the offset of the record that says so."""
@@ -233,11 +280,18 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class _LogChanges:
-    """What the log says from `start` on: subscriptions, (subscription, offset) of withdrawals."""
+    """What the log says from `start` on: subscriptions, (subscription, offset) of withdrawals,
+    other decompositions."""
 
     start: int
     added: list[StoredSubscription]
     withdrawn: list[tuple[int, int]]
+    replanned: list[Replan]
+
+
+def _replans(low: int, high: int) -> Select[Any]:
+    within = select(replans).where(replans.c.offset >= low, replans.c.offset < high)
+    return within.order_by(replans.c.offset)
 
 
 def rebuild(home: AnyHome) -> None:

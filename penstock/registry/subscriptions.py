@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock.catalog import Catalog
 from penstock.errors import SubscriptionError
+from penstock.joins.decomposition import Decomposition, Replan
 from penstock.registry.plans import decode_plan
 from penstock.sql.query import Query
 
@@ -15,7 +16,8 @@ class StoredSubscription:
     """One SELECT that somebody registered. Its id is the offset of its record in the log.
 
     `broken` says why a subscription of an older release no longer binds; it is then kept, and
-    gets nothing, until it is withdrawn.
+    gets nothing, until it is withdrawn. `decomposition` is the one it began with; None stands for
+    the plain rule.
     """
 
     id: int
@@ -24,6 +26,7 @@ class StoredSubscription:
     withdrawn_at: int | None
     plan: bytes
     broken: str
+    decomposition: Decomposition | None = None
 
     def query(self, catalog: Catalog) -> Query:
         if self.broken:
@@ -43,8 +46,10 @@ class StoredSubscription:
 class SubscriptionChanges:
     """What a stretch of the log did to the set of subscriptions.
 
-    One that was added and withdrawn within the stretch is in both lists.
+    One that was added and withdrawn within the stretch is in both lists. Replans are in the order
+    of the log.
     """
 
     added: list[StoredSubscription]
     withdrawn: list[StoredSubscription]
+    replanned: list[Replan]

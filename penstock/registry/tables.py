@@ -29,6 +29,14 @@ subscriptions = Table(
     Column("withdrawn_at", Integer),
     Column("plan", LargeBinary, nullable=False),
     Column("broken", String, nullable=False),
+    Column("decomposition", LargeBinary),
+)
+replans = Table(
+    "replans",
+    REGISTRY,
+    Column("offset", Integer, primary_key=True),
+    Column("subscription", Integer, nullable=False, index=True),
+    Column("decomposition", LargeBinary, nullable=False),
 )
 Index(
     "withdrawals",

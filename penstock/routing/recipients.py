@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.joins.points import Mask, SpacePoints
+from penstock.joins.points import CodedRanges, Mask, SpacePoints
 from penstock.joins.selections import selecting_points
-from penstock.messages import ANY_FILTER, Message, PointId, Reach, Reaches
+from penstock.messages import ANY_FILTER, Envelope, Message, PointId, Reach, Reaches
 from penstock.predicates.codes import Codes
 from penstock.predicates.intervals import Cut
 
@@ -39,17 +39,33 @@ def _reached(reaches: Reaches, points: SpacePoints) -> Mask:
     """The points whose filter interval lies within one of the reaches."""
     if ANY_FILTER in reaches:
         return np.ones(len(points), np.bool_)
-    ranges = points.filters
     mask = np.zeros(len(points), np.bool_)
     for reach in reaches:
-        low_from, low_to, high_from, high_to = _coded(reach, ranges.codes)
-        mask |= (
-            (low_from <= ranges.low)
-            & (ranges.low <= low_to)
-            & (high_from <= ranges.high)
-            & (ranges.high <= high_to)
-        )
+        if isinstance(reach, Envelope):
+            mask |= enveloped(reach, points)
+        else:
+            mask |= _within(reach, points.filters)
     return mask
+
+
+def enveloped(envelope: Envelope, points: SpacePoints) -> Mask:
+    """The points whose filter, over several columns, lies within an envelope."""
+    mask = np.ones(len(points), np.bool_)
+    for reach, ranges in zip(envelope.reaches, points.all_filters, strict=True):
+        mask &= _within(reach, ranges)
+    for vector in envelope.without:
+        mask &= ~points.admitting(vector)
+    return mask
+
+
+def _within(reach: Reach, ranges: CodedRanges) -> Mask:
+    low_from, low_to, high_from, high_to = _coded(reach, ranges.codes)
+    return (
+        (low_from <= ranges.low)
+        & (ranges.low <= low_to)
+        & (high_from <= ranges.high)
+        & (ranges.high <= high_to)
+    )
 
 
 def _coded(reach: Reach, codes: Codes) -> tuple[int, int, int, int]:

@@ -8,11 +8,13 @@
     UPDATE stocks {"id": 1, "per": 25}
     EXPECT cheap
     BAD {"table": "stocks", "op": "delete", "row": {"id": 7}}
+    REPLAN cheap 7
     WITHDRAW cheap
 
 Every line is one step; indented lines belong to the EXPECT before them; `#` starts a comment. BAD
-is followed by an event that cannot be applied, as a publisher might send it. The same file can be
-told to a Hub, to the pipeline, and to DuckDB.
+is followed by an event that cannot be applied, as a publisher might send it. REPLAN gives a
+subscription another decomposition, any one, by number. The same file can be told to a Hub, to the
+pipeline, and to DuckDB.
 """
 
 from __future__ import annotations
@@ -35,8 +37,17 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
+    """`plan` is the number of a decomposition; without one, it is chosen."""
+
     name: str
     sql: str
+    plan: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replan:
+    name: str
+    plan: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +75,7 @@ class Expect:
     rows: list[dict[str, Outside]] = field(default_factory=list)
 
 
-Step: TypeAlias = Define | Subscribe | Withdraw | Publish | Bad | Expect
+Step: TypeAlias = Define | Subscribe | Replan | Withdraw | Publish | Bad | Expect
 
 
 def load_scenario(path: Path) -> list[Step]:
@@ -98,6 +109,9 @@ def _step(word: str, rest: str, line: str) -> Step:
     if word == "SUBSCRIBE":
         name, _, sql = rest.partition(":")
         return Subscribe(name.strip(), sql.strip())
+    if word == "REPLAN":
+        name, _, plan = rest.rpartition(" ")
+        return Replan(name.strip(), int(plan))
     if word == "WITHDRAW":
         return Withdraw(rest)
     if word == "BAD":

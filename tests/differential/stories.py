@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from penstock.engine.changes import Change, Op
-from penstock.testing.scenario import Define, Publish, Step, Subscribe, Withdraw
+from penstock.testing.scenario import Define, Publish, Replan, Step, Subscribe, Withdraw
 
 NAN, INF = float("nan"), float("inf")
 
@@ -169,17 +169,23 @@ def predicates(draw: st.DrawFn, nodes: list[TableSpec]) -> str:
 
 
 @st.composite
-def stories(draw: st.DrawFn, shape: Shape = MIXED, max_steps: int = 12) -> Story:
+def stories(
+    draw: st.DrawFn, shape: Shape = MIXED, max_steps: int = 12, *, any_plan: bool = False
+) -> Story:
+    """`any_plan`: subscriptions have any decomposition, and get others on the way."""
+    moves = ["subscribe", "change", "change", "change", "batch", "withdraw"]
+    plans = st.none() | st.integers(0, 50) if any_plan else st.none()
     specs = draw(tables(shape))
     story = Story([Define(spec.ddl) for spec in specs])
     teller = _Teller(specs)
     for _ in range(draw(st.integers(1, max_steps))):
-        move = draw(
-            st.sampled_from(["subscribe", "change", "change", "change", "batch", "withdraw"])
-        )
+        move = draw(st.sampled_from([*moves, "replan", "replan"] if any_plan else moves))
         if move == "subscribe" or not teller.names:
             name = teller.new_name()
-            story.steps.append(Subscribe(name, draw(queries(specs, shape))))
+            story.steps.append(Subscribe(name, draw(queries(specs, shape)), draw(plans)))
+        elif move == "replan":
+            name = draw(st.sampled_from(teller.names))
+            story.steps.append(Replan(name, draw(st.integers(0, 50))))
         elif move == "withdraw" and len(teller.names) > 1:
             story.steps.append(Withdraw(teller.names.pop(0)))
         else:

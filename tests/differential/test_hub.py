@@ -9,8 +9,10 @@ from hypothesis import given, settings
 
 from penstock import Hub
 from penstock.joins import scheme_names
+from penstock.sql import bind
+from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable
-from penstock.testing.scenario import Define, Publish, Subscribe, Withdraw
+from penstock.testing.scenario import Define, Publish, Replan, Subscribe, Withdraw
 from tests.differential.stories import (
     JOINS,
     MIXED,
@@ -33,8 +35,16 @@ def tell(story: Story, hub: Hub, oracle: Oracle) -> None:
             case Define(sql):
                 hub.execute(sql)
                 oracle.define(list(hub.catalog)[-1])
-            case Subscribe(name, sql):
-                subscriptions[name] = hub.subscribe(sql)
+            case Subscribe(name, sql, plan):
+                query = bind(sql, hub.catalog)
+                chosen = None if plan is None else numbered_decomposition(query, plan)
+                subscriptions[name] = hub.subscribe(sql, decomposition=chosen)
+            case Replan(name, plan):
+                subscription = subscriptions[name]
+                subscription.notifications()
+                query = bind(subscription.sql, hub.catalog)
+                hub.replan(subscription, numbered_decomposition(query, plan))
+                assert subscription.notifications() == []
             case Withdraw(name):
                 hub.unsubscribe(subscriptions.pop(name))
             case Publish(changes):
@@ -105,6 +115,39 @@ def test_every_scheme(scheme: str, story: Story) -> None:
         Oracle() as oracle,
     ):
         tell(story, hub, oracle)
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
+@given(stories(MULTI_WAY, any_plan=True))
+def test_any_decomposition(story: Story) -> None:
+    check(story)
+
+
+@pytest.mark.slow
+@settings(max_examples=100)
+@given(stories(SELF_JOINS, any_plan=True))
+def test_any_decomposition_of_self_joins(story: Story) -> None:
+    check(story)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", scheme_names())
+@settings(max_examples=60)
+@given(story=stories(JOINS, any_plan=True))
+def test_any_decomposition_with_every_scheme(scheme: str, story: Story) -> None:
+    with (
+        mock.patch("penstock.joins.schemes.auto.SCANNED_POINTS", 0),
+        Hub(scheme=scheme) as hub,
+        Oracle() as oracle,
+    ):
+        tell(story, hub, oracle)
+
+
+@settings(max_examples=60)
+@given(stories(JOINS, max_steps=10, any_plan=True))
+def test_a_quick_look_at_any_decomposition(story: Story) -> None:
+    check(story)
 
 
 @settings(max_examples=60)

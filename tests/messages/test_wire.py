@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from penstock.errors import WireError
 from penstock.messages import (
     ANY_FILTER,
+    Envelope,
     Message,
     PointId,
     Position,
@@ -23,7 +24,14 @@ from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, above, below
 keys = st.integers(-(10**38), 10**38) | st.text(max_size=5)
 stored = st.none() | st.booleans() | keys | st.floats(allow_nan=False)
 cuts = st.sampled_from([BOTTOM, ABOVE_NULL, TOP]) | keys.map(below) | keys.map(above)
-reaches = st.just(ANY_FILTER) | st.builds(Reach, cuts, cuts, cuts, cuts)
+one_column = st.just(ANY_FILTER) | st.builds(Reach, cuts, cuts, cuts, cuts)
+vectors = st.lists(st.none() | keys, min_size=2, max_size=2).map(tuple)
+envelopes = st.builds(
+    Envelope,
+    st.lists(one_column, min_size=2, max_size=2).map(tuple),
+    st.lists(vectors, max_size=2).map(tuple),
+)
+reaches = one_column | envelopes
 numbers = st.integers(0, 2**62)
 
 
@@ -59,14 +67,22 @@ def test_truncated_messages_are_refused(message: Message, data: st.DataObject) -
 
 @given(st.binary(max_size=60))
 def test_noise_is_refused_or_read_but_never_crashes(noise: bytes) -> None:
-    with contextlib.suppress(WireError):
-        decode_message(b"\x01" + noise)
+    for version in (b"\x01", b"\x02"):
+        with contextlib.suppress(WireError):
+            decode_message(version + noise)
 
 
 def test_other_versions_are_refused_by_number() -> None:
     encoded = encode_message(Message(Position(1, 1), 7, (1,)))
-    with pytest.raises(WireError, match="version 2 is not known"):
-        decode_message(b"\x02" + encoded[1:])
+    with pytest.raises(WireError, match="version 3 is not known"):
+        decode_message(b"\x03" + encoded[1:])
+
+
+def test_only_messages_with_envelopes_have_the_second_version() -> None:
+    plain = Message(Position(1, 1), 7, (1,), (1, 2), (ANY_FILTER,))
+    wide = Message(Position(1, 1), 7, (1,), (1, 2), (Envelope((ANY_FILTER, ANY_FILTER)),))
+    assert encode_message(plain)[0] == 1
+    assert encode_message(wide)[0] == 2
 
 
 def test_a_selection_message_is_small() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
@@ -15,12 +16,24 @@ from penstock.catalog import Outside
 from penstock.client import Content
 from penstock.engine.changes import Change
 from penstock.engine.events import encode_change
+from penstock.joins.decomposition import Decomposition
 from penstock.log import Home, RecordKind
-from penstock.log.inbox import messages_for
+from penstock.log.inbox import Inbox
 from penstock.registry import Registry
+from penstock.sql import bind
 from penstock.testing import load_scenario
+from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable
-from penstock.testing.scenario import Bad, Define, Expect, Publish, Step, Subscribe, Withdraw
+from penstock.testing.scenario import (
+    Bad,
+    Define,
+    Expect,
+    Publish,
+    Replan,
+    Step,
+    Subscribe,
+    Withdraw,
+)
 
 SCENARIOS = Path(__file__).parent.parent / "fixtures" / "scenarios"
 
@@ -43,6 +56,8 @@ def _renamed(step: Step, prefix: str) -> Step:
             return Subscribe(f"{prefix}: {name}", sql)
         case Withdraw(name):
             return Withdraw(f"{prefix}: {name}")
+        case Replan(name, plan):
+            return Replan(f"{prefix}: {name}", plan)
         case Expect(name, rows):
             return Expect(f"{prefix}: {name}", rows)
     return step
@@ -75,8 +90,13 @@ class Teller:
             match step:
                 case Define(sql):
                     self.registry.define(sql)
-                case Subscribe(name, sql):
-                    self.ids[name] = self.registry.subscribe(sql).id
+                case Subscribe(name, sql, plan):
+                    chosen = None if plan is None else self._numbered(sql, plan)
+                    self.ids[name] = self.registry.subscribe(sql, chosen=chosen).id
+                case Replan(name, plan):
+                    number = self.ids[name]
+                    sql = self.registry.subscription(number).sql
+                    self.registry.replan({number: self._numbered(sql, plan)})
                 case Withdraw(name):
                     self.registry.withdraw(self.ids.pop(name))
                 case Publish(changes):
@@ -86,6 +106,9 @@ class Teller:
                     self.home.log.append([(RecordKind.EVENT, raw)])
                 case Expect(name, rows):
                     self.expected.append(Expected(name, self.home.log.end, plain(rows)))
+
+    def _numbered(self, sql: str, plan: int) -> Decomposition:
+        return numbered_decomposition(bind(sql, self.registry.catalog()), plan)
 
     def publish(self, *changes: Change) -> int:
         return self.home.log.append([(RecordKind.EVENT, encode_change(c)) for c in changes])
@@ -101,13 +124,21 @@ class Teller:
 def content(
     home: Home, registry: Registry, subscription: int, position: int | None = None
 ) -> Plain | None:
+    """Built from all notifications, each of which must fit what the ones before have led to."""
     stored = registry.subscription(subscription, withdrawn=True)
-    built = Content(subscription, stored.query(registry.catalog()))
+    query, chosen = stored.query(registry.catalog()), stored.decomposition
+    built = Content(subscription, query, chosen)
+    replans = partial(registry.replans, subscription)
     active = False
-    for header, messages in messages_for(home.messages, subscription, built.spaces):
+    known: dict[object, dict[str, Outside]] = {}
+    for header, messages in Inbox(home.messages, subscription, query, chosen, replans).new():
         if position is None or header.start <= position:
             active = True
-        built.apply([m for m in messages if position is None or m.position.offset < position])
+        before = [m for m in messages if position is None or m.position.offset < position]
+        for told in built.apply(before):
+            assert known.pop(told.key, None) == told.before, told
+            known |= {} if told.after is None else {told.key: told.after}
+    assert plain(known.values()) == plain(built.rows())
     return plain(built.rows()) if active else None
 
 

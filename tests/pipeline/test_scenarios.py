@@ -16,9 +16,11 @@ from penstock.errors import ChangeError
 from penstock.log import Home, RecordKind
 from penstock.pipeline.run import run
 from penstock.registry import Registry
+from penstock.sql import bind
 from penstock.testing import load_scenario
+from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle
-from penstock.testing.scenario import Bad, Define, Expect, Publish, Subscribe, Withdraw
+from penstock.testing.scenario import Bad, Define, Expect, Publish, Replan, Subscribe, Withdraw
 from tests.pipeline.telling import (
     Chorus,
     Teller,
@@ -55,6 +57,9 @@ def test_the_hub_lives_through_a_scenario(path: Path, tmp_path: Path) -> None:
                     hub.execute(sql)
                 case Subscribe(name, sql):
                     live[name] = hub.subscribe(sql)
+                case Replan(name, plan):
+                    query = bind(live[name].sql, hub.catalog)
+                    hub.replan(live[name], numbered_decomposition(query, plan))
                 case Withdraw(name):
                     hub.unsubscribe(live.pop(name))
                 case Publish(changes):

@@ -46,7 +46,7 @@ EVENTS = ("run", "batch", "crash", "crash after publishing", "hub", "lose checkp
 
 @settings(max_examples=60)
 @given(
-    story=stories(MIXED, max_steps=16),
+    story=stories(MIXED, max_steps=16, any_plan=True),
     events=st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24),
     batch_rows=st.integers(1, 5),
 )
