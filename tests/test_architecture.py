@@ -35,6 +35,7 @@ ROOMS = (
     "pipeline",
     "testing",
     "lab",
+    "operate",
     "cli",
 )
 PURE = ROOMS[: ROOMS.index("log")]

@@ -10,13 +10,16 @@ import traceback
 import typer
 
 from penstock.cli.output import json_line
-from penstock.errors import PenstockError, SqlError
+from penstock.errors import CorruptionError, PenstockError, SqlError
 
 INTERRUPTED = 130
 """As a shell reports a program that Ctrl-C has ended: 128 + SIGINT."""
 READER_GONE = 141
 """As a shell reports a program whose reader went away: 128 + SIGPIPE."""
 UNEXPECTED = 1
+DAMAGED = CorruptionError.exit_code
+DIFFERENT = 10
+"""For `penstock verify`, which finds it, and raises nothing."""
 
 EXIT_CODES = {
     0: "done",
@@ -29,6 +32,7 @@ EXIT_CODES = {
     7: "a file of the home is damaged",
     8: "another process works on the home",
     9: "Spark could not start, or the pipeline failed",
+    DIFFERENT: "a content is not what its query returns",
     INTERRUPTED: "ended by Ctrl-C",
 }
 

@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from penstock.cli.failures import DEBUG_KEY, JSON_KEY, exit_code_of, explain_failure
 from penstock.cli.output import literal
 
-PANELS = ("Set up", "Publish and subscribe", "Process", "Look", "Try and measure")
+PANELS = ("Set up", "Publish and subscribe", "Process", "Look", "Operate", "Try and measure")
 
 
 class FoundGroup(TyperGroup):

@@ -1,31 +1,16 @@
-"""The tables of a home as they were at an offset, replayed from its log in memory."""
+"""Explanations over the tables of a home as they were at an offset."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from penstock.engine.changes import Change
-from penstock.engine.engine import Engine
 from penstock.engine.events import decode_event
 from penstock.engine.explain import Explanation, explain
-from penstock.errors import CatalogError, ChangeError, SqlError
+from penstock.errors import ChangeError
 from penstock.log import Home, RecordKind
+from penstock.log.replaying import replay_tables
 from penstock.registry import Registry
 
-_TABLES = frozenset({RecordKind.DDL, RecordKind.EVENT})
 _EVENTS = frozenset({RecordKind.EVENT})
-
-
-def tables_at(home: Home, offset: int) -> Engine:
-    """An engine with the rows of all tables before `offset`, and no subscriptions."""
-    engine = Engine()
-    for record in home.log.read(0, offset, _TABLES):
-        if record.kind is RecordKind.EVENT:
-            engine.events([(record.offset, record.body)])  # what is refused is in quarantine
-            continue
-        with suppress(CatalogError, SqlError):  # declared by another release: it changed nothing
-            engine.define(record.offset, record.body.decode())
-    return engine
 
 
 def explain_change(home: Home, subscription: int, change: Change) -> Explanation:
@@ -49,7 +34,7 @@ def explain_logged(home: Home, subscription: int, offset: int) -> Explanation:
 def _explain(home: Home, subscription: int, change: Change, offset: int) -> Explanation:
     registry = Registry(home)
     stored = registry.subscription(subscription)
-    engine = tables_at(home, offset)
+    engine = replay_tables(home.log, offset).engine
     return explain(
         subscription, stored.query(registry.catalog()), change, engine.catalog, engine.rows, offset
     )

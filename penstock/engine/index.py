@@ -80,6 +80,10 @@ class Index:
                         edges.append(space.edge)
         return self._spaces[space.id]
 
+    def knows(self, space: int) -> bool:
+        """Whether a subscription ever had a point there."""
+        return space in self._spaces
+
     def space(self, number: int) -> SpacePoints:
         return self._spaces[number]
 

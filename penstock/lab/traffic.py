@@ -8,7 +8,7 @@ binary encoding that messages have.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from penstock.client import Content, Delivery, Notification, Switch
@@ -40,19 +40,26 @@ class Traffic:
 
 
 class Clients:
-    """All subscribers of a home, each with its content, fed from the message log."""
+    """All subscribers of a home, or only some, each with its content, fed from the message log."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, only: Collection[int] | None = None) -> None:
         self._home = home
+        self._only = only
         self._registry = Registry(home)
         self._index = Index(self._registry.catalog())
         self._active = 0
         self.contents: dict[int, Content] = {}
         self.traffic = Traffic()
 
-    def take_in(self, on_batch: Callable[[BatchHeader], None] | None = None) -> None:
-        """Deliver the whole message log."""
+    def take_in(
+        self,
+        on_batch: Callable[[BatchHeader], None] | None = None,
+        last: BatchHeader | None = None,
+    ) -> None:
+        """Deliver the message log, up to a batch or as far as it goes."""
         for header in self._home.messages.batches():
+            if last is not None and header > last:
+                return
             switched = self._follow(header)
             for subscription, received in self._inboxes(header, switched).items():
                 for notification in self.contents[subscription].apply(received):
@@ -65,12 +72,14 @@ class Clients:
         catalog = self._registry.catalog()
         changes = self._registry.changes_between(self._active, header.active)
         for added in changes.added:
+            if self._only is not None and added.id not in self._only:
+                continue
             query = added.query(catalog)
             self._index.add(added.id, query, added.decomposition)
             self.contents[added.id] = Content(added.id, query, added.decomposition)
         for gone in changes.withdrawn:
             self._index.remove(gone.id)
-            del self.contents[gone.id]
+            self.contents.pop(gone.id, None)
         replans: dict[int, list[Replan]] = {}
         for replan in changes.replanned:
             if replan.subscription in self.contents:
@@ -87,8 +96,7 @@ class Clients:
                 self._index.replan(one.subscription, query, one.decomposition)
                 inboxes.setdefault(one.subscription, []).append(one)
                 continue
-            found = recipients(one, self._index.space(one.space))
-            subscriptions = {point.subscription for point in found}
+            subscriptions = self._addressed(one)
             for subscription in subscriptions:
                 inboxes.setdefault(subscription, []).append(one)
             self.traffic.messages += 1
@@ -96,6 +104,16 @@ class Clients:
             self.traffic.deliveries += len(subscriptions)
             self.traffic.delivery_bytes += size * len(subscriptions)
         return inboxes
+
+    def _addressed(self, message: Message) -> set[int]:
+        """Who gets a message. In a Hub's batch, which may hold the record of a subscription, only
+        what comes from that record on is meant for it."""
+        if not self._index.knows(message.space):
+            return set()
+        found = {
+            point.subscription for point in recipients(message, self._index.space(message.space))
+        }
+        return {one for one in found & self.contents.keys() if one <= message.position.offset}
 
     def _messages(self, header: BatchHeader) -> list[tuple[Message, int]]:
         return [(decode_message(data), len(data)) for data in self._home.messages.read(header)]

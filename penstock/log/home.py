@@ -113,9 +113,11 @@ class Home:
             raise HomeError(f"{path} {what}", hint=f"make one: penstock init {path}") from None
         except OSError as error:
             raise HomeError(f"cannot open {path}: {error.strerror}") from error
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HomeError(
-                f"{path} is not a penstock home", detail=f"{_MARKER}: {error}"
+                f"{path} is not a penstock home",
+                detail=f"{_MARKER}: {error}",
+                hint=f"restore {_MARKER} from a backup",
             ) from None
         if marker.penstock_home != LAYOUT_VERSION:
             raise HomeError(
@@ -166,7 +168,7 @@ class Home:
             try:
                 content = (self.path / _LOCK_NAME).read_bytes()
                 current = msgspec.json.decode(content, type=_Holder).term
-            except (OSError, msgspec.DecodeError):
+            except (OSError, msgspec.DecodeError, UnicodeDecodeError):
                 current = ""
             if current != term:
                 raise LockedError(
@@ -205,7 +207,7 @@ def _take(path: Path, descriptor: int) -> None:
         return
     try:
         holder = msgspec.json.decode(os.pread(descriptor, 4096, 0), type=_Holder)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         holder = None
     is_gone = holder is not None and not _is_alive(holder.pid)
     if not (is_gone and locked_within(descriptor, LINGERING_SECONDS)):

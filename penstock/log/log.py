@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import struct
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from zlib import crc32
 
 from penstock.errors import CorruptionError, HomeError, LockedError
 from penstock.log.disk import file_lock, os_errors, sync_directory, write_all
@@ -22,6 +24,7 @@ SEGMENT_BYTES = (
 APPEND_LOCK_SECONDS = 30.0  # far longer than any append; beyond it a writer hangs
 
 _LOCK_NAME = "append.lock"
+_ACKNOWLEDGED = struct.Struct("<QI")  # an offset and its checksum
 _LOGGER = logging.getLogger("penstock.log")
 
 
@@ -46,6 +49,24 @@ class Log:
         with self._guard:
             self._refresh()
             return self._known_end
+
+    @property
+    def lock_path(self) -> Path:
+        return self.directory / _LOCK_NAME
+
+    @property
+    def acknowledged(self) -> int | None:
+        """An offset before which all records were on disk once; None if nobody remembers.
+
+        Segments that are cut off at the end of a frame look like a shorter log. This tells them
+        apart, unless the machine lost power: then it may be an older offset, never a later one.
+        """
+        try:
+            raw = self.lock_path.read_bytes()[: _ACKNOWLEDGED.size]
+            end, checksum = _ACKNOWLEDGED.unpack(raw)
+        except (OSError, struct.error):
+            return None
+        return int(end) if checksum == crc32(raw[:-4]) else None
 
     def read(
         self, start: int, end: int | None = None, kinds: frozenset[RecordKind] | None = None
@@ -96,10 +117,10 @@ class Log:
     def appending(self) -> Iterator[_FileTail]:
         refusal = LockedError(
             "another process keeps the log locked",
-            detail=f"waited {APPEND_LOCK_SECONDS:g} seconds for {self.directory / _LOCK_NAME}",
+            detail=f"waited {APPEND_LOCK_SECONDS:g} seconds for {self.lock_path}",
             hint="look for a penstock process that hangs",
         )
-        with file_lock(self.directory / _LOCK_NAME, APPEND_LOCK_SECONDS, refusal):
+        with file_lock(self.lock_path, APPEND_LOCK_SECONDS, refusal):
             tail = _FileTail(self, self.end)
             try:
                 yield tail
@@ -122,7 +143,13 @@ class Log:
                     os.ftruncate(descriptor, position)
                     raise
             segment.extend(synced=True)
+            self._remember(segment.end)
             return first
+
+    def _remember(self, end: int) -> None:
+        raw = struct.pack("<Q", end)
+        with self.lock_path.open("r+b", buffering=0) as file:
+            os.pwrite(file.fileno(), raw + struct.pack("<I", crc32(raw)), 0)
 
     def _writable_segment(self) -> Segment:
         """The last segment without its torn tail, or a new one where that is full or missing."""

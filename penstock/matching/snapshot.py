@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from zlib import crc32
 
 from penstock.catalog import Relation
 from penstock.errors import CorruptionError, HomeError
@@ -19,53 +20,72 @@ from penstock.matching.flat import pack_segment, unpack_segment
 from penstock.matching.flatfile import read_arrays, write_arrays
 from penstock.matching.segment import Segment
 
-FORMAT = 1
-_MANIFEST = "manifest.json"
+FORMAT = 2
+MANIFEST = "manifest.json"
 
 
 def save_segments(directory: Path, segments: Iterable[Segment]) -> None:
     """Write a snapshot: every segment anew, then the manifest."""
     directory.mkdir(parents=True, exist_ok=True)
-    names = []
+    entries = []
     for segment in segments:
         name = f"segment-{uuid.uuid4().hex}.bin"
         arrays, texts = pack_segment(segment)
         write_arrays(directory / name, arrays, texts)
-        names.append(name)
-    text = json.dumps({"format": FORMAT, "segments": names})
-    fresh = directory / f"{_MANIFEST}.new"
+        entries.append([name, _checksum_of(directory / name)])
+    checksum = crc32(json.dumps(entries).encode())
+    text = json.dumps({"format": FORMAT, "segments": entries, "checksum": checksum})
+    fresh = directory / f"{MANIFEST}.new"
     with fresh.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    fresh.replace(directory / _MANIFEST)
+    fresh.replace(directory / MANIFEST)
 
 
 def load_segments(directory: Path, relation: Relation) -> tuple[Segment, ...]:
     """Map the segments that the manifest names."""
     return tuple(
-        unpack_segment(relation, *read_arrays(directory / name)) for name in _named(directory)
+        unpack_segment(relation, *read_arrays(directory / name)) for name, _ in _named(directory)
     )
 
 
 def sweep(directory: Path) -> int:
     """Delete the segments that the manifest no longer names; returns how many."""
-    named = set(_named(directory))
+    named = {name for name, _ in _named(directory)}
     stale = [path for path in directory.glob("segment-*.bin") if path.name not in named]
     for path in stale:
         path.unlink(missing_ok=True)
     return len(stale)
 
 
-def _named(directory: Path) -> Sequence[str]:
-    path = directory / _MANIFEST
+def damaged_segments(directory: Path) -> list[str]:
+    """The segments that are not as they were written. All bytes are read, which mapping avoids;
+    CorruptionError if the manifest itself is damaged."""
+    return [
+        name for name, checksum in _named(directory) if _checksum_of(directory / name) != checksum
+    ]
+
+
+def _checksum_of(path: Path) -> int | None:
+    try:
+        return crc32(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _named(directory: Path) -> Sequence[tuple[str, int]]:
+    path = directory / MANIFEST
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
             raise HomeError(
                 f"{path.name} has format {manifest['format']}, this release reads {FORMAT}"
             )
-        return [str(name) for name in manifest["segments"]]
+        entries = manifest["segments"]
+        if crc32(json.dumps(entries).encode()) != manifest["checksum"]:
+            raise CorruptionError(f"{path} is damaged", detail="its checksum is wrong")
+        return [(str(name), int(checksum)) for name, checksum in entries]
     except FileNotFoundError:
         raise HomeError(f"there is no snapshot in {directory}") from None
     except (ValueError, KeyError, TypeError) as error:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from zlib import crc32
 
 from penstock.catalog import Catalog
-from penstock.errors import PenstockError, SubscriptionError
+from penstock.errors import CorruptionError, PenstockError, SubscriptionError
 from penstock.joins.decomposition import (
     Decomposition,
     Replan,
@@ -14,6 +15,7 @@ from penstock.joins.decomposition import (
     plain_decomposition,
 )
 from penstock.log import Record
+from penstock.packing import pack
 from penstock.registry.plans import decode_decomposition, encode_decomposition, encode_plan
 from penstock.registry.records import (
     subscribe_decomposition,
@@ -63,6 +65,7 @@ class Binder:
 
 
 def row_of(stored: StoredSubscription) -> dict[str, object]:
+    chosen = encode_decomposition(stored.decomposition)
     return {
         "id": stored.id,
         "sql": stored.sql,
@@ -70,17 +73,30 @@ def row_of(stored: StoredSubscription) -> dict[str, object]:
         "withdrawn_at": stored.withdrawn_at,
         "plan": stored.plan,
         "broken": stored.broken,
-        "decomposition": encode_decomposition(stored.decomposition),
+        "decomposition": chosen,
+        "checksum": _checksum(
+            stored.id, stored.sql, stored.owner, stored.plan, stored.broken, chosen
+        ),
     }
 
 
 def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
-    return [
-        StoredSubscription(
-            number, sql, owner, withdrawn_at, plan, broken, decode_decomposition(chosen)
-        )
-        for number, sql, owner, withdrawn_at, plan, broken, chosen in rows
-    ]
+    found = []
+    for number, sql, owner, withdrawn_at, plan, broken, chosen, checksum in rows:
+        if _checksum(number, sql, owner, plan, broken, chosen) != checksum:
+            raise CorruptionError(
+                f"registry.db is damaged: subscription {number} is not as it was written",
+                detail="it is derived from the log, so nothing is lost",
+                hint="make it again: penstock rebuild HOME",
+            )
+        chosen = decode_decomposition(chosen)
+        found.append(StoredSubscription(number, sql, owner, withdrawn_at, plan, broken, chosen))
+    return found
+
+
+def _checksum(*fields: object) -> int:
+    """Of what never changes in a row. SQLite itself does not notice a flipped bit in a value."""
+    return crc32(pack(fields))
 
 
 def replan_row(replan: Replan) -> dict[str, object]:

@@ -47,13 +47,14 @@ class StoredCatalog:
         known = select(relations.c.offset, relations.c.sql).where(relations.c.broken == "")
         for offset, sql in connection.execute(known.order_by(relations.c.offset)):
             catalog.add(parse_relation(sql), offset)
-        rows = [_row(record, catalog) for record in log.read(applied, to, _DDL)]
+        rows = [relation_row(record, catalog) for record in log.read(applied, to, _DDL)]
         if rows:
             connection.execute(insert(relations), rows)
         self.database.set_applied(connection, to)
 
 
-def _row(record: Record, catalog: Catalog) -> dict[str, object]:
+def relation_row(record: Record, catalog: Catalog) -> dict[str, object]:
+    """What is stored of a DDL record; the catalog, which holds those before it, grows."""
     sql = record.body.decode(errors="replace")
     try:
         relation = _declared(sql, catalog, record.offset)

@@ -2,7 +2,7 @@
 
 Nobody here wrote DuckDB, and nothing of Penstock's own evaluation is used: tables are declared from
 their columns, changes become INSERT, UPDATE and DELETE statements, and subscriptions run as they
-were written. Needs the `duckdb` package, which only tests install.
+were written.
 """
 
 from __future__ import annotations
@@ -18,8 +18,20 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 import duckdb
+import pyarrow as pa
 
-from penstock.catalog import Outside, Relation
+from penstock.catalog import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    Outside,
+    Relation,
+    Row,
+    TimestampType,
+    ValueType,
+)
 from penstock.engine.changes import Change, Op
 
 
@@ -86,6 +98,24 @@ class Oracle:
                 values = [*changed.values(), *key_values]
                 self._run(f'UPDATE "{relation.name}" SET {sets} WHERE {where}', values)
 
+    def load(self, relation: Relation, rows: Iterable[Row]) -> None:
+        """Declare a table and fill it at once with rows in stored form."""
+        self.define(relation)
+        stored = list(rows)
+        if not stored:
+            return
+        columns = [
+            pa.array(
+                [None if value is None else column.type.show(value) for value in values],
+                _arrow_type(column.type),
+            )
+            for column, values in zip(relation.columns, zip(*stored, strict=True), strict=True)
+        ]
+        names = [str(number) for number in range(len(columns))]
+        self._database.register("loaded", pa.table(columns, names=names))
+        self._run(f'INSERT INTO "{relation.name}" SELECT * FROM loaded', [])
+        self._database.unregister("loaded")
+
     def content(self, sql: str) -> Counter[tuple[object, ...]]:
         """What the query returns now, as a multiset of comparable rows."""
         return comparable(self._database.execute(sql).fetchall())
@@ -107,3 +137,20 @@ def _comparable(value: Outside) -> object:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).replace(tzinfo=None)
     return value
+
+
+def _arrow_type(value_type: ValueType) -> pa.DataType:
+    match value_type:
+        case IntegerType():
+            return pa.int64()
+        case DoubleType():
+            return pa.float64()
+        case DecimalType(precision=precision, scale=scale):
+            return pa.decimal128(precision, scale)
+        case BooleanType():
+            return pa.bool_()
+        case DateType():
+            return pa.date32()
+        case TimestampType(zoned=zoned):
+            return pa.timestamp("us", "UTC" if zoned else None)
+    return pa.string()

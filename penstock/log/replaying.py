@@ -1,0 +1,50 @@
+"""The tables of a home as they were at an offset, replayed from its log in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from penstock.engine.engine import Engine
+from penstock.errors import CatalogError, SqlError
+from penstock.log.interfaces import RecordKind, RecordLog
+
+_TABLES = frozenset({RecordKind.DDL, RecordKind.EVENT})
+
+
+@dataclass
+class Replay:
+    """An engine with the rows of all tables before an offset, and no subscriptions."""
+
+    engine: Engine = field(default_factory=Engine)
+    refused: list[int] = field(default_factory=list)
+    """The offsets of events that could not be carried out."""
+
+
+def replay_tables(
+    log: RecordLog, end: int, on_offset: Callable[[int], None] | None = None
+) -> Replay:
+    """Carry out the DDL and the events before `end`."""
+    replay = Replay()
+    for first, entries in log.frames(0, end, _TABLES):
+        run: list[tuple[int, bytes]] = []
+        for offset, (kind, body) in enumerate(entries, first):
+            if kind == RecordKind.EVENT:
+                run.append((offset, body))
+            elif kind == RecordKind.DDL:
+                _carry_out(replay, run)
+                run = []
+                # Declared by another release, perhaps: then it changed nothing.
+                with suppress(CatalogError, SqlError):
+                    replay.engine.define(offset, body.decode(errors="replace"))
+        _carry_out(replay, run)
+        if on_offset is not None:
+            on_offset(first + len(entries))
+    return replay
+
+
+def _carry_out(replay: Replay, run: list[tuple[int, bytes]]) -> None:
+    if run:
+        outcome = replay.engine.events(run)
+        replay.refused += [offset for offset, _, _ in outcome.refused]

@@ -1,0 +1,1 @@
+"""Looking after a home: is everything in it whole, and what can go?"""

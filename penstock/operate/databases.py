@@ -1,0 +1,128 @@
+"""The two SQLite files, held against the log they are derived from.
+
+SQLite finds pages that do not fit together, but not a flipped bit inside a value. So every row is
+compared with the record it came from, and what the log does not say (the plan of a query) with the
+checksum beside it. Nothing is written: files of another version, or none, are made at the next use.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.catalog import Catalog
+from penstock.errors import PenstockError
+from penstock.joins.decomposition import Replan
+from penstock.log import Home, Record, RecordKind
+from penstock.operate.findings import Finding, damage, remark
+from penstock.registry.binding import from_rows, replan_row
+from penstock.registry.catalogs import relation_row
+from penstock.registry.database import SCHEMA_VERSION
+from penstock.registry.records import (
+    replan_of,
+    subscribe_owner,
+    subscribe_sql,
+    withdrawn_id,
+)
+
+_REBUILD = "make it again from the log: penstock rebuild {home}"
+_KINDS = frozenset({RecordKind.DDL, RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN})
+
+
+@dataclass
+class Logged:
+    """What the log says of tables and subscriptions."""
+
+    statements: list[Record] = field(default_factory=list)
+    subscribed: dict[int, tuple[str, str | None]] = field(default_factory=dict)
+    withdrawn: dict[int, int] = field(default_factory=dict)
+    replanned: list[Replan] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, home: Home, end: int) -> Logged:
+        logged = cls()
+        for record in home.log.read(0, end, _KINDS):
+            if record.kind is RecordKind.DDL:
+                logged.statements.append(record)
+            elif record.kind is RecordKind.SUBSCRIBE:
+                logged.subscribed[record.offset] = _subscribed(record.body)
+            elif record.kind is RecordKind.REPLAN:
+                logged.replanned.append(replan_of(record))
+            else:
+                logged.withdrawn[withdrawn_id(record.body)] = record.offset
+        return logged
+
+
+def _subscribed(body: bytes) -> tuple[str, str | None]:
+    try:
+        return subscribe_sql(body), subscribe_owner(body)
+    except PenstockError:
+        return "", None  # of another release: the registry lists it as broken
+
+
+def check_databases(home: Home, logged: Logged, log_end: int) -> Iterator[Finding]:
+    for path, compare in ((home.catalog_db, _catalog), (home.registry_db, _registry)):
+        if not path.exists():
+            yield remark(path, "it is not there", "it is made from the log at the next use")
+            continue
+        try:
+            with closing(
+                sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+            ) as database:
+                wrong = _check(database, logged, log_end, compare)
+        except (sqlite3.DatabaseError, UnicodeDecodeError, PenstockError) as error:
+            wrong = str(error).partition("\n")[0]
+        if wrong == _OTHER_VERSION:
+            yield remark(path, wrong, "it is made from the log at the next use")
+        elif wrong:
+            yield damage(path, wrong, _REBUILD.format(home=home.path))
+
+
+_OTHER_VERSION = "another release made it"
+
+
+def _check(database: sqlite3.Connection, logged: Logged, log_end: int, compare: Any) -> str:
+    """What is wrong with a file; empty if nothing is."""
+    verdict = database.execute("PRAGMA integrity_check").fetchone()[0]
+    if verdict != "ok":
+        return f"SQLite finds it damaged: {verdict.splitlines()[0]}"
+    if database.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
+        return _OTHER_VERSION
+    progress = database.execute("SELECT one, applied FROM progress").fetchall()
+    if len(progress) != 1 or not isinstance(progress[0][1], int):
+        return "it does not say how much of the log it knows"
+    applied = progress[0][1]
+    if applied > log_end:
+        return f"it has seen {applied} records, but the log has only {log_end}"
+    wrong: str = compare(database, logged, applied)
+    return wrong
+
+
+def _catalog(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
+    catalog = Catalog()
+    derived = (relation_row(one, catalog) for one in logged.statements if one.offset < applied)
+    expected = [tuple(row.values()) for row in derived]
+    columns = "offset, name, kind, sql, broken"
+    rows = database.execute(f"SELECT {columns} FROM relations ORDER BY offset")
+    return "" if rows.fetchall() == expected else "its tables are not those of the log"
+
+
+def _registry(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
+    columns = "id, sql, owner, withdrawn_at, plan, broken, decomposition, checksum"
+    rows = database.execute(f"SELECT {columns} FROM subscriptions ORDER BY id")
+    found = from_rows(rows)  # raises what the checksums find
+    expected = {n: sql for n, sql in logged.subscribed.items() if n < applied}
+    if {one.id: (one.sql, one.owner) for one in found} != expected:
+        return "its subscriptions are not those of the log"
+    for one in found:
+        withdrawn = logged.withdrawn.get(one.id)
+        if one.withdrawn_at != (
+            withdrawn if withdrawn is not None and withdrawn < applied else None
+        ):
+            return f"when subscription {one.id} was withdrawn is not as the log says"
+    rows = database.execute("SELECT offset, subscription, decomposition FROM replans")
+    moved = [tuple(replan_row(one).values()) for one in logged.replanned if one.offset < applied]
+    return "" if sorted(rows) == moved else "its decompositions are not those of the log"

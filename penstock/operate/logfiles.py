@@ -1,0 +1,156 @@
+"""Every byte of the log, the message log and the quarantine, held against its checksum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from penstock.errors import PenstockError
+from penstock.log import BatchHeader, Home
+from penstock.log.batchfile import parse_batch_name, read_batch
+from penstock.log.disk import FileFormat
+from penstock.log.messagelog import MESSAGE_FORMAT
+from penstock.log.messagelog import SUFFIX as MESSAGE_SUFFIX
+from penstock.log.quarantine import QUARANTINE_FORMAT
+from penstock.log.quarantine import SUFFIX as QUARANTINE_SUFFIX
+from penstock.log.segment import SUFFIX as SEGMENT_SUFFIX
+from penstock.log.segment import Segment
+from penstock.operate.findings import Finding, damage, damage_of, remark
+
+_ALL_KINDS = -1
+_LOST = (
+    "restore the log from a backup; if they are really gone for good, stop everything that uses "
+    "the home and remove {lock}, which remembers them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """How far the segments of a log reach, if they are whole."""
+
+    findings: list[Finding]
+    end: int
+
+
+def check_log(home: Home, seen: Callable[[Path], None]) -> LogState:
+    """Read all frames of all segments."""
+    # Asked first: what is appended while we read is not there yet, and does not have to be.
+    acknowledged = home.log.acknowledged
+    findings: list[Finding] = []
+    segments = _segments(home.log.directory)
+    if segments and segments[0].first != 0:
+        findings.append(_missing_segment(home, 0, segments[0].first))
+    for segment, following in pairwise([*segments, None]):
+        assert segment is not None
+        findings += _check_segment(segment, following)
+        seen(segment.path)
+    end = segments[-1].end if segments else 0
+    if acknowledged is not None and acknowledged > end:
+        lost = f"it ends at offset {end}, but {acknowledged} records were acknowledged"
+        where = segments[-1].path if segments else home.log.directory
+        findings.append(damage(where, lost, _LOST.format(lock=home.log.lock_path)))
+    return LogState(findings, end)
+
+
+def _segments(directory: Path) -> list[Segment]:
+    paths = [path for path in directory.glob(f"*{SEGMENT_SUFFIX}") if path.stem.isdecimal()]
+    return [Segment(path, int(path.stem)) for path in sorted(paths)]
+
+
+def _check_segment(segment: Segment, following: Segment | None) -> Iterator[Finding]:
+    try:
+        torn = segment.extend()
+        if following is not None:
+            segment.seal(following.first)
+        for _ in segment.frames(segment.first, segment.end, _ALL_KINDS):
+            pass
+    except PenstockError as error:
+        yield damage_of(segment.path, error)
+        return
+    if following is None and torn:
+        yield remark(
+            segment.path,
+            f"{torn} bytes of a write that was never acknowledged follow its last record",
+            "the next append cuts them off",
+        )
+
+
+def _missing_segment(home: Home, first: int, present: int) -> Finding:
+    path = home.log.directory / Segment.name(first)
+    what = f"it is missing: the first segment there begins at offset {present}"
+    return damage(path, what, "restore it from a backup")
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """What the batch files of a home say, as far as they are whole."""
+
+    findings: list[Finding]
+    headers: list[BatchHeader]
+    reached: int
+    """Where the last one ends, by its name."""
+
+    @property
+    def frontier(self) -> BatchHeader | None:
+        return self.headers[-1] if self.headers else None
+
+
+def check_messages(home: Home, seen: Callable[[Path], None]) -> Batches:
+    """Read all batches of the message log, and see that each follows the one before."""
+    directory = home.messages.directory
+    findings, headers = _check_batches(directory, MESSAGE_SUFFIX, MESSAGE_FORMAT, seen)
+    reached = 0
+    for start, end in _places(directory, MESSAGE_SUFFIX):
+        if start != reached:
+            what = f"the batches from offset {reached} to {start} are missing"
+            findings.append(damage(directory, what, "restore the missing files from a backup"))
+        reached = end
+    for before, after in pairwise(headers):
+        if after.active < before.active:
+            path = directory / f"{after.start:020d}-{after.end:020d}{MESSAGE_SUFFIX}"
+            what = f"it is meant for fewer subscriptions than the batch before {before}"
+            findings.append(damage(path, what, "restore all of the home from one backup"))
+    return Batches(findings, headers, reached)
+
+
+def check_quarantine(home: Home, seen: Callable[[Path], None]) -> list[Finding]:
+    """Read all entries of the quarantine; those of no batch are left over from a crash."""
+    directory = home.quarantine.directory
+    findings, _ = _check_batches(directory, QUARANTINE_SUFFIX, QUARANTINE_FORMAT, seen)
+    published = set(_places(home.messages.directory, MESSAGE_SUFFIX))
+    for start, end in _places(directory, QUARANTINE_SUFFIX):
+        if (start, end) not in published:
+            path = directory / f"{start:020d}-{end:020d}{QUARANTINE_SUFFIX}"
+            what = "its batch was not published, so it does not count"
+            findings.append(remark(path, what, "the next run removes it"))
+    return findings
+
+
+def _places(directory: Path, suffix: str) -> list[tuple[int, int]]:
+    places = (parse_batch_name(path.name, suffix) for path in directory.glob(f"*{suffix}"))
+    return sorted(place for place in places if place is not None)
+
+
+def _check_batches(
+    directory: Path, suffix: str, file_format: FileFormat, seen: Callable[[Path], None]
+) -> tuple[list[Finding], list[BatchHeader]]:
+    findings: list[Finding] = []
+    headers: list[BatchHeader] = []
+    for path in sorted(directory.glob(f"*{suffix}")):
+        if parse_batch_name(path.name, suffix) is None:
+            findings.append(remark(path, "this is not the name of a batch; it is passed over"))
+            continue
+        try:
+            header, body = read_batch(file_format, path)
+            msgspec.msgpack.decode(body)
+            headers.append(header)
+        except PenstockError as error:
+            findings.append(damage_of(path, error))
+        except msgspec.DecodeError as error:
+            findings.append(damage(path, str(error), "restore this file from a backup"))
+        seen(path)
+    return findings, headers

@@ -1,0 +1,205 @@
+"""A home is whole, or the file that is not is named; nothing that is wrong goes unsaid."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from penstock import Hub
+from penstock.catalog import Outside
+from penstock.errors import PenstockError
+from penstock.log import Home, Log, RecordKind
+from penstock.operate.findings import Advance, Severity
+from penstock.operate.verify import Verdict, verify
+from penstock.registry import Registry
+from penstock.testing.oracle import comparable
+from tests.operate.conftest import BAD, QUERIES
+
+
+@contextmanager
+def silent(_what: str) -> Iterator[Advance]:
+    yield lambda _done, _total: None
+
+
+def look(path: Path) -> Verdict:
+    return verify(Home.open(path), silent)
+
+
+def serious(verdict: Verdict) -> list[tuple[str, str]]:
+    return [(f.where, f.what) for f in verdict.findings if f.severity is not Severity.REMARK]
+
+
+@pytest.fixture
+def home(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "home"))
+
+
+def test_a_whole_home(home: Path) -> None:
+    verdict = look(home)
+    assert verdict.findings == []
+    assert verdict.active == len(verdict.compared) == len(QUERIES)
+    assert verdict.frontier is not None
+    assert verdict.frontier.end == verdict.log_end
+    kinds = {path.suffix for path in home.rglob("*")}
+    assert {".log", ".messages", ".quarantine", ".bin", ".changelog", ".db"} <= kinds
+
+
+def test_a_sample(home: Path) -> None:
+    opened = Home.open(home)
+    drawn = {tuple(verify(opened, silent, sample=1, seed=seed).compared) for seed in range(20)}
+    assert len(drawn) == len(QUERIES)
+    assert verify(opened, silent, sample=0).compared == []
+
+
+def test_what_is_not_processed_yet_is_no_difference(home: Path) -> None:
+    registry = Registry(Home.open(home))
+    registry.subscribe(QUERIES[0])
+    Log(home / "log").append([(RecordKind.EVENT, BAD)])
+    verdict = look(home)
+    assert verdict.findings == []
+    assert verdict.active == len(QUERIES)
+
+
+def everything_known(path: Path) -> object:
+    """What users can find out about a home."""
+    with Hub(path) as hub:
+        contents: dict[int, object] = {}
+        for number, sql in hub.subscriptions().items():
+            rows = comparable(row.values() for row in hub.subscription(number).content())
+            contents[number] = (sql, rows)
+        tables: list[tuple[str, list[dict[str, Outside]]]] = [
+            (relation.name, hub.rows(relation.name)) for relation in hub.catalog
+        ]
+        return contents, tables, hub.quarantine()
+
+
+@pytest.fixture(scope="module")
+def known(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> object:
+    return everything_known(Path(shutil.copytree(whole, tmp_path_factory.mktemp("known") / "home")))
+
+
+def assert_named_or_harmless(path: Path, damaged: Path, expected: object) -> None:
+    try:
+        verdict = look(path)
+    except PenstockError:
+        assert damaged.name == "penstock.json"  # the home cannot even be opened, and that is said
+        return
+    for finding in verdict.findings:
+        assert finding.hint or finding.severity is Severity.REMARK
+    if not serious(verdict):
+        assert everything_known(path) == expected
+
+
+# One pattern for each kind of file. `append.lock` has a test of its own.
+KINDS = (
+    "penstock.json",
+    "log/*.log",
+    "messages/*.messages",
+    "quarantine/*.quarantine",
+    "catalog.db",
+    "registry.db",
+    "*.db-wal",
+    "*.db-shm",
+    "snapshots/*/manifest.json",
+    "snapshots/*/*.bin",
+    "checkpoint/**/[0-9m]*",
+    "checkpoint/**/.*.crc",
+)
+FAULTS_OF_A_KIND = 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_flipped_bits_and_cut_files(whole: Path, known: object, tmp_path: Path, kind: str) -> None:
+    chance = random.Random(kind)
+    files = sorted(path for path in whole.glob(kind) if path.is_file())
+    assert files
+    for number in range(FAULTS_OF_A_KIND):
+        path = Path(shutil.copytree(whole, tmp_path / str(number)))
+        damaged = path / chance.choice(files).relative_to(whole)
+        content = bytearray(damaged.read_bytes())
+        place = chance.randrange(len(content))
+        if number % 3:
+            content[place] ^= 1 << chance.randrange(8)
+        else:
+            del content[place:]
+        damaged.write_bytes(content)
+        assert_named_or_harmless(path, damaged, known)
+
+
+@pytest.mark.parametrize("directory", ["log", "messages", "quarantine", "checkpoint", "snapshots"])
+def test_missing_files(whole: Path, known: object, tmp_path: Path, directory: str) -> None:
+    for number, path in enumerate(sorted((whole / directory).rglob("*"))):
+        if path.is_file() and path.suffix not in (".lock", ".crc"):
+            copy = Path(shutil.copytree(whole, tmp_path / str(number)))
+            damaged = copy / path.relative_to(whole)
+            damaged.unlink()
+            assert_named_or_harmless(copy, damaged, known)
+
+
+def test_a_log_that_was_cut_between_two_records(home: Path) -> None:
+    """Nothing in the segment shows it; nobody had processed the record."""
+    log = Log(home / "log")
+    last = sorted((home / "log").glob("*.log"))[-1]
+    before = last.stat().st_size
+    log.append([(RecordKind.EVENT, BAD)])
+    with last.open("r+b") as file:
+        file.truncate(before)
+    ((where, what),) = serious(look(home))
+    assert where == str(last)
+    assert f"but {log.acknowledged} records were acknowledged" in what
+
+
+def test_a_torn_tail_is_only_a_remark(home: Path) -> None:
+    last = sorted((home / "log").glob("*.log"))[-1]
+    with last.open("ab") as file:
+        file.write(b"half a frame")
+    (finding,) = look(home).findings
+    assert finding.severity is Severity.REMARK
+    assert "12 bytes of a write that was never acknowledged" in finding.what
+
+
+def test_messages_that_say_something_else(home: Path) -> None:
+    """All checksums are right, but the content is not what the SQL returns."""
+    opened = Home.open(home)
+    first, *_ = opened.messages.batches()
+    headers = [header for header in opened.messages.batches() if opened.messages.read(header)]
+    victim = headers[-1]
+    path = home / "messages" / f"{victim.start:020d}-{victim.end:020d}.messages"
+    path.unlink()
+    later = [header for header in opened.messages.batches(first) if header.start >= victim.end]
+    for header in later:
+        (home / "messages" / f"{header.start:020d}-{header.end:020d}.messages").unlink()
+    Home.open(home).messages.publish(victim, [])
+    shutil.rmtree(home / "checkpoint")
+    (home / "checkpoint").mkdir()
+    found = serious(look(home))
+    assert found
+    assert all(where.startswith("subscription ") for where, _ in found)
+    assert all("rows of its content: " in what for _, what in found)
+
+
+def test_a_lost_quarantine_file(home: Path) -> None:
+    (lost,) = (home / "quarantine").glob("*.quarantine")
+    lost.unlink()
+    ((where, what),) = serious(look(home))
+    assert where == str(home / "quarantine")
+    assert "cannot be applied, but is not in quarantine" in what
+
+
+def test_leftovers_are_remarks(home: Path) -> None:
+    (kept,) = (home / "quarantine").glob("*.quarantine")
+    last = sorted((home / "messages").iterdir())[-1]
+    last.unlink()
+    shutil.rmtree(home / "checkpoint")
+    (home / "checkpoint").mkdir()
+    (home / "checkpoint" / ".0.crc").write_bytes(b"")
+    assert serious(look(home)) == []
+    kept.rename(home / "quarantine" / last.with_suffix(".quarantine").name)
+    remarks = {finding.what for finding in look(home).findings}
+    assert "the file that it belongs to is gone" in remarks
