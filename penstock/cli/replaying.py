@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from penstock.engine.changes import Change
 from penstock.engine.events import decode_event
 from penstock.engine.explain import Explanation, explain
+from penstock.engine.planning import Method, better_choices, explain_plan
+from penstock.engine.splitting import Filtering
 from penstock.errors import ChangeError
+from penstock.joins.decomposition import Decomposition
 from penstock.log import Home, RecordKind
 from penstock.log.replaying import replay_tables
-from penstock.registry import Registry
+from penstock.registry import Registry, StoredSubscription
 
 _EVENTS = frozenset({RecordKind.EVENT})
 
@@ -35,6 +40,42 @@ def _explain(home: Home, subscription: int, change: Change, offset: int) -> Expl
     registry = Registry(home)
     stored = registry.subscription(subscription)
     engine = replay_tables(home.log, offset).engine
-    return explain(
-        subscription, stored.query(registry.catalog()), change, engine.catalog, engine.rows, offset
-    )
+    query = stored.query(registry.catalog())
+    engine.learn(subscription, query, chosen_before(registry, stored, offset))
+    found = explain(subscription, query, change, engine.catalog, engine.rows, offset)
+    return replace(found, filters=explain_plan(engine, subscription))
+
+
+def chosen_before(
+    registry: Registry, stored: StoredSubscription, offset: int
+) -> Decomposition | None:
+    """The decomposition that records before an offset give a subscription."""
+    replans = registry.replans(stored.id, stored.id, offset)
+    return replans[-1].decomposition if replans else stored.decomposition
+
+
+def reoptimised(home: Home, method: Method, *, dry_run: bool) -> list[Replanned]:
+    """Find the subscriptions that should be split in another way and record so, unless it is a dry
+    run. The rows are replayed from the log."""
+    registry = Registry(home)
+    engine = replay_tables(home.log, home.log.end).engine
+    catalog = registry.catalog()
+    for stored in registry.subscriptions():
+        chosen = chosen_before(registry, stored, registry.applied)
+        engine.learn(stored.id, stored.query(catalog), chosen)
+    better = better_choices(engine, method)
+    before = {number: explain_plan(engine, number) for number in better}
+    engine.chosen |= better
+    if better and not dry_run:
+        registry.replan(better)
+    return [Replanned(n, engine.query(n).sql, before[n], explain_plan(engine, n)) for n in better]
+
+
+@dataclass(frozen=True, slots=True)
+class Replanned:
+    """A subscription that is split in another way than before."""
+
+    id: int
+    sql: str
+    before: tuple[Filtering, ...]
+    after: tuple[Filtering, ...]

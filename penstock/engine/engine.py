@@ -18,6 +18,7 @@ from penstock.engine.stages import JoinStage, Located, RowStage
 from penstock.errors import ChangeError, SubscriptionError
 from penstock.joins import Edge, GroupStep, Placed, Scheme, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
+from penstock.joins.decomposition.statistics import Statistics
 from penstock.messages import Message
 from penstock.sql import Query, bind, parse_relation
 
@@ -37,6 +38,8 @@ class Engine:
         self.catalog = Catalog()
         self.index = Index(self.catalog)
         self.queries: dict[int, Query] = {}
+        self.chosen: dict[int, Decomposition | None] = {}
+        self.statistics = Statistics()
         self.rows = MemoryRows()
         self.groups = MemoryGroups()
         self._row_stage = RowStage(self.rows, self.index)
@@ -52,15 +55,21 @@ class Engine:
         self, offset: int, query: Query, chosen: Decomposition | None = None
     ) -> list[Message]:
         """Make the subscription of this record active; returns its initial content."""
-        self.queries[offset] = query
+        self.learn(offset, query, chosen)
         placed = self.index.add(offset, query, chosen)
         self._seed_new_edges(offset)
         return self.initial(offset, placed)
+
+    def learn(self, subscription: int, query: Query, chosen: Decomposition | None) -> None:
+        """Know of a subscription, without serving it."""
+        self.queries[subscription], self.chosen[subscription] = query, chosen
+        self.statistics.watch(query, self.rows.rows)
 
     def replan(self, replan: Replan) -> list[Message]:
         """Give a subscription another decomposition; returns what its moved points start with."""
         subscription = replan.subscription
         query = self.query(subscription)
+        self.chosen[subscription] = replan.decomposition
         since = self.index.replan(subscription, query, replan.decomposition)
         self._seed_new_edges(replan.offset)
         return self.initial(replan.offset, self.index.points_of(subscription, since))
@@ -76,7 +85,7 @@ class Engine:
     def withdraw(self, subscription: int) -> None:
         self.query(subscription)
         self.index.remove(subscription)
-        del self.queries[subscription]
+        del self.queries[subscription], self.chosen[subscription]
 
     def query(self, subscription: int) -> Query:
         try:
@@ -99,6 +108,8 @@ class Engine:
                 outcome.refused.append((offset, raw, error))
             else:
                 resolved += [located] if located is not None else []
+        for _, delta in resolved:
+            self.statistics.note(delta.relation.name, delta.key, delta.old, delta.new)
         outcome.messages = self._told(list(self._row_stage.consequences(resolved)))
         return outcome
 

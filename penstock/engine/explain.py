@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 from penstock.catalog import Catalog, Row
 from penstock.engine.changes import Change, Op, check, resolve
+from penstock.engine.splitting import Filtering, filtering_text, join_text
 from penstock.engine.stages import RowStore
 from penstock.joins import join_value
 from penstock.predicates.boxes import Box, contains
@@ -60,6 +61,8 @@ class Explanation:
     reaches: bool
     verdict: str
     reasons: tuple[Reason, ...]
+    filters: tuple[Filtering, ...] = ()
+    """How the query is split into semijoins."""
 
     def to_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -140,18 +143,8 @@ def _partners(
             describe(i, there.relation.columns[c].name, there.relation.columns[c].type)
             for c, i in branch[other]
         )
-        on = _condition_text(query, join)
+        on = join_text(query, join)
         yield Partner(there.alias, on, len(joining), len(satisfying), conditions)
-
-
-def _condition_text(query: Query, join: Join) -> str:
-    left, right = query.nodes[join.left], query.nodes[join.right]
-    pairs = (
-        f"{left.alias}.{left.relation.columns[a].name} = "
-        f"{right.alias}.{right.relation.columns[b].name}"
-        for a, b in join.columns
-    )
-    return " AND ".join(pairs)
 
 
 def _matching(
@@ -217,3 +210,6 @@ def _lines(explanation: Explanation) -> Iterator[str]:
                 f"    {mark} {partner.on}: {partner.joining} rows of {partner.table} join, "
                 f"{partner.satisfying} of them{wanted}"
             )
+    for one in explanation.filters:
+        branch = f"branch {one.branch + 1}: " if one.branch or several else ""
+        yield f"  {branch}{filtering_text(one)}"

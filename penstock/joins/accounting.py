@@ -7,7 +7,7 @@ What a network adds, and the keys by which clients know rows again, are left out
 
 from __future__ import annotations
 
-from penstock.catalog import Stored
+from penstock.catalog import Row, Stored
 from penstock.messages import Envelope, Message, Reach
 from penstock.predicates.intervals import Cut
 
@@ -17,13 +17,17 @@ NUMBER_BYTES = 4
 def message_bytes(message: Message) -> int:
     content = 0
     if message.row is not None:
-        content = sum(map(_value_bytes, message.row))
+        content = row_bytes(message.row)
     elif message.old is None:
         content = sum(map(_value_bytes, message.key))
     if message.old is not None:
         content += sum(_value_bytes(value) for _, value in message.old)
     content += description_bytes(message)
     return content * max(1, len(message.recipients))
+
+
+def row_bytes(row: Row) -> int:
+    return sum(map(_value_bytes, row))
 
 
 def description_bytes(message: Message) -> int:

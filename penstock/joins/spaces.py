@@ -82,6 +82,11 @@ class Space:
         return int.from_bytes(digest) >> 1
 
     @property
+    def base_side(self) -> Side:
+        assert self.edge is not None
+        return self.edge.sides[self.side]
+
+    @property
     def filter_side(self) -> Side:
         assert self.edge is not None
         return self.edge.sides[1 - self.side]

@@ -9,6 +9,7 @@ from penstock.log.interfaces import (
     Record,
     RecordKind,
     RecordLog,
+    Tail,
 )
 from penstock.log.log import Log
 from penstock.log.memory import MemoryHome, MemoryLog, MemoryMessageLog
@@ -28,4 +29,5 @@ __all__ = [
     "Record",
     "RecordKind",
     "RecordLog",
+    "Tail",
 ]

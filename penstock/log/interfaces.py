@@ -23,8 +23,6 @@ class RecordKind(IntEnum):
     """The next record is a quarantined event again; names the offset it had."""
     REPLAN = 6
     """A subscription gets another decomposition."""
-    STATISTICS = 7
-    """What the tables were like, for those who choose decompositions without looking at them."""
 
 
 @dataclass(frozen=True, slots=True)

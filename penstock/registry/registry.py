@@ -239,16 +239,20 @@ class Registry:
             for i, ((sql, one), plan) in enumerate(zip(pairs, plans, strict=True))
         ]
 
-    def replan(self, chosen: Mapping[int, Decomposition]) -> int:
-        """Give subscriptions other decompositions; the offset of the first record that says so."""
+    def replan(self, chosen: Mapping[int, Decomposition]) -> None:
+        """Give subscriptions other decompositions; those that are withdrawn by now are left out."""
         with self._log.appending() as tail:
             self.catch_up(tail.end)
+            bodies = []
             for subscription, decomposition in chosen.items():
-                check_fits(self.subscription(subscription), decomposition, self.catalog())
-            bodies = [replan_body(subscription, one) for subscription, one in chosen.items()]
-            offset = tail.append([(RecordKind.REPLAN, body) for body in bodies])
-        self.catch_up(offset + len(bodies))
-        return offset
+                stored = self.subscription(subscription, withdrawn=True)
+                check_fits(stored, decomposition, self.catalog())
+                if stored.withdrawn_at is None:
+                    bodies.append(replan_body(subscription, decomposition))
+            end = tail.end
+            if bodies:
+                end = tail.append([(RecordKind.REPLAN, body) for body in bodies]) + len(bodies)
+        self.catch_up(end)
 
     def withdraw(self, subscription: int) -> int:
         """End a subscription; the offset of the record that says so."""

@@ -19,8 +19,8 @@ from tests.cli.conftest import Cli
 
 DOORS = {
     "bench", "content", "demo", "execute", "explain", "init", "lab", "publish", "quarantine",
-    "rebuild", "run", "subscribe", "subscriptions", "tables", "tail", "unsubscribe", "verify",
-    "version",
+    "rebuild", "reoptimise", "run", "subscribe", "subscriptions", "tables", "tail", "unsubscribe",
+    "verify", "version",
 }  # fmt: skip
 
 

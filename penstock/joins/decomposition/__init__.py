@@ -1,4 +1,8 @@
-"""Splitting queries over several tables into semijoins: what can be chosen, and what it costs."""
+"""Splitting queries over several tables into semijoins.
+
+Here is what a decomposition is. How one is chosen is in `greedy`, by what cost in `costs` and
+`simulation`, and on what knowledge in `statistics`.
+"""
 
 from penstock.joins.decomposition.choices import (
     Choice,
@@ -9,6 +13,7 @@ from penstock.joins.decomposition.choices import (
     decomposition_from_plain,
     decomposition_of,
     fits,
+    has_choice,
     plain_decomposition,
     plain_rule,
 )
@@ -22,6 +27,7 @@ __all__ = [
     "decomposition_from_plain",
     "decomposition_of",
     "fits",
+    "has_choice",
     "plain_decomposition",
     "plain_rule",
 ]

@@ -10,7 +10,7 @@ is *data*: chosen once, stored with the subscription, read by everybody who must
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple, TypeAlias
 
 from penstock.predicates.boxes import Box
@@ -97,6 +97,15 @@ def candidates(query: Query, branch: int, node: int) -> Iterator[Choice]:
         for width in sorted({1, 2, widest} & set(range(1, widest + 1))):
             for some in combinations(columns, width):
                 yield Choice(other, some)
+
+
+def has_choice(query: Query) -> bool:
+    """Whether there is more than one decomposition."""
+    return len(query.nodes) > 1 and any(
+        len(list(islice(candidates(query, branch, node), 2))) > 1
+        for branch in range(len(query.branches))
+        for node in range(len(query.nodes))
+    )
 
 
 def compact(chosen: Decomposition) -> Decomposition:

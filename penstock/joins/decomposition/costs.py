@@ -1,0 +1,94 @@
+"""What a semijoin costs, by formula (Chandramouli and Yang, 2008, appendix D).
+
+A semijoin R^S is charged for two things: rows of R that are sent when R changes, and rows of R that
+are sent because a change of S shows or hides them. How often each table changes, and how many rows
+meet in a join value, is taken from statistics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.joins.decomposition.choices import Choice
+from penstock.joins.decomposition.statistics import Statistics
+from penstock.joins.spaces import Space, space_of
+from penstock.predicates.boxes import Box
+from penstock.sql.query import Query
+
+EXTRA_COLUMN = 0.15
+"""What a further filter column adds to the cost of a semijoin, as a share: descriptions have two
+more bounds each, and no index helps to find whom they are for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Semijoin:
+    """One way to split off one node of a query: what a cost model judges."""
+
+    space: Space
+    base: Box
+    filter: Box
+
+
+def semijoin(query: Query, branch: int, node: int, choice: Choice) -> Semijoin:
+    boxes = query.branches[branch]
+    bounds = tuple(pair for pair in boxes[choice.neighbour] if pair[0] in choice.columns)
+    return Semijoin(space_of(query, node, choice), boxes[node], bounds)
+
+
+class CostModel(Protocol):
+    """Costs can be compared with one another within one model, and with nothing else."""
+
+    @property
+    def name(self) -> str: ...
+
+    def cost(self, one: Semijoin) -> float: ...
+
+
+class UniformCost:
+    """The formula as published: filters and values are taken to be spread evenly, so that only
+    rates of change and numbers of joining rows count. A semijoin without a filter is affected by
+    every row that joins at all."""
+
+    name = "uniform"
+
+    def __init__(self, statistics: Statistics) -> None:
+        self._statistics = statistics
+
+    def cost(self, one: Semijoin) -> float:
+        rates, joining = self._rates(one.space), self._joining(one.space)
+        base, other = joining
+        if one.filter:
+            seen = other / (other + 2)
+            exposed = 2 / ((other + 2) * (other + 3))
+        else:
+            seen, exposed = min(1.0, other), max(0.0, 1.0 - other)
+        return (rates[0] * seen + rates[1] * base * exposed) / 3
+
+    def _rates(self, space: Space) -> tuple[float, float]:
+        rate = self._statistics.rate
+        return rate(space.table), rate(space.filter_side.table)
+
+    def _joining(self, space: Space) -> tuple[float, float]:
+        """How many rows of the base a filter row joins, and the other way round."""
+        base, other = space.base_side, space.filter_side
+        partners = self._statistics.partners
+        return partners(other, base), partners(base, other)
+
+
+class SelectiveCost(UniformCost):
+    """The same sum with what is known of the conditions: the bytes that one subscription is sent
+    per change. With s the share of filter rows in the filter, a row of the base that joins n of
+    them is affected unless all miss it, 1 - (1 - s)^n; a filter row matters if no other is in."""
+
+    name = "selective"
+
+    def cost(self, one: Semijoin) -> float:
+        (base_rate, filter_rate), (base, other) = self._rates(one.space), self._joining(one.space)
+        statistics, space = self._statistics, one.space
+        wanted = statistics.selectivity(space.table, one.base)
+        share = statistics.selectivity(space.filter_side.table, one.filter)
+        seen = 1 - (1 - share) ** other if one.filter else min(1.0, other)
+        exposed = share * (1 - share) ** other if one.filter else max(0.0, 1.0 - other)
+        rows = wanted * (base_rate * seen + filter_rate * base * exposed)
+        return rows * statistics.row_bytes(space.table) * (1 + EXTRA_COLUMN * len(space.more))

@@ -1,0 +1,109 @@
+"""What a semijoin costs, by trying it out on samples (Chandramouli and Yang, 2008, appendix D).
+
+For each possible group of semijoins, those of a sample of subscriptions are put together, and the
+sampled rows of both tables change before them one by one: each is taken out of its join value and
+inserted again. What would be sent is counted, weighted by how often each table changes, and divided
+by the number of semijoins in the group. Nothing is assumed about how values and conditions are
+spread, or whether they depend on one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from penstock.catalog import Catalog, Row, RowKey
+from penstock.joins.accounting import description_bytes, message_bytes
+from penstock.joins.decomposition.choices import candidates
+from penstock.joins.decomposition.costs import Semijoin, semijoin
+from penstock.joins.decomposition.statistics import Statistics
+from penstock.joins.group import Group, GroupStep
+from penstock.joins.points import SpacePoints
+from penstock.joins.schemes.enum_sj import EnumSj
+from penstock.joins.schemes.ref_sj_opt import RefSjOpt
+from penstock.joins.spaces import Edge, JoinValue, Space
+from penstock.messages import Point, PointId
+from penstock.predicates.boxes import interval_of
+from penstock.predicates.intervals import EVERYTHING
+from penstock.sql.query import Query
+
+MAX_SEMIJOINS = 200
+"""Of each group, so many are tried: a trial takes some 100 microseconds."""
+MAX_QUERIES = 2_000
+"""So many subscriptions are looked at."""
+MAX_EVENTS = 40
+"""On each side of a join, so many rows change."""
+
+
+class SimulatedCost:
+    """Bytes sent per change and semijoin of a space, measured once for each space."""
+
+    name = "simulation"
+
+    def __init__(
+        self, statistics: Statistics, catalog: Catalog, queries: Mapping[int, Query]
+    ) -> None:
+        self._statistics = statistics
+        self._catalog = catalog
+        every = max(1, len(queries) // MAX_QUERIES)
+        self._members = _members(islice(queries.values(), 0, None, every))
+        self._costs: dict[Space, float] = {}
+
+    def cost(self, one: Semijoin) -> float:
+        if one.space not in self._costs:
+            members = self._members.get(one.space) or {one: None}
+            self._costs[one.space] = self._simulated(one.space, list(members))
+        return self._costs[one.space]
+
+    def _simulated(self, space: Space, members: list[Semijoin]) -> float:
+        points = _points(space, members, self._catalog)
+        rate, total = self._statistics.rate, 0.0
+        for side in (0, 1):
+            table = (space.base_side if side == space.side else space.filter_side).table
+            sizes = [_bytes_of(step, group, points) for step, group in self._events(space, side)]
+            total += rate(table) * sum(sizes) / max(1, len(sizes))
+        return total / len(members)
+
+    def _events(self, space: Space, side: int) -> Iterator[tuple[GroupStep, Group]]:
+        """Rows of one side, each as it comes into the group of all others of its join value."""
+        assert space.edge is not None
+        mine, theirs = self._statistics.together(space.edge.sides[side], space.edge.sides[1 - side])
+        rows = ((value, key, row) for value, one in mine.items() for key, row in one.rows.items())
+        for value, key, row in islice(rows, MAX_EVENTS):
+            mates = {k: r for k, r in mine[value].rows.items() if k != key}
+            joining = dict(theirs[value].rows) if value in theirs else {}
+            group = Group((mates, joining) if side == 0 else (joining, mates))
+            yield _insert(space.edge, side, value, key, row), group
+
+
+def _members(queries: Iterable[Query]) -> dict[Space, dict[Semijoin, None]]:
+    """For each space, the semijoins that could be in it; not more than a sample of them."""
+    members: dict[Space, dict[Semijoin, None]] = {}
+    for query in queries:
+        for branch in range(len(query.branches)):
+            for node in range(len(query.nodes)) if len(query.nodes) > 1 else ():
+                for choice in candidates(query, branch, node):
+                    one = semijoin(query, branch, node, choice)
+                    known = members.setdefault(one.space, {})
+                    if len(known) < MAX_SEMIJOINS:
+                        known[one] = None
+    return members
+
+
+def _points(space: Space, members: list[Semijoin], catalog: Catalog) -> SpacePoints:
+    points = SpacePoints(space, catalog)
+    for number, one in enumerate(members):
+        bounds = [interval_of(one.filter, column) for column in space.attributes]
+        first, *more = bounds or [EVERYTHING]
+        points.add(Point(PointId(number, 0, 0), space.id, one.base, first, tuple(more)))
+    return points
+
+
+def _insert(edge: Edge, side: int, value: JoinValue, key: RowKey, row: Row) -> GroupStep:
+    return GroupStep(0, 1, edge, side, value, key, None, row)
+
+
+def _bytes_of(step: GroupStep, group: Group, points: SpacePoints) -> int:
+    """What everybody is sent, and what it takes to say who that is."""
+    sent = sum(map(message_bytes, EnumSj().messages(group, step, [points])))
+    return sent + sum(map(description_bytes, RefSjOpt().messages(group, step, [points])))

@@ -1,0 +1,138 @@
+"""What is known of tables, for choosing decompositions: kept change by change, and cheaply.
+
+Of each table: its share of the changes, and samples of its rows, by key and by the columns of each
+join. A table that no query with a choice reads costs one count per change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeAlias
+
+from penstock.catalog import Relation, Row, RowKey
+from penstock.joins.accounting import row_bytes
+from penstock.joins.decomposition.choices import has_choice
+from penstock.joins.decomposition.samples import ByValue, Sample
+from penstock.joins.spaces import Side, edge_of
+from penstock.predicates.boxes import Box, contains
+from penstock.sql.query import Query
+
+RATE_CHANGES = 20_000
+"""When a table has had so many changes all counts are halved: rates follow what happens now."""
+
+KNOWN_CHANGES = 256
+"""What was worked out from samples is taken to hold for so many changes."""
+
+Rows: TypeAlias = Callable[[Relation], Iterable[tuple[RowKey, Row]]]
+"""The rows that a table has now."""
+
+
+class Statistics:
+    """Told of every change; not thread-safe."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, float] = {}
+        self._relations: dict[str, Relation] = {}
+        self._by_key: dict[str, Sample] = {}
+        self._by_join: dict[Side, Sample] = {}
+        self._samples_of: dict[str, list[Sample]] = {}
+        self._known: dict[Hashable, float] = {}
+        self._noted = 0
+
+    def watch(self, query: Query, rows: Rows) -> None:
+        """Keep what is needed to choose among the decompositions of a query, if it has several."""
+        if not has_choice(query):
+            return
+        for node in query.nodes:
+            relation = node.relation
+            if relation.name not in self._by_key:
+                self._relations[relation.name] = relation
+                self._by_key[relation.name] = self._filled(Sample(relation, None), relation, rows)
+        for join in query.joins:
+            edge, _ = edge_of(query, join)
+            for side in edge.sides:
+                if side not in self._by_join:
+                    relation = self._relations[side.table]
+                    sample = Sample(relation, side.columns)
+                    self._by_join[side] = self._filled(sample, relation, rows)
+
+    def _filled(self, sample: Sample, relation: Relation, rows: Rows) -> Sample:
+        self._known.clear()
+        sample.fill(rows(relation))
+        self._samples_of.setdefault(relation.name, []).append(sample)
+        return sample
+
+    def note(self, table: str, key: RowKey, old: Row | None, new: Row | None) -> None:
+        """A row was inserted, changed or deleted."""
+        self._noted += 1
+        if self._noted % KNOWN_CHANGES == 0:
+            self._known.clear()
+        self._changes[table] = self._changes.get(table, 0.0) + 1.0
+        if self._changes[table] >= RATE_CHANGES:
+            self._changes = {name: count / 2 for name, count in self._changes.items()}
+        for sample in self._samples_of.get(table, ()):
+            if old is not None:
+                sample.remove(key, old)
+            if new is not None:
+                sample.add(key, new)
+
+    def refresh(self, rows: Rows) -> None:
+        """Fill those samples anew that deletes have worn down."""
+        self._known.clear()
+        for table, samples in self._samples_of.items():
+            for sample in samples:
+                if sample.is_worn:
+                    sample.fill(rows(self._relations[table]))
+
+    # What cost models ask
+
+    def rate(self, table: str) -> float:
+        """The share of this table in all changes. One more change of each is expected."""
+        total = sum(self._changes.get(name, 0.0) + 1.0 for name in self._relations)
+        return (self._changes.get(table, 0.0) + 1.0) / (total or 1.0)
+
+    def partners(self, base: Side, other: Side) -> float:
+        """How many rows of the other side a row of the base side joins, on average."""
+        return self._once((base, other), lambda: self._partners(base, other))
+
+    def _partners(self, base: Side, other: Side) -> float:
+        mine, theirs = self.together(base, other)
+        rows = sum(one.count for one in mine.values())
+        pairs = sum(one.count * theirs[v].count for v, one in mine.items() if v in theirs)
+        return pairs / rows if rows else 0.0
+
+    def together(self, base: Side, other: Side) -> tuple[ByValue, ByValue]:
+        """What is sampled of both sides of a join: the same join values."""
+        mine, theirs = self._by_join.get(base), self._by_join.get(other)
+        if mine is None or theirs is None:
+            return {}, {}
+        level = max(mine.level, theirs.level)
+        return mine.at(level), theirs.at(level)
+
+    def selectivity(self, table: str, box: Box) -> float:
+        """The share of a table's rows that a box contains; never quite none and never quite all."""
+        return self._once((table, box), lambda: self._selectivity(table, box))
+
+    def _selectivity(self, table: str, box: Box) -> float:
+        relation, rows = self._relations.get(table), list(self.sampled(table))
+        found = 0 if relation is None else sum(contains(box, relation, row) for row in rows)
+        return 1.0 if not box else (found + 0.5) / (len(rows) + 1.0)
+
+    def row_bytes(self, table: str) -> float:
+        """The mean size of a row in a message."""
+        return self._once(table, lambda: self._row_bytes(table))
+
+    def _row_bytes(self, table: str) -> float:
+        sizes = [row_bytes(row) for row in self.sampled(table)]
+        return sum(sizes) / len(sizes) if sizes else 16.0
+
+    def _once(self, asked: Hashable, answer: Callable[[], float]) -> float:
+        if asked not in self._known:
+            self._known[asked] = answer()
+        return self._known[asked]
+
+    def sampled(self, table: str) -> Iterator[Row]:
+        """Some rows of a table, each as likely as any other."""
+        sample = self._by_key.get(table)
+        for one in () if sample is None else sample.values.values():
+            yield from one.rows.values()
