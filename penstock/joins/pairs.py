@@ -13,27 +13,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from penstock.catalog import Key, Row, RowKey
+from penstock.catalog import Row, RowKey
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import Mask, SpacePoints
 from penstock.joins.scheme import StepByStep
-from penstock.messages import Message, Position, Reach
+from penstock.messages import Envelope, Message, Position, Reach, Vector
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
 
 
 @dataclass(frozen=True, slots=True)
 class HalfVersion:
-    """One half of a join row before or after a step: the row, and its partner's filter value."""
+    """One half of a join row before or after a step: the row, and its partner's filter values."""
 
     row: Row
-    value: Key | None
+    vector: Vector
 
-    def reach(self) -> Reach:
-        """The filter intervals that contain the partner's value."""
-        return Reach(BOTTOM, below(self.value), above(self.value), TOP)
+    def reach(self) -> Reach | Envelope:
+        """The filters that contain the partner's values."""
+        first, *more = (
+            Reach(BOTTOM, below(value), above(value), TOP) for value in self.vector or (None,)
+        )
+        return Envelope((first, *more)) if more else first
 
     def wanted_by(self, points: SpacePoints) -> Mask:
-        return points.selecting(self.row) & points.filters.containing(self.value)
+        return points.selecting(self.row) & points.admitting(self.vector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +53,15 @@ def half_changes(group: Group, step: GroupStep, points: SpacePoints) -> Iterator
     """All halves, for the points of one space, of the join rows that a step makes or ends."""
     for key, row in group.sides[1 - step.side].items():
         if points.space.side == step.side:
-            value = points.attribute(row)
+            vector = points.vector(row)
             old, new = (
-                None if version is None else HalfVersion(version, value)
+                None if version is None else HalfVersion(version, vector)
                 for version in (step.old, step.new)
             )
             yield HalfChange(step.key, key, old, new)
         else:
             old, new = (
-                None if version is None else HalfVersion(row, points.attribute(version))
+                None if version is None else HalfVersion(row, points.vector(version))
                 for version in (step.old, step.new)
             )
             yield HalfChange(key, step.key, old, new)
@@ -103,9 +106,9 @@ def initial_pairs(position: Position, group: Group, points: SpacePoints) -> Iter
     """The join rows that new points start with, as halves for them alone."""
     side = points.space.side
     for partner, other in group.sides[1 - side].items():
-        value = points.attribute(other)
+        vector = points.vector(other)
         for key, row in group.sides[side].items():
-            half = HalfVersion(row, value)
+            half = HalfVersion(row, vector)
             change = HalfChange(key, partner, None, half)
             yield from addressed(position, points, change, row, half.wanted_by(points))
 

@@ -12,9 +12,13 @@ from importlib import import_module
 
 from penstock.errors import PenstockError
 from penstock.joins import schemes
+from penstock.joins.enveloping import Enveloping
 from penstock.joins.scheme import Scheme
 
 DEFAULT_NAME = "auto"
+
+# These name recipients, or one joining row at a time: to them, a filter may have any columns.
+_ANY_COLUMNS = frozenset({"enum-j", "enum-sj", "ref-j", "ref-j+", "rel-sel"})
 
 
 def scheme_names() -> list[str]:
@@ -28,7 +32,7 @@ def make_scheme(name: str = DEFAULT_NAME) -> Scheme:
         raise PenstockError(f"unknown scheme {name}", hint=f"the schemes are {', '.join(known)}")
     module = import_module(f"{schemes.__name__}.{_module(name)}")
     scheme: Scheme = module.SCHEME()
-    return scheme
+    return scheme if name in _ANY_COLUMNS else Enveloping(scheme)
 
 
 def _name(module: str) -> str:

@@ -17,7 +17,7 @@ from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import EVERYTHING, Interval
 from penstock.sql.query import Query
 
-MAX_FILTER_COLUMNS = 1
+MAX_FILTER_COLUMNS = 4
 """A region has two dimensions per filter column; beyond this, descriptions grow for little gain."""
 
 

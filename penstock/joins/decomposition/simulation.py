@@ -19,8 +19,8 @@ from penstock.joins.decomposition.costs import Semijoin, semijoin
 from penstock.joins.decomposition.statistics import Statistics
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
+from penstock.joins.registry import make_scheme
 from penstock.joins.schemes.enum_sj import EnumSj
-from penstock.joins.schemes.ref_sj_opt import RefSjOpt
 from penstock.joins.spaces import Edge, JoinValue, Space
 from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
@@ -106,4 +106,6 @@ def _insert(edge: Edge, side: int, value: JoinValue, key: RowKey, row: Row) -> G
 def _bytes_of(step: GroupStep, group: Group, points: SpacePoints) -> int:
     """What everybody is sent, and what it takes to say who that is."""
     sent = sum(map(message_bytes, EnumSj().messages(group, step, [points])))
-    return sent + sum(map(description_bytes, RefSjOpt().messages(group, step, [points])))
+    return sent + sum(
+        map(description_bytes, make_scheme("ref-sj-opt").messages(group, step, [points]))
+    )

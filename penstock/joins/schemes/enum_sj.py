@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from penstock.catalog import Row
+from penstock.joins.envelopes import envelope_initial, seen_alone, touching
 from penstock.joins.group import Group, GroupStep
-from penstock.joins.points import CodeArray, Mask, SpacePoints
+from penstock.joins.points import Mask, SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.joins.semijoin import (
     initial_semijoins,
@@ -37,31 +38,39 @@ class EnumSj(StepByStep):
                 yield from _of_joining_rows(group, step, points)
 
     def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        return initial_semijoins(position, group, points)
+        initial = envelope_initial if points.has_envelopes else initial_semijoins
+        return initial(position, group, points)
 
 
 def _of_base_row(group: Group, step: GroupStep, points: SpacePoints) -> Iterator[Message]:
-    partners = partner_codes(points, group.sides[1 - step.side].values())
-    if not len(partners):
+    joining = _joining(points, group.sides[1 - step.side].values())
+    if not joining.any():
         return
     position = Position(step.offset, step.step)
-    taking = _holders(points, step.new, partners)
-    leaving = _holders(points, step.old, partners) & ~taking
+    taking = _holders(points, step.new, joining)
+    leaving = _holders(points, step.old, joining) & ~taking
     yield from message_to(position, points, step.key, step.new, taking)
     yield from message_to(position, points, step.key, None, leaving)
 
 
-def _holders(points: SpacePoints, row: Row | None, partners: CodeArray) -> Mask:
-    """The points that hold a row, given the values it joins."""
-    if row is None:
-        return np.zeros(len(points), np.bool_)
-    return points.selecting(row) & affected(points.filters.low, points.filters.high, partners)
+def _joining(points: SpacePoints, rows: Iterable[Row]) -> Mask:
+    """The points whose filter contains one of some rows."""
+    if points.has_envelopes:
+        return touching(points, rows)
+    filters = points.filters
+    return affected(filters.low, filters.high, partner_codes(points, rows))
+
+
+def _holders(points: SpacePoints, row: Row | None, joining: Mask) -> Mask:
+    """The points that hold a row, given those whose filter it passes."""
+    return np.zeros(len(points), np.bool_) if row is None else points.selecting(row) & joining
 
 
 def _of_joining_rows(group: Group, step: GroupStep, points: SpacePoints) -> Iterator[Message]:
     nobody = np.zeros(len(points), np.bool_)
+    visible = seen_alone if points.has_envelopes else visible_through
     shown, hidden = (
-        nobody if alone is None else alone[1] for alone in visible_through(group, step, points)
+        nobody if alone is None else alone[1] for alone in visible(group, step, points)
     )
     if not (shown | hidden).any():
         return
