@@ -210,6 +210,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
                 f"    {mark} {partner.on}: {partner.joining} rows of {partner.table} join, "
                 f"{partner.satisfying} of them{wanted}"
             )
-    for one in explanation.filters:
+    has_choice = any(one.alternatives for one in explanation.filters)
+    for one in explanation.filters if has_choice else ():
         branch = f"branch {one.branch + 1}: " if one.branch or several else ""
         yield f"  {branch}{filtering_text(one)}"

@@ -18,6 +18,8 @@ single filter column is chosen unless several save enough (`penstock.joins.decom
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,8 +32,9 @@ from penstock.joins.semijoin import base_row_message, message_to
 from penstock.messages import Envelope, Message, Position, Reach, Reaches, Vector
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
 
-Boxes: TypeAlias = npt.NDArray[np.int64]
-"""Shape (points, columns): one end of the filters, in codes."""
+TRIED_CORNERS = 3
+MASKS_AT_ONCE = 256
+"""A mask has a byte per point."""
 
 
 class _Alone(NamedTuple):
@@ -108,23 +111,28 @@ def _reached(alone: _Alone | None, points: SpacePoints, row: Row) -> Reaches:
 
 
 def _alone(points: SpacePoints, vector: Vector, mates: set[Vector]) -> _Alone | None:
+    """None if nobody does."""
+    # To the points at hand, vectors with the same codes are one and the same.
+    distinct = {_codes_of(points, mate): mate for mate in sorted(mates, key=_cuts)}
     mask = points.admitting(vector)
-    kept_out: list[Vector] = []
-    if mates and mask.any():
-        nearest = skyline_envelope(sorted(mates, key=_cuts), vector)
-        among = np.stack([points.admitting(mate)[mask] for mate in nearest], axis=1)
-        kept_out = [nearest[i] for i in _cover(among)]
-        mask[mask] = ~among.any(axis=1)
+    if _codes_of(points, vector) in distinct or not mask.any():
+        return None
+    nearest = skyline_envelope(list(distinct.values()), vector)
+    seeing = [points.admitting(mate)[mask] for mate in nearest]
+    kept_out, seen = _cover(seeing, int(mask.sum()))
+    mask[mask] = ~seen
     if not mask.any():
         return None
     reaches = tuple(Reach(BOTTOM, below(key), above(key), TOP) for key in vector)
-    return _Alone(Envelope(reaches, tuple(kept_out)), mask)
+    return _Alone(Envelope(reaches, tuple(nearest[i] for i in kept_out)), mask)
 
 
 def skyline_envelope(vectors: Sequence[Vector], centre: Vector) -> list[Vector]:
     """The vectors that have no other vector between themselves and the centre (definition 2 in
     appendix C): in the smallest box that contains both."""
-    coded = _coded([*vectors, centre])
+    if not vectors:
+        return []
+    coded = _ranked([*vectors, centre])
     middle, others = coded[-1], coded[:-1]
     low, high = np.minimum(others, middle), np.maximum(others, middle)
     nearest: list[Vector] = []
@@ -140,74 +148,95 @@ def described(points: SpacePoints, row: Row, partners: Sequence[Row]) -> Reaches
     if not partners:
         return ()
     selected = points.selecting(row)
-    low = np.stack([ranges.low[selected] for ranges in points.all_filters], axis=1)
-    high = np.stack([ranges.high[selected] for ranges in points.all_filters], axis=1)
-    vectors = _codes_of(points, partners)
-    inside = _containing(low, high, vectors)
-    hit = inside.any(axis=1)
-    if not hit.any():
-        return ()
-    corners = [(vectors[i], vectors[i]) for i in _cover(inside[hit])]
+    boxes = _Boxes(
+        [ranges.low[selected] for ranges in points.all_filters],
+        [ranges.high[selected] for ranges in points.all_filters],
+    )
+    vectors = sorted({_codes_of(points, points.vector(partner)) for partner in partners})
+    chosen, hit = _cover((boxes.around(v, v) for v in vectors), int(selected.sum()))
+    coders = [ranges.codes for ranges in points.all_filters]
     return tuple(
         Envelope(
             tuple(
-                Reach(BOTTOM, ranges.codes.low_cut(int(x)), ranges.codes.high_cut(int(y)), TOP)
-                for ranges, x, y in zip(points.all_filters, first, last, strict=True)
+                Reach(BOTTOM, codes.low_cut(x), codes.high_cut(y), TOP)
+                for codes, x, y in zip(coders, first, last, strict=True)
             )
         )
-        for first, last in _merged(corners, low[~hit], high[~hit])
+        for first, last in _merged([vectors[i] for i in chosen], boxes.only(~hit))
     )
 
 
-_Corner: TypeAlias = tuple[CodeArray, CodeArray]
-"""Describes the boxes with `low <= first` and `high >= last` in every column."""
+_Codes: TypeAlias = tuple[int, ...]
+"""One value per filter column, in the codes of the points' filters."""
 
 
-def _merged(corners: list[_Corner], missed_low: Boxes, missed_high: Boxes) -> list[_Corner]:
-    """Fewer corners that cover the same boxes and none that is missed."""
-    merged: list[_Corner] = []
-    for first, last in corners:
-        for i, (x, y) in enumerate(merged):
-            wide = np.maximum(x, first), np.minimum(y, last)
-            if not ((missed_low <= wide[0]) & (missed_high >= wide[1])).all(axis=1).any():
-                merged[i] = wide
+class _Boxes(NamedTuple):
+    """Filters in codes: for each column, the low and the high ends."""
+
+    low: list[CodeArray]
+    high: list[CodeArray]
+
+    def around(self, first: _Codes, last: _Codes) -> Mask:
+        """The boxes with `low <= first` and `high >= last` in every column."""
+        mask = (self.low[0] <= first[0]) & (self.high[0] >= last[0])
+        for column in range(1, len(first)):
+            mask &= self.low[column] <= first[column]
+            mask &= self.high[column] >= last[column]
+        return mask
+
+    def only(self, mask: Mask) -> _Boxes:
+        return _Boxes([low[mask] for low in self.low], [high[mask] for high in self.high])
+
+
+def _merged(vectors: Iterable[_Codes], missed: _Boxes) -> list[tuple[_Codes, _Codes]]:
+    """Fewer corners (first, last) that cover the boxes around the vectors and none that is missed.
+
+    A vector is only tried with the few corners before it: each trial looks at all that is missed.
+    """
+    merged: list[tuple[_Codes, _Codes]] = []
+    for vector in vectors:
+        for i in range(len(merged) - 1, max(-1, len(merged) - 1 - TRIED_CORNERS), -1):
+            first = tuple(map(max, merged[i][0], vector))
+            last = tuple(map(min, merged[i][1], vector))
+            if not missed.around(first, last).any():
+                merged[i] = first, last
                 break
         else:
-            merged.append((first, last))
+            merged.append((vector, vector))
     return merged
 
 
-def _cover(inside: npt.NDArray[np.bool_]) -> list[int]:
-    """Columns of a table that together have a mark in every row that has one: few, not fewest."""
+def _cover(marks: Iterable[Mask], size: int) -> tuple[list[int], Mask]:
+    """Some of the masks that together mark all that any of them marks, by number; and all that.
+
+    Greedily, the mask that marks most of what is left, within portions that fit in memory.
+    """
     chosen: list[int] = []
-    left = inside[inside.any(axis=1)]
-    while len(left):
-        best = int(left.sum(axis=0).argmax())
-        chosen.append(best)
-        left = left[~left[:, best]]
-    return sorted(chosen)
+    covered = np.zeros(size, np.bool_)
+    waiting = iter(marks)
+    number = 0
+    while portion := list(islice(waiting, MASKS_AT_ONCE)):
+        # A mask marks no more of what is left than it did before, so old counts are upper bounds.
+        heap = [(-int((mask & ~covered).sum()), i) for i, mask in enumerate(portion)]
+        heapify(heap)
+        while heap and heap[0][0]:
+            _, i = heappop(heap)
+            left = int((portion[i] & ~covered).sum())
+            if heap and left < -heap[0][0]:
+                heappush(heap, (-left, i))
+            elif left:
+                chosen.append(number + i)
+                covered |= portion[i]
+        number += len(portion)
+    return sorted(chosen), covered
 
 
-def _containing(low: Boxes, high: Boxes, vectors: Boxes) -> npt.NDArray[np.bool_]:
-    """Shape (boxes, vectors): whether the box contains the vector."""
-    marks = np.ones((len(low), len(vectors)), np.bool_)
-    for column in range(vectors.shape[1]):
-        values = vectors[:, column]
-        marks &= (low[:, column, None] <= values) & (values <= high[:, column, None])
-    return marks
+def _codes_of(points: SpacePoints, vector: Vector) -> _Codes:
+    pairs = zip(points.all_filters, vector, strict=True)
+    return tuple(ranges.codes.value(key) for ranges, key in pairs)
 
 
-def _codes_of(points: SpacePoints, rows: Iterable[Row]) -> Boxes:
-    """The distinct vectors of some filter rows, in the codes of the points' filters, sorted."""
-    coders = [ranges.codes for ranges in points.all_filters]
-    vectors = {
-        tuple(codes.value(key) for codes, key in zip(coders, points.vector(row), strict=True))
-        for row in rows
-    }
-    return np.array(sorted(vectors), np.int64)
-
-
-def _coded(vectors: Sequence[Vector]) -> Boxes:
+def _ranked(vectors: Sequence[Vector]) -> npt.NDArray[np.int64]:
     """Vectors with each value replaced by its rank in its column."""
     columns = []
     for values in zip(*vectors, strict=True):

@@ -69,12 +69,15 @@ class Shape:
 
     tables: tuple[int, int]
     nodes: tuple[int, int]
+    ranges: int = 0
+    """So many more conditions, all of which must hold: boxes with several columns."""
 
 
 SELECTIONS = Shape(tables=(1, 2), nodes=(1, 1))
 PAIRS = Shape(tables=(2, 2), nodes=(2, 2))
 MULTI_WAY = Shape(tables=(3, 5), nodes=(3, 5))
 SELF_JOINS = Shape(tables=(1, 1), nodes=(2, 3))
+WIDE = Shape(tables=(2, 3), nodes=(2, 3), ranges=4)
 JOINS = Shape(tables=(1, 4), nodes=(2, 4))
 MIXED = Shape(tables=(1, 4), nodes=(1, 4))
 
@@ -121,6 +124,7 @@ def queries(draw: st.DrawFn, specs: list[TableSpec], shape: Shape) -> str:
         extra.append(draw(join_conditions(0, len(nodes) - 1)))
     if draw(st.integers(0, 5)):
         extra.append(draw(conditions(nodes)))
+    extra += [draw(ranges(nodes)) for _ in range(shape.ranges)]
     outputs = draw(st.sampled_from(["*", "x0.id, x0.a AS first", "x0.*"]))
     where = f" WHERE {' AND '.join(f'({one})' for one in extra)}" if extra else ""
     return f"SELECT {outputs} FROM {text}{where}"
@@ -166,6 +170,16 @@ def predicates(draw: st.DrawFn, nodes: list[TableSpec]) -> str:
     if form == "like" and kind == "VARCHAR":
         return f"{name} {maybe_not}LIKE {draw(st.sampled_from(PREFIXES))}"
     return f"{name} {draw(st.sampled_from(['=', '<>', '<', '<=', '>', '>=']))} {draw(literal)}"
+
+
+@st.composite
+def ranges(draw: st.DrawFn, nodes: list[TableSpec]) -> str:
+    """A condition that is one interval, and often holds."""
+    node = draw(st.integers(0, len(nodes) - 1))
+    column = draw(st.sampled_from(["a", "b", "k"]))
+    kind = nodes[node].types[column] if column != "k" else "BIGINT"
+    literal = draw(st.sampled_from(DOMAINS[kind][1]))
+    return f"x{node}.{column} {draw(st.sampled_from(['<=', '>=']))} {literal}"
 
 
 @st.composite

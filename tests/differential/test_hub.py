@@ -20,6 +20,7 @@ from tests.differential.stories import (
     PAIRS,
     SELECTIONS,
     SELF_JOINS,
+    WIDE,
     Story,
     stories,
 )
@@ -142,6 +143,25 @@ def test_any_decomposition_with_every_scheme(scheme: str, story: Story) -> None:
         Oracle() as oracle,
     ):
         tell(story, hub, oracle)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", scheme_names())
+@settings(max_examples=60)
+@given(story=stories(WIDE, any_plan=True))
+def test_several_filter_columns_with_every_scheme(scheme: str, story: Story) -> None:
+    with (
+        mock.patch("penstock.joins.schemes.auto.SCANNED_POINTS", 0),
+        Hub(scheme=scheme) as hub,
+        Oracle() as oracle,
+    ):
+        tell(story, hub, oracle)
+
+
+@settings(max_examples=60)
+@given(stories(WIDE, max_steps=10, any_plan=True))
+def test_a_quick_look_at_several_filter_columns(story: Story) -> None:
+    check(story)
 
 
 @settings(max_examples=60)

@@ -244,3 +244,27 @@ def test_only_what_is_worth_it_is_improved() -> None:
     assert improvements({7: wanted}, {7: chosen}, model) == {}
     bad: Decomposition = ((Choice(1, (2,)), Choice(0, (2,)), Choice(1, (2,))),)
     assert improvements({7: wanted}, {7: bad}, model) == {7: chosen}
+
+
+@pytest.mark.parametrize("kind", ["selective", "simulation"])
+@pytest.mark.parametrize(("where", "columns"), [("s.a < 3", (2, 3)), ("s.a < 9", (3,))])
+def test_several_filter_columns_where_they_pay(
+    where: str, columns: tuple[int, ...], kind: str
+) -> None:
+    """Two conditions that leave three and four rows of ten each; or one that leaves nearly all."""
+    text = "SELECT * FROM r JOIN s ON r.k = s.k"
+    wanted = bind(f"{text} WHERE r.a > 1 AND {where} AND s.b < 4", STAR)
+    draw = Random(1)
+    tables: dict[str, list[Row]] = {
+        "r": [(i, i % 50, 5, *("x" * 10,) * 2) for i in range(200)],
+        "s": [(i, i % 50, draw.randrange(10), draw.randrange(10), 0) for i in range(50)],
+    }
+    statistics = known(tables, wanted)
+    for _ in range(50):
+        statistics.note("r", (999,), None, None)
+    model = {
+        "selective": SelectiveCost(statistics),
+        "simulation": SimulatedCost(statistics, STAR, {1: wanted}),
+    }[kind]
+    (chosen,) = decompose({1: wanted}, model).values()
+    assert chosen[0][0] == Choice(1, columns)

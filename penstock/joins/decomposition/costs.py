@@ -16,9 +16,9 @@ from penstock.joins.spaces import Space, space_of
 from penstock.predicates.boxes import Box
 from penstock.sql.query import Query
 
-EXTRA_COLUMN = 0.15
-"""What a further filter column adds to the cost of a semijoin, as a share: descriptions have two
-more bounds each, and no index helps to find whom they are for."""
+SEARCH_BYTES = 1.0
+"""What looking at one point of a space with several filter columns costs per joining row, next to
+sending a byte: 3 to 8 ns (docs/notes/joins.md), and a gigabit link takes 8 ns for a byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +91,15 @@ class SelectiveCost(UniformCost):
         seen = 1 - (1 - share) ** other if one.filter else min(1.0, other)
         exposed = share * (1 - share) ** other if one.filter else max(0.0, 1.0 - other)
         rows = wanted * (base_rate * seen + filter_rate * base * exposed)
-        return rows * statistics.row_bytes(space.table) * (1 + EXTRA_COLUMN * len(space.more))
+        sent = rows * statistics.row_bytes(space.table)
+        return sent + search_cost(statistics, space)
+
+
+def search_cost(statistics: Statistics, space: Space) -> float:
+    """What finding out whom changes concern costs, for each semijoin: with one filter column next
+    to nothing, because indexes do it; with several, every point is looked at."""
+    if not space.more:
+        return 0.0
+    base, other = space.base_side, space.filter_side
+    rate = statistics.rate(base.table) + statistics.rate(other.table)
+    return SEARCH_BYTES * rate * (1 + statistics.partners(base, other))

@@ -15,7 +15,7 @@ from itertools import islice
 from penstock.catalog import Catalog, Row, RowKey
 from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.joins.decomposition.choices import candidates
-from penstock.joins.decomposition.costs import Semijoin, semijoin
+from penstock.joins.decomposition.costs import Semijoin, search_cost, semijoin
 from penstock.joins.decomposition.statistics import Statistics
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
@@ -62,7 +62,7 @@ class SimulatedCost:
             table = (space.base_side if side == space.side else space.filter_side).table
             sizes = [_bytes_of(step, group, points) for step, group in self._events(space, side)]
             total += rate(table) * sum(sizes) / max(1, len(sizes))
-        return total / len(members)
+        return total / len(members) + search_cost(self._statistics, space)
 
     def _events(self, space: Space, side: int) -> Iterator[tuple[GroupStep, Group]]:
         """Rows of one side, each as it comes into the group of all others of its join value."""
