@@ -33,6 +33,7 @@ ROOMS = (
     "subscription",
     "hub",
     "pipeline",
+    "history",
     "testing",
     "lab",
     "operate",

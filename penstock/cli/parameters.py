@@ -32,3 +32,21 @@ JsonLinesOption = Annotated[
 LimitOption = Annotated[
     int, typer.Option(metavar="N", min=0, help="Rows to show in a table; 0 shows all.")
 ]
+MasterOption = Annotated[
+    str, typer.Option(metavar="URL", help="Where Spark runs; by default on this machine.")
+]
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="A setting of Spark. May be given several times."),
+]
+
+
+def spark_settings(conf: list[str] | None) -> dict[str, str]:
+    """What was given as --conf."""
+    settings = {}
+    for setting in conf or ():
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise typer.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
+        settings[key] = value
+    return settings

@@ -138,6 +138,9 @@ def _set_environment(*, local: bool) -> None:
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         # The web UI listens here too.
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    else:
+        # On other machines, too, Penstock is found where it is here, unless somebody says where.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def _launch_java(

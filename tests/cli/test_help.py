@@ -18,9 +18,9 @@ from penstock.errors import PenstockError
 from tests.cli.conftest import Cli
 
 DOORS = {
-    "bench", "content", "demo", "execute", "explain", "init", "lab", "publish", "quarantine",
-    "rebuild", "reoptimise", "run", "subscribe", "subscriptions", "tables", "tail", "unsubscribe",
-    "verify", "version",
+    "backtest", "bench", "content", "demo", "execute", "explain", "init", "lab", "publish",
+    "quarantine", "rebuild", "reoptimise", "run", "subscribe", "subscriptions", "tables", "tail",
+    "unsubscribe", "verify", "version",
 }  # fmt: skip
 
 

@@ -75,6 +75,16 @@ def test_a_column_that_is_not_shown_does_not_notify(hub: Hub) -> None:
     assert subscription.notifications() == []
 
 
+def test_not_a_number_that_stays_what_it_is_does_not_notify(hub: Hub) -> None:
+    subscription = hub.subscribe("SELECT per FROM stocks")
+    hub.insert("stocks", stock(1, "GOOG", float("nan")))
+    subscription.notifications()
+    hub.upsert("stocks", stock(1, "YHOO", float("nan")))
+    assert subscription.notifications() == []
+    hub.update("stocks", {"id": 1, "per": 2.0})
+    assert [n.kind for n in subscription.notifications()] == ["update"]
+
+
 def test_columns_that_share_a_name_are_qualified(hub: Hub) -> None:
     subscription = hub.subscribe("SELECT * FROM stocks JOIN reviews USING (symbol)")
     hub.insert("stocks", stock(1, "GOOG", 51.7))

@@ -9,7 +9,13 @@ import typer
 
 from penstock.cli.failures import INTERRUPTED
 from penstock.cli.output import Output
-from penstock.cli.parameters import HomeArgument, JsonOption
+from penstock.cli.parameters import (
+    ConfOption,
+    HomeArgument,
+    JsonOption,
+    MasterOption,
+    spark_settings,
+)
 
 if TYPE_CHECKING:
     from penstock.pipeline.run import RunSummary
@@ -27,13 +33,8 @@ def run(
     once: Annotated[
         bool, typer.Option("--once", help="Process what is in the log, then end.")
     ] = False,
-    master: Annotated[
-        str, typer.Option(metavar="URL", help="Where Spark runs; by default on this machine.")
-    ] = "local[*]",
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of Spark. May be given several times."),
-    ] = None,
+    master: MasterOption = "local[*]",
+    conf: ConfOption = None,
     batch_rows: Annotated[
         int, typer.Option(metavar="N", min=1, help="Records of the log in one batch, at most.")
     ] = 50_000,
@@ -49,7 +50,7 @@ def run(
     from penstock.cli.progress import batches_shown
     from penstock.pipeline.run import run as run_pipeline
 
-    settings = _settings(conf or [])
+    settings = spark_settings(conf)
 
     def work(stop: threading.Event) -> RunSummary:
         with batches_shown() as on_progress:
@@ -68,16 +69,6 @@ def run(
     _show(Output(as_json=as_json), ended.result)
     if ended.by_interrupt:
         raise typer.Exit(INTERRUPTED)
-
-
-def _settings(conf: list[str]) -> dict[str, str]:
-    settings = {}
-    for setting in conf:
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            raise typer.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
-        settings[key] = value
-    return settings
 
 
 def _show(out: Output, summary: RunSummary) -> None:

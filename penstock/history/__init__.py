@@ -1,0 +1,1 @@
+"""Spark batch jobs over the whole log: what would have been, and what was usual."""

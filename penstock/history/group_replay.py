@@ -1,0 +1,61 @@
+"""The third step of a backtest: the history of every join group, one place after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+
+from penstock.engine.memory import MemoryGroups
+from penstock.engine.stages import JoinStage
+from penstock.history.question import Prepared
+from penstock.history.rows import HistoryKind, HistoryRow
+from penstock.joins import GroupStep, make_scheme
+from penstock.pipeline.bodies import unpack_step
+
+STEPS_AT_ONCE = 4_096
+"""Schemes are asked about so many steps of a group at a time, and so many are in memory."""
+
+
+def replay_groups(rows: Iterable[HistoryRow], prepared: Prepared) -> Iterator[HistoryRow]:
+    """What follows from the steps of some places, which come sorted; other rows pass."""
+    for _, history in groupby(rows, attrgetter("place")):
+        yield from _live_through(history, prepared)
+
+
+def _live_through(history: Iterator[HistoryRow], prepared: Prepared) -> Iterator[HistoryRow]:
+    """The steps of one place: seeds come first, because no step is before the start."""
+    stage = JoinStage(MemoryGroups(), prepared.index, make_scheme())
+    seeded = False
+    run: list[GroupStep] = []
+    for row in history:
+        if row.kind == HistoryKind.SEED:
+            stage.seed(_step(row, prepared))
+            seeded = True
+        elif row.kind == HistoryKind.STEP:
+            if seeded:
+                yield from _first_contents(stage, prepared)
+                seeded = False
+            run.append(_step(row, prepared))
+            if len(run) == STEPS_AT_ONCE:
+                yield from _told(stage, run, prepared)
+                run = []
+        else:
+            yield row
+    if seeded:
+        yield from _first_contents(stage, prepared)
+    yield from _told(stage, run, prepared)
+
+
+def _first_contents(stage: JoinStage, prepared: Prepared) -> Iterator[HistoryRow]:
+    for points in prepared.semijoins:
+        yield from prepared.deliveries(stage.initial(prepared.question.start, points))
+
+
+def _told(stage: JoinStage, run: list[GroupStep], prepared: Prepared) -> Iterator[HistoryRow]:
+    for messages in stage.run(run):
+        yield from prepared.deliveries(messages)
+
+
+def _step(row: HistoryRow, prepared: Prepared) -> GroupStep:
+    return unpack_step(row.offset, row.step, row.body, prepared.edges)

@@ -1,0 +1,67 @@
+"""Running a job over the log on Spark, and seeing how far it is."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from penstock.log import Home
+from penstock.pipeline.failures import pipeline_error
+from penstock.pipeline.session import spark_session
+
+POLL_SECONDS = 0.2
+
+TaskProgress = Callable[[int, int], None]
+"""Takes how many tasks are done, and how many there are in all."""
+
+
+@contextmanager
+def job_session(home: Home, master: str, conf: Mapping[str, str] | None) -> Iterator[SparkSession]:
+    """Spark for a job that only reads the home. PipelineError if it does not start or fails.
+
+    What it prints goes to a file of its own, beside that of a pipeline that may be running.
+    """
+    log_file = home.path / "logs" / "history.log"
+    spark = spark_session(master=master, conf=conf, log_file=log_file)
+    try:
+        yield spark
+    except (PySparkException, Py4JError) as error:
+        raise pipeline_error(error, log_file) from error
+
+
+@contextmanager
+def tasks_told(spark: SparkSession, total: int, tell: TaskProgress | None) -> Iterator[None]:
+    """Tell how many tasks of the jobs that this thread starts are done."""
+    if tell is None:
+        yield
+        return
+    group = uuid.uuid4().hex
+    spark.sparkContext.setJobGroup(group, "penstock history")
+    done = threading.Event()
+    teller = threading.Thread(target=_tell, args=(spark, group, total, tell, done), daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+
+
+def _tell(
+    spark: SparkSession, group: str, total: int, tell: TaskProgress, done: threading.Event
+) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    while not done.wait(POLL_SECONDS):
+        stages = set()
+        for job in tracker.getJobIdsForGroup(group):
+            info = tracker.getJobInfo(job)
+            stages |= set(info.stageIds) if info is not None else set()
+        known = filter(None, map(tracker.getStageInfo, stages))
+        finished = sum(stage.numCompletedTasks for stage in known)
+        tell(min(finished, total), total)

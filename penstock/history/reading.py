@@ -1,0 +1,76 @@
+"""The first step of every job: a stretch of the log as changes that fit the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+
+from penstock.catalog import Catalog
+from penstock.engine.changes import Checked, check
+from penstock.engine.events import decode_event
+from penstock.errors import CatalogError, ChangeError, HomeError, SqlError
+from penstock.log import Home, RecordKind, RecordLog
+from penstock.sql import parse_relation
+
+RECORDS_PER_TASK = 50_000
+"""A task of so many records takes about a second: long against its start, short to be repeated."""
+
+_DDL = frozenset({RecordKind.DDL})
+_EVENTS = frozenset({RecordKind.EVENT})
+
+
+def catalog_at(log: RecordLog, end: int) -> Catalog:
+    """The tables and streams that the records before `end` declare.
+
+    From the log and not from the registry: a job writes nothing that others read.
+    """
+    catalog = Catalog()
+    for record in log.read(0, end, _DDL):
+        with suppress(CatalogError, SqlError):  # declared by another release: it changed nothing
+            catalog.add(parse_relation(record.body.decode()), record.offset)
+    return catalog
+
+
+def checked_end(home: Home, start: int, end: int | None) -> int:
+    """The end of a stretch of the log; HomeError if the log does not hold it."""
+    log_end = home.log.end
+    wanted = log_end if end is None else end
+    if not 0 <= start <= wanted <= log_end:
+        raise HomeError(
+            f"offsets {start} to {wanted} are not a stretch of this log",
+            detail=f"it ends at offset {log_end}",
+            hint="give a start and an end between 0 and the end of the log, in this order",
+        )
+    return wanted
+
+
+def stretches(end: int, records: int = RECORDS_PER_TASK) -> list[tuple[int, int]]:
+    """The log before `end` in the shares of the tasks that read it; at least one."""
+    return list(pairwise([*range(0, max(1, end), records), end]))
+
+
+def changes_in(
+    log: RecordLog, stretch: tuple[int, int], catalog: Catalog
+) -> Iterator[tuple[int, Checked | ChangeError]]:
+    """The events of a stretch as changes, or what is wrong with them."""
+    for first, entries in log.frames(*stretch, _EVENTS):
+        for offset, (kind, body) in enumerate(entries, first):
+            if kind == RecordKind.EVENT:
+                yield offset, _checked(body, catalog, offset)
+
+
+def _checked(body: bytes, catalog: Catalog, offset: int) -> Checked | ChangeError:
+    try:
+        return check(decode_event(body), catalog, offset)
+    except ChangeError as error:
+        return error
+
+
+def read_stretches(
+    path: str, all_stretches: Sequence[tuple[int, int]], numbers: Sequence[int], catalog: Catalog
+) -> Iterator[tuple[int, Checked | ChangeError]]:
+    """The changes of the stretches with these numbers; opens the home where it is called."""
+    log = Home.open(path).log
+    for number in numbers:
+        yield from changes_in(log, all_stretches[number], catalog)
