@@ -30,6 +30,7 @@ ROOMS = (
     "client",
     "log",
     "registry",
+    "sources",
     "subscription",
     "hub",
     "pipeline",

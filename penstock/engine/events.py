@@ -26,9 +26,17 @@ from penstock.engine.debezium import change_from_debezium, looks_like_debezium
 from penstock.engine.strict_json import MAX_EVENT_BYTES, parse_json
 from penstock.errors import ChangeError, EventError
 
-__all__ = ["MAX_EVENT_BYTES", "change_from_mapping", "decode_event", "encode_change", "json_value"]
+__all__ = [
+    "MAX_EVENT_BYTES",
+    "change_from_mapping",
+    "decode_event",
+    "encode_change",
+    "json_value",
+    "unreadable_file_event",
+]
 
 _OPS = {op.value: op for op in Op}
+_UNREADABLE = "unreadable_file"
 _PLAIN_MEMBERS = frozenset({"table", "op", "row"})
 _FORMS = 'write {"table": ..., "op": "insert", "row": {...}}, a Debezium event or a CloudEvent'
 _ENCODER = msgspec.json.Encoder()
@@ -45,6 +53,8 @@ def decode_event(raw: bytes) -> Change:
         raise EventError("the event is not a JSON object", hint=_FORMS)
     if looks_like_debezium(event):
         return change_from_debezium(event)
+    if _UNREADABLE in event:
+        raise _unreadable(event[_UNREADABLE])
     return change_from_mapping(event)
 
 
@@ -100,6 +110,27 @@ def _from_base64(text: object) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise EventError('"data_base64" of a CloudEvent is not base64', detail=str(error)) from None
+
+
+def unreadable_file_event(name: str, error: EventError) -> bytes:
+    """An event that stands for a file, or the rest of one, that cannot be read.
+
+    It is refused with the reason when its turn comes, and so ends up in the quarantine, in the
+    place where the events of the file would have been.
+    """
+    told = {"file": name, "reason": error.primary, "detail": error.detail, "hint": error.hint}
+    return _ENCODER.encode({_UNREADABLE: told})
+
+
+def _unreadable(told: object) -> EventError:
+    parts = told if isinstance(told, dict) else {}
+    reason, detail, hint = (str(parts.get(name, "")) for name in ("reason", "detail", "hint"))
+    file = str(parts.get("file", "?"))
+    return EventError(
+        reason if file in reason else f"{file}: {reason or 'a file that cannot be read'}",
+        detail=detail,
+        hint=hint,
+    )
 
 
 def encode_change(change: Change) -> bytes:

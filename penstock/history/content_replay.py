@@ -35,8 +35,8 @@ class Totals:
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Totals:
-        *counts, by_range = unpack(body)
-        return cls(*counts, tuple(by_range))
+        inserts, updates, deletes, rows, by_range = unpack(body)
+        return cls(inserts, updates, deletes, rows, tuple(by_range))
 
 
 def replay_contents(rows: Iterable[HistoryRow], question: Question) -> Iterator[HistoryRow]:
@@ -63,8 +63,13 @@ def _live_through(
                 body = pickle.dumps(one)
                 yield HistoryRow(number, offset, HistoryKind.NOTIFICATION, shown, body)
                 shown += 1
-    counts = (kinds[kind] for kind in ("insert", "update", "delete"))
-    totals = Totals(*counts, len(content.rows()), tuple(by_range))
+    totals = Totals(
+        inserts=kinds["insert"],
+        updates=kinds["update"],
+        deletes=kinds["delete"],
+        rows=len(content.rows()),
+        by_range=tuple(by_range),
+    )
     yield HistoryRow(number, question.end, HistoryKind.TOTALS, 0, totals.to_bytes())
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from penstock.catalog import Catalog
 from penstock.engine.index import Index
 from penstock.history.rows import HistoryKind, HistoryRow
-from penstock.joins import Edge
+from penstock.joins import Edge, Placed
 from penstock.messages import Message, encode_message
 from penstock.routing import recipients
 from penstock.sql.query import Query
@@ -48,10 +48,11 @@ class Prepared:
     def __init__(self, question: Question) -> None:
         self.question = question
         self.index = Index(question.catalog)
+        placed: list[Placed] = []
         for number, query in enumerate(question.queries):
-            self.index.add(number, query)
+            placed += self.index.add(number, query)
         self.edges: dict[str, Edge] = {edge.name: edge for edge in self.index.edges}
-        everybody = list(self.index.parts_of(range(len(question.queries))))
+        everybody = list(self.index.parts(placed))
         self.selections = [points for points in everybody if points.space.edge is None]
         self.semijoins = [points for points in everybody if points.space.edge is not None]
 

@@ -6,6 +6,7 @@ messages/       the message log, one file per batch
 quarantine/     events that could not be applied
 catalog.db      tables and streams, derived from the log
 registry.db     subscriptions, derived from the log
+sources.db      files that were taken from directories, derived from the log
 checkpoint/     the progress and the state of the pipeline
 staging/        output of a batch that is not published yet
 snapshots/      indexes of subscriptions
@@ -47,6 +48,7 @@ _DIRECTORIES = ("log", "messages", "quarantine", "checkpoint", "staging", "snaps
 class _Marker(msgspec.Struct):
     penstock_home: int
     created: str
+    shared: bool = False
 
 
 class _Holder(msgspec.Struct):
@@ -73,12 +75,14 @@ class Processing:
 class Home:
     """The places of one instance. `Home.open` checks that it is one."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, shared: bool = False) -> None:
         self.path = path
+        self.shared = shared
         self.log = Log(path / "log")
         self.messages = MessageLog(path / "messages", path / "quarantine")
         self.catalog_db = path / "catalog.db"
         self.registry_db = path / "registry.db"
+        self.sources_db = path / "sources.db"
         self.checkpoint = path / "checkpoint"
         self.staging = path / "staging"
         self.snapshots = path / "snapshots"
@@ -88,8 +92,11 @@ class Home:
         return self.messages.quarantine
 
     @classmethod
-    def create(cls, path: Path | str) -> Home:
-        """Make a new home in a directory that is empty or not there yet."""
+    def create(cls, path: Path | str, *, shared: bool = False) -> Home:
+        """Make a new home in a directory that is empty or not there yet.
+
+        One that processes on several machines are going to use must be made as `shared`.
+        """
         path = Path(path)
         with os_errors("create the home", path):
             path.mkdir(parents=True, exist_ok=True)
@@ -98,9 +105,10 @@ class Home:
                 (path / name).mkdir(exist_ok=True)
             created = datetime.now(UTC).isoformat(timespec="seconds")
             # The marker comes last: a directory that has it is a whole home.
-            write_aside(path / _MARKER, msgspec.json.encode(_Marker(LAYOUT_VERSION, created)))
+            marker = _Marker(LAYOUT_VERSION, created, shared)
+            write_aside(path / _MARKER, msgspec.json.encode(marker))
             sync_directory(path.absolute().parent)
-        return cls(path)
+        return cls(path, shared=shared)
 
     @classmethod
     def open(cls, path: Path | str) -> Home:
@@ -130,7 +138,7 @@ class Home:
             raise HomeError(
                 f"{path} lacks its directory {missing[0]}", hint="was it moved in part?"
             )
-        return cls(path)
+        return cls(path, shared=marker.shared)
 
     @contextmanager
     def processing_lock(self, who: str) -> Iterator[Processing]:

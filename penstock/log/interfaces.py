@@ -23,6 +23,8 @@ class RecordKind(IntEnum):
     """The next record is a quarantined event again; names the offset it had."""
     REPLAN = 6
     """A subscription gets another decomposition."""
+    TAKEN = 7
+    """The records behind it, in the same frame, are events of a file; says which and how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,10 @@ class AnyHome(Protocol):
     @property
     def registry_db(self) -> Path | None:
         """The file of the registry; None keeps it in memory."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether processes on several machines use it, so that they share files but no memory."""
 
     def processing_lock(self, who: str) -> AbstractContextManager[object]:
         """Be the only one that turns log records into messages; LockedError names who is."""

@@ -200,6 +200,7 @@ class MemoryHome:
         self.messages = MemoryMessageLog()
         self.catalog_db: Path | None = None
         self.registry_db: Path | None = None
+        self.shared = False
         self._processing = threading.Lock()
         self._processor = ""
 

@@ -20,8 +20,8 @@ _DDL = frozenset({RecordKind.DDL})
 class StoredCatalog:
     """The relations of a home. The `Catalog` it hands out grows in place as the log does."""
 
-    def __init__(self, path: Path | None) -> None:
-        self.database = DerivedDatabase(path, CATALOG)
+    def __init__(self, path: Path | None, *, shared: bool = False) -> None:
+        self.database = DerivedDatabase(path, CATALOG, shared=shared)
         self._catalog = Catalog()
         self._loaded_to = 0
         self._guard = threading.Lock()

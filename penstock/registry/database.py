@@ -53,14 +53,15 @@ class DerivedDatabase:
     """One SQLite file, and `applied`: every record of the log before it has been applied.
 
     May be used from several threads and processes; writers wait for one another. Without a path
-    it is kept in memory, and threads take turns.
+    it is kept in memory, and threads take turns. Of a `shared` file the users may be on several
+    machines: SQLite's write-ahead log needs memory that all of them share, a journal does not.
     """
 
-    def __init__(self, path: Path | None, metadata: MetaData) -> None:
+    def __init__(self, path: Path | None, metadata: MetaData, *, shared: bool = False) -> None:
         self.path = path
         self._metadata = metadata
         self._progress = metadata.tables["progress"]
-        self._engine = _engine(path)
+        self._engine = _engine(path, "DELETE" if shared else "WAL")
         self._turn: Any = nullcontext() if path else threading.RLock()
         self._prepare()
 
@@ -125,7 +126,7 @@ class DerivedDatabase:
 
 def remove_database(path: Path) -> None:
     """Remove a file and what SQLite keeps beside it."""
-    for suffix in ("-wal", "-shm", ""):
+    for suffix in ("-wal", "-shm", "-journal", ""):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
@@ -133,7 +134,7 @@ def _version(connection: Connection) -> int:
     return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
 
 
-def _engine(path: Path | None) -> Engine:
+def _engine(path: Path | None, journal: str) -> Engine:
     arguments = {"timeout": BUSY_SECONDS, "check_same_thread": False}
     if path is None:
         engine = create_engine("sqlite://", connect_args=arguments, poolclass=StaticPool)
@@ -143,7 +144,7 @@ def _engine(path: Path | None) -> Engine:
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # the driver must not begin transactions of its own
-        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA journal_mode = {journal}")
         connection.execute("PRAGMA synchronous = NORMAL")
 
     @event.listens_for(engine, "begin")

@@ -53,8 +53,8 @@ class Registry:
 
     def __init__(self, home: AnyHome, *, catch_up: bool = True) -> None:
         self._log = home.log
-        self._catalog = StoredCatalog(home.catalog_db)
-        self._database = DerivedDatabase(home.registry_db, REGISTRY)
+        self._catalog = StoredCatalog(home.catalog_db, shared=home.shared)
+        self._database = DerivedDatabase(home.registry_db, REGISTRY, shared=home.shared)
         if catch_up:
             self.catch_up()
 
@@ -304,7 +304,7 @@ def rebuild(home: AnyHome) -> None:
     for path, tables in ((home.catalog_db, CATALOG), (home.registry_db, REGISTRY)):
         if path is not None:
             try:
-                database = DerivedDatabase(path, tables)
+                database = DerivedDatabase(path, tables, shared=home.shared)
                 database.check()
                 database.close()
             except CorruptionError:

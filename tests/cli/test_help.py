@@ -20,7 +20,7 @@ from tests.cli.conftest import Cli
 DOORS = {
     "backtest", "bench", "content", "demo", "execute", "explain", "init", "lab", "publish",
     "quarantine", "rebuild", "reoptimise", "run", "subscribe", "subscriptions", "tables", "tail",
-    "unsubscribe", "verify", "version",
+    "unsubscribe", "verify", "version", "watch",
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def dry_backtest(
     start: int = 0,
     end: int | None = None,
     *,
-    shown: int = 1000,
+    shown: int = 100_000,
     ranges: int = 4,
 ) -> Backtest:
     wanted = checked_end(home, start, end)

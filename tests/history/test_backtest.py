@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -17,11 +18,13 @@ from penstock.client import Content
 from penstock.errors import HomeError, SqlError
 from penstock.history.backtest import Backtest, backtest
 from penstock.log import Home, RecordKind
-from penstock.log.inbox import messages_for
+from penstock.log.inbox import Inbox
 from penstock.pipeline.run import run
 from penstock.registry import Registry
+from penstock.sql import bind
 from penstock.testing import load_scenario
-from penstock.testing.scenario import Bad, Define, Publish, Step, Subscribe, Withdraw
+from penstock.testing.decompositions import numbered_decomposition
+from penstock.testing.scenario import Bad, Define, Publish, Replan, Step, Subscribe, Withdraw
 from tests.differential.stories import MIXED, Story, stories
 from tests.history.dry import dry_backtest
 from tests.pipeline.telling import Teller, interleaved, scenario_paths
@@ -57,6 +60,9 @@ def live_through(path: Path, steps: list[Step]) -> dict[str, Life]:
                     hub.execute(sql)
                 case Subscribe(name, sql):
                     lives[name] = Life(hub.subscribe(sql))
+                case Replan(name, plan):
+                    sub = lives[name].subscription
+                    hub.replan(sub, numbered_decomposition(bind(sub.sql, hub.catalog), plan))
                 case Withdraw(name):
                     life = lives[name]
                     life.received = received(life.subscription.notifications())
@@ -116,7 +122,8 @@ def test_many_queries_at_once_from_any_offset(story: Story, at_once: int) -> Non
 @pytest.fixture
 def told(tmp_path: Path) -> tuple[Home, dict[str, Life]]:
     steps = [step for path in scenario_paths() for step in load_scenario(path)]
-    return Home.open(tmp_path / "home"), live_through(tmp_path / "home", steps)
+    lives = live_through(tmp_path / "home", steps)
+    return Home.open(tmp_path / "home"), lives
 
 
 @pytest.fixture(name="home")
@@ -230,9 +237,12 @@ def test_with_spark_against_the_pipeline(spark: SparkSession, tmp_path: Path) ->
 
 def live(home: Home, registry: Registry, number: int) -> Received:
     """What the message log holds for a subscription."""
-    content = Content(number, registry.subscription(number).query(registry.catalog()))
+    stored = registry.subscription(number)
+    query, chosen = stored.query(registry.catalog()), stored.decomposition
+    content = Content(number, query, chosen)
+    replans = partial(registry.replans, number)
     told: list[Notification] = []
-    for _, messages in messages_for(home.messages, number, content.spaces):
+    for _, messages in Inbox(home.messages, number, query, chosen, replans).new():
         told += content.apply(messages)
     return received(told)
 

@@ -24,14 +24,17 @@ CHEAP = "SELECT * FROM stocks WHERE per < 10"
 DEAR = "SELECT * FROM stocks WHERE per > 90"
 
 
-@pytest.fixture(params=["disk", "memory"])
+@pytest.fixture(params=["disk", "shared", "memory"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> AnyHome:
-    return Home.create(tmp_path / "home") if request.param == "disk" else MemoryHome()
+    if request.param == "memory":
+        return MemoryHome()
+    return Home.create(tmp_path / "home", shared=request.param == "shared")
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Home:
-    return Home.create(tmp_path / "home")
+@pytest.fixture(params=["disk", "shared"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    Home.create(tmp_path / "home", shared=request.param == "shared")
+    return Home.open(tmp_path / "home")
 
 
 def dumps(registry: Registry) -> list[object]:
@@ -46,6 +49,12 @@ def test_tables_and_streams(home: AnyHome) -> None:
     assert catalog.names() == ["stocks", "ticks"]
     assert catalog.get("ticks", 1) is None
     assert catalog.get("ticks", 2) is not None
+
+
+def test_a_shared_home_needs_no_shared_memory(disk: Home) -> None:
+    registry = Registry(disk)
+    registry.define(STOCKS)
+    assert any(disk.path.glob("*-shm")) == (not disk.shared)
 
 
 def test_a_refused_statement_leaves_nothing(home: AnyHome) -> None:

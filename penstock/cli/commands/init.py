@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from penstock.cli.output import Output
 from penstock.cli.parameters import HomeArgument, JsonOption
 
@@ -9,14 +13,21 @@ PANEL = "Set up"
 EXAMPLES = """
   penstock init shop
   penstock init /var/lib/penstock/shop --json
+  penstock init /shared/shop --shared      (for a cluster: docs/cluster.md)
 """
 
 
-def init(home: HomeArgument, as_json: JsonOption = False) -> None:
+def init(
+    home: HomeArgument,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Processes on several machines are going to use it.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Make a new home: a directory with a log, and all that is derived from it."""
     from penstock.log import Home
 
-    created = Home.create(home)
+    created = Home.create(home, shared=shared)
     out = Output(as_json=as_json)
     out.result({"home": str(created.path)})
     out.say(f"made {created.path}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +25,7 @@ PANEL = "Process"
 EXAMPLES = """
   penstock run shop --once
   penstock run shop
+  penstock run shop --watch incoming
   penstock run shop --master spark://host:7077 --conf spark.executor.memory=8g
 """
 
@@ -38,6 +40,15 @@ def run(
     batch_rows: Annotated[
         int, typer.Option(metavar="N", min=1, help="Records of the log in one batch, at most.")
     ] = 50_000,
+    watch: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="Take files that are dropped there, too; see penstock watch.",
+        ),
+    ] = None,
     ui: Annotated[bool, typer.Option("--ui", help="Start Spark's web interface.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -48,12 +59,13 @@ def run(
     """
     from penstock.cli.interruptible import run_interruptible
     from penstock.cli.progress import batches_shown
+    from penstock.cli.watching import watched
     from penstock.pipeline.run import run as run_pipeline
 
     settings = spark_settings(conf)
 
     def work(stop: threading.Event) -> RunSummary:
-        with batches_shown() as on_progress:
+        with watched(home, watch, once=once, stop=stop), batches_shown() as on_progress:
             return run_pipeline(
                 home,
                 once=once,

@@ -1,0 +1,85 @@
+"""`penstock watch`"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.failures import INTERRUPTED
+from penstock.cli.output import Output, count
+from penstock.cli.parameters import HomeArgument, JsonOption
+from penstock.engine.changes import Op
+
+if TYPE_CHECKING:
+    from penstock.sources import WatchSummary
+
+PANEL = "Publish and subscribe"
+EXAMPLES = """
+  penstock watch shop incoming
+  penstock watch shop incoming --once --op upsert
+  penstock watch shop /mnt/exports --keep --settle 30
+"""
+
+
+def watch(
+    home: HomeArgument,
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Where files come."),
+    ],
+    once: Annotated[
+        bool, typer.Option("--once", help="Take the files that are there, then end.")
+    ] = False,
+    op: Annotated[
+        Op, typer.Option(help="What to do with the rows of CSV and Parquet files.")
+    ] = Op.INSERT,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave files where they are; they are remembered.")
+    ] = False,
+    settle: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0, help="A file is complete when it was quiet so long."
+        ),
+    ] = 2.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Take the files that are dropped into a directory into the log, each exactly once.
+
+    JSON lines (plain, Debezium or CloudEvents), CSV and Parquet, by the end of their names. CSV and
+    Parquet files belong to the table they are called after: stocks.csv, stocks-2024-05.parquet, or
+    stocks/anything.csv. A file is then moved to DIR/taken; one that cannot be read goes to
+    DIR/refused, and to the quarantine with the reason. Names that begin with . or _ are left alone:
+    write under such a name and rename. A file is known by its name and its content, so the same one
+    dropped again is not taken again.
+    """
+    from penstock.cli.interruptible import run_interruptible
+    from penstock.cli.watching import file_text
+    from penstock.log import Home
+    from penstock.sources import watch as watch_directory
+
+    opened = Home.open(home)
+    out = Output(as_json=as_json)
+
+    def work(stop: threading.Event) -> WatchSummary:
+        return watch_directory(
+            opened,
+            directory,
+            once=once,
+            op=op,
+            keep=keep,
+            settle_seconds=settle,
+            on_file=lambda took: out.note(file_text(took)),
+            stop=stop,
+        )
+
+    ended = run_interruptible(work)
+    summary = ended.result
+    out.result({"files": summary.files, "events": summary.events, "refused": summary.refused})
+    bad = f", {count(summary.refused, 'file')} refused" if summary.refused else ""
+    out.say(f"took {count(summary.events, 'event')} of {count(summary.files, 'file')}{bad}")
+    if ended.by_interrupt:
+        raise typer.Exit(INTERRUPTED)

@@ -1,0 +1,68 @@
+"""Watching a directory beside something else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from penstock.cli.output import count
+
+if TYPE_CHECKING:
+    from penstock.sources import Took
+
+
+def file_text(took: Took) -> str:
+    """What became of a file, in a line."""
+    refused = f"; refused: {took.refused}" if took.refused else ""
+    return f"{took.name}: {count(took.events, 'event')}{refused}"
+
+
+@contextmanager
+def watched(
+    home: Path, directory: Path | None, *, once: bool, stop: threading.Event
+) -> Iterator[None]:
+    """Take files from the directory, if there is one, while the block runs; `once`, before it does.
+
+    When watching fails, the block is asked to stop, and then the failure is raised.
+    """
+    if directory is None:
+        yield
+        return
+    from penstock.log import Home
+    from penstock.sources import watch
+
+    opened, failures = Home.open(home), list[BaseException]()
+    ended = threading.Event()
+
+    def take(until: threading.Event) -> None:
+        watch(opened, directory, once=once, on_file=_told, stop=until)
+
+    def beside() -> None:
+        try:
+            take(ended)
+        except BaseException as error:  # noqa: BLE001 - raised again where the block ends
+            failures.append(error)
+            stop.set()
+
+    if once:
+        take(stop)
+        yield
+        return
+    thread = threading.Thread(target=beside, name="penstock-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _told(took: Took) -> None:
+    typer.echo(file_text(took), err=True)

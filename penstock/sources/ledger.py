@@ -1,0 +1,119 @@
+"""What the log says of the files that were taken.
+
+The truth is in the log: a frame that holds events of a file begins with a record that names the
+file and says how many of its events are in the log by then. Frames are written whole or not at all,
+so that record and its events cannot part. The database is derived from it, like the registry, so
+that nobody has to read the whole log to find out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, delete, insert, select
+
+from penstock.log import Home, RecordKind, RecordLog
+from penstock.registry.database import DerivedDatabase, progress_table
+
+_TAKEN = frozenset({RecordKind.TAKEN})
+
+SOURCES = MetaData()
+progress_table(SOURCES)
+files = Table(
+    "files",
+    SOURCES,
+    Column("name", String, primary_key=True),
+    Column("digest", String, primary_key=True),
+    Column("events", Integer, nullable=False),
+    Column("complete", Integer, nullable=False),
+    Column("refused", Integer, nullable=False),
+    Column("offset", Integer, nullable=False),
+)
+
+
+class TakenBody(msgspec.Struct, frozen=True):
+    """The body of a TAKEN record: up to here, this much of the file is in the log."""
+
+    file: str
+    digest: str
+    events: int
+    complete: bool = False
+    refused: int = 0
+
+
+_DECODER = msgspec.json.Decoder(TakenBody)
+
+
+@dataclass(frozen=True, slots=True)
+class FileId:
+    """A file is known by its name and its content: under a new name, or with other content, it is
+    another one."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How much of a file is in the log.
+
+    `refused` tells when the file got its place (as the file system counts), if it could not be read
+    there: the same file in the same place need not be tried again, but put there anew it is.
+    """
+
+    events: int = 0
+    complete: bool = False
+    refused: int = 0
+
+
+def taken_entry(file: FileId, taken: Taken) -> tuple[RecordKind, bytes]:
+    body = TakenBody(file.name, file.digest, taken.events, taken.complete, taken.refused)
+    return RecordKind.TAKEN, msgspec.json.encode(body)
+
+
+class Ledger:
+    """The files of a home. Safe for several processes; each catches up before it looks."""
+
+    def __init__(self, home: Home) -> None:
+        self._log: RecordLog = home.log
+        self._database = DerivedDatabase(home.sources_db, SOURCES, shared=home.shared)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def taken(self, file: FileId, to: int | None = None) -> Taken:
+        """How much of the file the records before `to` hold; of all, if None."""
+        self._catch_up(self._log.end if to is None else to)
+        found = select(files.c.events, files.c.complete, files.c.refused).where(
+            files.c.name == file.name, files.c.digest == file.digest
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(found).one_or_none()
+        return Taken() if row is None else Taken(row.events, bool(row.complete), row.refused)
+
+    def _catch_up(self, to: int) -> None:
+        with self._database.reading() as connection:
+            if self._database.applied(connection) >= to:
+                return
+        with self._database.writing() as connection:
+            applied = self._database.applied(connection)
+            if applied < to:
+                for record in self._log.read(applied, to, _TAKEN):
+                    _apply(connection, record.offset, _DECODER.decode(record.body))
+                self._database.set_applied(connection, to)
+
+
+def _apply(connection: Connection, offset: int, body: TakenBody) -> None:
+    known = (files.c.name == body.file) & (files.c.digest == body.digest)
+    connection.execute(delete(files).where(known))
+    connection.execute(
+        insert(files).values(
+            name=body.file,
+            digest=body.digest,
+            events=body.events,
+            complete=int(body.complete),
+            refused=body.refused,
+            offset=offset,
+        )
+    )
