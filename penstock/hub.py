@@ -45,6 +45,7 @@ from penstock.log import (
     Tail,
 )
 from penstock.log.inbox import Inbox
+from penstock.log.statistics import samples, usable_statistics
 from penstock.messages import Message, encode_message
 from penstock.registry import (
     Registry,
@@ -107,6 +108,7 @@ class Hub:
             self._home = Home.open(path) if path.exists() else Home.create(path)
             self._closing.enter_context(self._home.processing_lock("hub"))
             self._registry = Registry(self._home)
+            self._engine.index.samples = samples(usable_statistics(path))
         self._restore()
 
     def __enter__(self) -> Hub:

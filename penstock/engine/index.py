@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from penstock.catalog import Catalog, Relation
+from penstock.catalog import Catalog, Relation, Row
 from penstock.joins import Edge, Placed, Space, SpacePoints, place
 from penstock.joins.decomposition import Decomposition
 from penstock.messages import PointId
@@ -20,6 +20,9 @@ class Index:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self.samples: Mapping[str, Sequence[Row]] = {}
+        """Rows like those to come, by table, for matchers to be built by; contents do not depend on
+        them. Used for spaces that are made after they were set."""
         self._spaces: dict[int, SpacePoints] = {}
         self._on_edge: dict[Edge, list[SpacePoints]] = {}
         self._edges_of: dict[str, list[Edge]] = {}
@@ -70,7 +73,7 @@ class Index:
     def _points_of(self, placed: Placed) -> SpacePoints:
         space = placed.space
         if space.id not in self._spaces:
-            points = SpacePoints(space, self._catalog)
+            points = SpacePoints(space, self._catalog, self.samples.get(space.table, ()))
             self._spaces[space.id] = points
             if space.edge is not None:
                 self._on_edge.setdefault(space.edge, []).append(points)

@@ -20,20 +20,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from penstock.client import Notification
 from penstock.errors import HomeError, PenstockError
 from penstock.history.content_replay import Totals, replay_contents
 from penstock.history.group_replay import replay_groups
-from penstock.history.jobs import TaskProgress, job_session, tasks_told
+from penstock.history.jobs import TaskProgress, brought_together, job_session, tasks_told
 from penstock.history.question import Question, prepared
 from penstock.history.reading import catalog_at, checked_end, read_stretches, stretches
 from penstock.history.row_replay import change_rows, replay_rows
 from penstock.history.rows import (
     HISTORY_SCHEMA,
-    SORTED_BY,
-    ArrowStep,
     HistoryKind,
     HistoryRow,
     batches_of,
@@ -50,7 +48,6 @@ MAX_QUERIES = 100_000
 MAX_SHOWN = 100_000
 """Of one query; they all come together in the memory of the process that asks."""
 RANGES = 10
-TASKS_PER_CORE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +123,6 @@ def _run(
     spark: SparkSession, home: Home, question: Question, tell: TaskProgress | None
 ) -> list[HistoryRow]:
     shares = stretches(question.end)
-    tasks = max(spark.sparkContext.defaultParallelism * TASKS_PER_CORE, len(shares))
     sent = spark.sparkContext.broadcast(question)
     path = str(home.path)
 
@@ -153,16 +149,11 @@ def _run(
     steps = [rows, groups, contents] if question.has_joins else [rows, contents]
     flow = spark.range(0, len(shares), 1, len(shares)).mapInArrow(read, HISTORY_SCHEMA)
     for step in steps:
-        flow = _brought_together(flow, tasks, step)
+        flow, tasks = brought_together(flow, len(shares), step)
     with tasks_told(spark, len(shares) + tasks * len(steps), tell):
         found = flow.toArrow()
     sent.destroy()
     return list(rows_of(found.to_batches()))
-
-
-def _brought_together(flow: DataFrame, tasks: int, step: ArrowStep) -> DataFrame:
-    placed = flow.repartition(tasks, "place").sortWithinPartitions(*SORTED_BY)
-    return placed.mapInArrow(step, HISTORY_SCHEMA)
 
 
 def answer(question: Question, rows: Iterable[HistoryRow], seconds: float) -> Backtest:

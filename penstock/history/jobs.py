@@ -9,13 +9,15 @@ from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from penstock.history.rows import HISTORY_SCHEMA, SORTED_BY, ArrowStep
 from penstock.log import Home
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.session import spark_session
 
 POLL_SECONDS = 0.2
+TASKS_PER_CORE = 2
 
 TaskProgress = Callable[[int, int], None]
 """Takes how many tasks are done, and how many there are in all."""
@@ -33,6 +35,14 @@ def job_session(home: Home, master: str, conf: Mapping[str, str] | None) -> Iter
         yield spark
     except (PySparkException, Py4JError) as error:
         raise pipeline_error(error, log_file) from error
+
+
+def brought_together(flow: DataFrame, stretches: int, step: ArrowStep) -> tuple[DataFrame, int]:
+    """The next step of a job, which sees the rows of each place in one task, sorted; and into how
+    many tasks it is cut."""
+    tasks = max(flow.sparkSession.sparkContext.defaultParallelism * TASKS_PER_CORE, stretches)
+    placed = flow.repartition(tasks, "place").sortWithinPartitions(*SORTED_BY)
+    return placed.mapInArrow(step, HISTORY_SCHEMA), tasks
 
 
 @contextmanager

@@ -67,8 +67,10 @@ class SpacePoints:
     serialises access.
     """
 
-    def __init__(self, space: Space, catalog: Catalog) -> None:
+    def __init__(self, space: Space, catalog: Catalog, sample: Sequence[Row] = ()) -> None:
+        """`sample` holds base rows like those to come."""
         self.space = space
+        self.sample = sample
         self.base: Relation = catalog[space.table]
         self._filter_types: tuple[ValueType, ...] = ()
         if space.edge is not None:
@@ -119,6 +121,7 @@ class SpacePoints:
         """A view of some of the points, for work that concerns only them."""
         part = SpacePoints.__new__(SpacePoints)
         part.space, part.base, part._filter_types = self.space, self.base, self._filter_types
+        part.sample = self.sample
         points = self._by_id()
         part._points = {i: points[i] for i in ids if i in points}
         part._columns = Counter(c for point in part._points.values() for c, _ in point.base)

@@ -40,7 +40,8 @@ class SelectionIndex:
 
     def __init__(self, points: SpacePoints) -> None:
         self._relation = points.base
-        self._matcher = create(DEFAULT_MATCHER, points.base)
+        sample = EventBatch.of_rows(points.base, points.sample) if points.sample else None
+        self._matcher = create(DEFAULT_MATCHER, points.base, sample=sample)
         self._numbers: dict[PointId, int] = {}
         self._ids: dict[int, PointId] = {}
         self._next = 0

@@ -10,6 +10,7 @@ sources.db      files that were taken from directories, derived from the log
 checkpoint/     the progress and the state of the pipeline
 staging/        output of a batch that is not published yet
 snapshots/      indexes of subscriptions
+statistics/     what the history was like
 logs/           what Spark had to say
 processing.lock who processes this home at the moment
 publishing.lock held while a batch is put into the message log

@@ -15,6 +15,7 @@ from penstock.engine.index import Index
 from penstock.joins import Edge, Placed, place
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.log import AnyHome, Home
+from penstock.log.statistics import samples, usable_statistics
 from penstock.pipeline.rows import Span
 from penstock.registry import Registry, StoredSubscription, SubscriptionChanges
 from penstock.sql.query import Query
@@ -36,12 +37,15 @@ class View:
 
     def __init__(self, home: AnyHome) -> None:
         self._registry = Registry(home, catch_up=False)
+        # They change what matching costs, and not which messages a batch gives.
+        self._samples = samples(usable_statistics(home.path) if isinstance(home, Home) else None)
         self._catalog_to = 0
         self._begin()
 
     def _begin(self) -> None:
         self._catalog = self._registry.catalog()
         self.index = Index(self._catalog)
+        self.index.samples = self._samples
         self.edges: dict[str, Edge] = {}
         self.active = 0
         self._recorded: list[int] = []

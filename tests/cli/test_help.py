@@ -18,9 +18,9 @@ from penstock.errors import PenstockError
 from tests.cli.conftest import Cli
 
 DOORS = {
-    "backtest", "bench", "content", "demo", "execute", "explain", "init", "lab", "publish",
-    "quarantine", "rebuild", "reoptimise", "run", "subscribe", "subscriptions", "tables", "tail",
-    "unsubscribe", "verify", "version", "watch",
+    "analyse", "backtest", "bench", "content", "demo", "execute", "explain", "init", "lab",
+    "publish", "quarantine", "rebuild", "reoptimise", "run", "subscribe", "subscriptions", "tables",
+    "tail", "unsubscribe", "verify", "version", "watch",
 }  # fmt: skip
 
 

@@ -1,0 +1,58 @@
+"""How subscriptions ask for the columns of a table, and how much of what happens they let pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from penstock.catalog import Relation, Row
+from penstock.matching.diagram.order import AttributeStatistics
+from penstock.predicates.boxes import Box, contains
+from penstock.predicates.intervals import Interval
+from penstock.sql.query import Query
+
+MEASURED_PREDICATES = 200
+"""Of each column, the selectivity of so many of its most common conditions is measured."""
+
+
+@dataclass
+class Interest:
+    """The boxes of all subscriptions over one table, alone or in joins."""
+
+    relation: Relation
+    boxes: list[Box] = field(default_factory=list)
+
+    def attributes(self) -> AttributeStatistics:
+        return AttributeStatistics.of_boxes(len(self.relation.columns), self.boxes)
+
+    def selectivities(self, sample: Sequence[Row]) -> list[float]:
+        """By column, the share of sampled rows that its conditions let pass, on average."""
+        asked: list[Counter[Interval]] = [Counter() for _ in self.relation.columns]
+        for box in self.boxes:
+            for column, interval in box:
+                asked[column][interval] += 1
+        return [self._selectivity(i, counts, sample) for i, counts in enumerate(asked)]
+
+    def _selectivity(self, column: int, asked: Counter[Interval], sample: Sequence[Row]) -> float:
+        common = asked.most_common(MEASURED_PREDICATES)
+        if not common or not sample:
+            return 1.0
+        shares = [self._share(((column, interval),), sample) for interval, _ in common]
+        return float(np.average(shares, weights=[count for _, count in common]))
+
+    def _share(self, box: Box, sample: Sequence[Row]) -> float:
+        return sum(contains(box, self.relation, row) for row in sample) / len(sample)
+
+
+def interests(queries: Iterable[Query]) -> dict[str, Interest]:
+    """The boxes of queries, by table."""
+    found: dict[str, Interest] = {}
+    for query in queries:
+        for branch in query.branches:
+            for node, box in zip(query.nodes, branch, strict=True):
+                relation = node.relation
+                found.setdefault(relation.name, Interest(relation)).boxes.append(box)
+    return found
