@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 
 from penstock import Hub
+from penstock.engine.planning import Method
 from penstock.joins import scheme_names
 from penstock.sql import bind
+from penstock.subscription import Subscription
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Replan, Subscribe, Withdraw
@@ -28,9 +31,14 @@ from tests.differential.stories import (
 EXAMPLES = 450  # five kinds of stories: together more than 2,000
 
 
-def tell(story: Story, hub: Hub, oracle: Oracle) -> None:
+def tell(
+    story: Story,
+    hub: Hub,
+    oracle: Oracle,
+    subscriptions: dict[str, Subscription] | None = None,
+) -> None:
     """Tell a story to both, and compare all contents after every step."""
-    subscriptions = {}
+    subscriptions = {} if subscriptions is None else subscriptions
     for step in story.steps:
         match step:
             case Define(sql):
@@ -52,9 +60,13 @@ def tell(story: Story, hub: Hub, oracle: Oracle) -> None:
                 hub.apply(changes)
                 for change in changes:
                     oracle.apply(change)
-        for name, subscription in subscriptions.items():
-            content = comparable(row.values() for row in subscription.content())
-            assert content == oracle.content(subscription.sql), f"{name}: {subscription.sql}"
+        compare(subscriptions, oracle)
+
+
+def compare(subscriptions: dict[str, Subscription], oracle: Oracle) -> None:
+    for name, subscription in subscriptions.items():
+        content = comparable(row.values() for row in subscription.content())
+        assert content == oracle.content(subscription.sql), f"{name}: {subscription.sql}"
 
 
 def check(story: Story) -> None:
@@ -156,6 +168,37 @@ def test_several_filter_columns_with_every_scheme(scheme: str, story: Story) -> 
         Oracle() as oracle,
     ):
         tell(story, hub, oracle)
+
+
+def reoptimised(story: Story) -> None:
+    """After every step, queries are split as the tables suggest, however little it saves."""
+    methods = cycle(Method)
+    with (
+        mock.patch("penstock.joins.decomposition.greedy.MIN_GAIN", 0.0),
+        Hub() as hub,
+        Oracle() as oracle,
+    ):
+        subscriptions: dict[str, Subscription] = {}
+        for step in story.steps:
+            tell(Story([step]), hub, oracle, subscriptions)
+            for subscription in subscriptions.values():
+                subscription.notifications()
+            hub.reoptimise(next(methods))
+            assert not any(one.notifications() for one in subscriptions.values())
+            compare(subscriptions, oracle)
+
+
+@pytest.mark.slow
+@settings(max_examples=200)
+@given(stories(MULTI_WAY))
+def test_reoptimising_after_every_step(story: Story) -> None:
+    reoptimised(story)
+
+
+@settings(max_examples=40)
+@given(stories(WIDE, max_steps=10))
+def test_a_quick_look_at_reoptimising(story: Story) -> None:
+    reoptimised(story)
 
 
 @settings(max_examples=60)
