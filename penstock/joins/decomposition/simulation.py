@@ -68,8 +68,8 @@ class SimulatedCost:
         """Rows of one side, each as it comes into the group of all others of its join value."""
         assert space.edge is not None
         mine, theirs = self._statistics.together(space.edge.sides[side], space.edge.sides[1 - side])
-        rows = ((value, key, row) for value, one in mine.items() for key, row in one.rows.items())
-        for value, key, row in islice(rows, MAX_EVENTS):
+        rows = [(value, key, row) for value, one in mine.items() for key, row in one.rows.items()]
+        for value, key, row in rows[:: max(1, len(rows) // MAX_EVENTS)]:
             mates = {k: r for k, r in mine[value].rows.items() if k != key}
             joining = dict(theirs[value].rows) if value in theirs else {}
             group = Group((mates, joining) if side == 0 else (joining, mates))
