@@ -68,11 +68,16 @@ def build_bitmaps(table: BoxTable, trie: Trie) -> Bitmaps:
     return Bitmaps(used.astype(np.int64), trie.row_bases, bits, summary, trie.box_owners)
 
 
-def bitmap_matches(bitmaps: Bitmaps, cells: Ints32, dead: Flags) -> tuple[Ints64, Ints32]:
-    """Offsets and owners: who matches each event. An owner comes once for each of its boxes."""
+def bitmap_matches(
+    bitmaps: Bitmaps, box_ids: Ints64, cells: Ints32, dead: Flags
+) -> tuple[Ints64, Ints64]:
+    """Offsets and subscriptions: who matches each event.
+
+    A subscription comes once for each of its boxes, which `box_ids` names.
+    """
     return each_event(
         len(cells),
-        lambda first, offsets, owners: _match_each(
+        lambda first, offsets, ids: _match_each(
             first,
             cells,
             bitmaps.used,
@@ -80,9 +85,10 @@ def bitmap_matches(bitmaps: Bitmaps, cells: Ints32, dead: Flags) -> tuple[Ints64
             bitmaps.bits,
             bitmaps.summary,
             bitmaps.box_owners,
+            box_ids,
             dead,
             offsets,
-            owners,
+            ids,
         ),
     )
 
@@ -134,9 +140,10 @@ def _match_each(
     bits: Words,
     summary: Words,
     box_owners: Ints32,
+    box_ids: Ints64,
     dead: Flags,
     offsets: Ints64,
-    owners: Ints32,
+    ids: Ints64,
 ) -> int:
     found = offsets[first]
     any_dead = len(dead) > 0
@@ -159,13 +166,12 @@ def _match_each(
                     left &= bits[rows[i], word]
                     if left == 0:
                         break
-                if left != 0 and found + 64 > len(owners):
+                if left != 0 and found + 64 > len(ids):
                     return event
                 while left != 0:
                     box = (word << 6) + trailing_zeros(left)
                     left &= left - np.uint64(1)
-                    owner = box_owners[box]
-                    owners[found] = owner
-                    found += int(not any_dead or dead[owner] == 0)
+                    ids[found] = box_ids[box]
+                    found += int(not any_dead or dead[box_owners[box]] == 0)
         offsets[event + 1] = found
     return len(cells)

@@ -56,19 +56,20 @@ def index_events(index: BoxIndex, cells: Ints32) -> EventIndex:
 def box_runs(index: BoxIndex, cells: Ints32, dead: Flags, runs: RunBuffers) -> bool:
     """Add the matches of all events with all rectangles; False if the buffers were too small."""
     everything = range(index.ranges.shape[1])
-    return box_part_runs(index, index_events(index, cells), cells, dead, everything, runs)
+    return box_part_runs(index, index_events(index, cells), dead, everything, cells, runs)
 
 
 def box_part_runs(
     index: BoxIndex,
     events: EventIndex,
-    cells: Ints32,
     dead: Flags,
     boxes: range,
+    cells: Ints32,
     runs: RunBuffers,
 ) -> bool:
     """The same with some of the rectangles: threads share the boxes, not the events."""
-    runs.arrays[4][: len(events.order)] = events.order
+    spans, starts, listed, lanes = runs.arrays
+    listed[: len(events.order)] = events.order
     counts = _stream_boxes(
         boxes.start,
         boxes.stop,
@@ -86,8 +87,9 @@ def box_part_runs(
         events.order,
         events.firsts,
         events.shift,
-        *runs.arrays[:4],
-        runs.arrays[5],
+        spans,
+        starts,
+        lanes,
     )
     return runs.set_counts(counts[0], len(events.order), counts[1])
 
@@ -110,10 +112,8 @@ def _stream_boxes(
     order: Ints32,
     firsts: Ints32,
     shift: int,
-    owners: Ints32,
-    bases: Ints32,
+    spans: Ints32,
     starts: Ints64,
-    lengths: Ints32,
     lanes: Lanes,
 ) -> tuple[int, int]:
     run_count = picked = 0
@@ -134,7 +134,7 @@ def _stream_boxes(
                 stop -= 1
             if start == stop:
                 continue
-            if run_count == len(owners) or picked + (stop - start) > len(lanes):
+            if run_count == len(spans) or picked + (stop - start) > len(lanes):
                 return -1, 0
             begin = np.int64(picked)
             if has_rest:
@@ -152,19 +152,25 @@ def _stream_boxes(
             else:
                 begin = np.int64(CONTIGUOUS)
             length = stop - start if begin == CONTIGUOUS else picked - begin
-            owners[run_count] = box_owners[box]
-            bases[run_count] = start
+            spans[run_count, 0] = box
+            spans[run_count, 1] = 1
+            spans[run_count, 2] = start
+            spans[run_count, 3] = length
             starts[run_count] = begin
-            lengths[run_count] = length
             run_count += int(length > 0)
     return run_count, picked
 
 
-def box_matches(index: BoxIndex, cells: Ints32, dead: Flags) -> tuple[Ints64, Ints32]:
-    """Offsets and owners: who matches each event. An owner comes once for each of its boxes."""
+def box_matches(
+    index: BoxIndex, box_ids: Ints64, cells: Ints32, dead: Flags
+) -> tuple[Ints64, Ints64]:
+    """Offsets and subscriptions: who matches each event.
+
+    A subscription comes once for each of its boxes, which `box_ids` names.
+    """
     return each_event(
         len(cells),
-        lambda first, offsets, owners: _match_each(
+        lambda first, offsets, ids: _match_each(
             first,
             cells,
             index.axes[0],
@@ -174,13 +180,14 @@ def box_matches(index: BoxIndex, cells: Ints32, dead: Flags) -> tuple[Ints64, In
             index.cores,
             index.groups,
             index.box_owners,
+            box_ids,
             index.rest_offsets,
             index.rest_columns,
             index.rest_lows,
             index.rest_highs,
             dead,
             offsets,
-            owners,
+            ids,
         ),
     )
 
@@ -203,13 +210,14 @@ def _match_each(
     cores: Ints32,
     groups: Ints32,
     box_owners: Ints32,
+    box_ids: Ints64,
     rest_offsets: Ints64,
     rest_columns: Ints32,
     rest_lows: Ints32,
     rest_highs: Ints32,
     dead: Flags,
     offsets: Ints64,
-    owners: Ints32,
+    ids: Ints64,
 ) -> int:
     found = offsets[first_event]
     any_check = len(dead) > 0 or len(rest_columns) > 0
@@ -223,13 +231,13 @@ def _match_each(
             for block in range(group * GROUP_BLOCKS, last):
                 if not _contains(blocks, block, x, y):
                     continue
-                if found + BLOCK_BOXES > len(owners):
+                if found + BLOCK_BOXES > len(ids):
                     return event
                 first = block * BLOCK_BOXES
                 is_core = _contains(cores, block, x, y)
                 if is_core and not any_check:
                     for k in range(BLOCK_BOXES):
-                        owners[found + k] = box_owners[first + k]
+                        ids[found + k] = box_ids[first + k]
                     found += BLOCK_BOXES
                     continue
                 if is_core:
@@ -256,7 +264,7 @@ def _match_each(
                         rest_highs,
                     )
                 for k in range(BLOCK_BOXES):
-                    owners[found] = box_owners[first + k]
+                    ids[found] = box_ids[first + k]
                     found += np.int64(inside[k])
         offsets[event + 1] = found
     return len(cells)

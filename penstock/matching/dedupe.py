@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.matching.compiled import njit
-from penstock.matching.pairs import CONTIGUOUS, Pairs
+from penstock.matching.pairs import BASE, CONTIGUOUS, COUNT, FIRST, LENGTH, NO_LANES, Runs
 
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
@@ -14,63 +14,69 @@ Lanes = npt.NDArray[np.uint16]
 Flags = npt.NDArray[np.uint8]
 
 
-def deduplicated(pairs: Pairs, overlapping: Flags) -> Pairs:
-    """The same pairs, each once. Only runs of `overlapping` owners are looked at."""
-    doubtful = np.flatnonzero(overlapping[pairs.owners])
-    if not len(doubtful):
-        return pairs
-    doubtful = doubtful[np.argsort(pairs.owners[doubtful], kind="stable")]
-    events = np.empty(int(pairs.lengths[doubtful].sum(dtype=np.int64)), np.int32)
-    ends = _first_seen(
-        pairs.event_count,
-        pairs.owners[doubtful],
-        pairs.bases[doubtful],
-        pairs.starts[doubtful],
-        pairs.lengths[doubtful],
-        pairs.events,
-        pairs.lanes,
-        events,
+def deduplicated(runs: Runs, doubtful: Flags) -> tuple[Runs, ...]:
+    """The same pairs, each once. Only runs with `doubtful` boxes are looked at."""
+    before = np.concatenate([[0], np.cumsum(doubtful, dtype=np.int64)])
+    ends = runs.spans[:, FIRST] + runs.spans[:, COUNT]
+    looked_at = before[ends] > before[runs.spans[:, FIRST]]
+    if not looked_at.any():
+        return (runs,)
+    sure = ~looked_at
+    rest = Runs(
+        runs.ids, runs.spans[sure], runs.starts[sure], runs.events, runs.lanes, runs.first_event
     )
-    starts = np.concatenate([[0], ends[:-1]])
-    fresh = ends > starts
-    doubtful, starts, ends = doubtful[fresh], starts[fresh], ends[fresh]
-    sure = np.flatnonzero(overlapping[pairs.owners] == 0)
-    return Pairs(
-        pairs.event_count,
-        pairs.ids,
-        np.concatenate([pairs.owners[sure], pairs.owners[doubtful]]),
-        np.concatenate([pairs.bases[sure], (starts + len(pairs.events)).astype(np.int32)]),
-        np.concatenate([pairs.starts[sure], np.full(len(doubtful), CONTIGUOUS, np.int64)]),
-        np.concatenate([pairs.lengths[sure], (ends - starts).astype(np.int32)]),
-        np.concatenate([pairs.events, events[: ends[-1]]]),
-        pairs.lanes,
-    )
+    return rest, _each_once(runs, np.flatnonzero(looked_at))
+
+
+def _each_once(runs: Runs, chosen: Ints64) -> Runs:
+    """The pairs of some runs, each once: the runs are taken apart and sorted by subscription."""
+    counts = runs.spans[chosen, COUNT]
+    run = np.repeat(chosen, counts)
+    place = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ids = runs.ids[runs.spans[run, FIRST] + place]
+    order = np.argsort(ids, kind="stable")
+    ids, run = ids[order], run[order]
+    events = np.empty(int(runs.spans[run, LENGTH].sum(dtype=np.int64)), np.int32)
+    ends = _first_seen(ids, run, runs.spans, runs.starts, runs.events, runs.lanes, events)
+    begins = np.concatenate([[0], ends[:-1]])
+    spans = np.ones((len(ids), 4), np.int32)
+    spans[:, FIRST] = np.arange(len(ids))
+    spans[:, BASE] = begins
+    spans[:, LENGTH] = ends - begins
+    fresh = ends > begins
+    starts = np.full(int(fresh.sum()), CONTIGUOUS, np.int64)
+    return Runs(ids, spans[fresh], starts, events[: ends[-1]], NO_LANES, runs.first_event)
 
 
 @njit
 def _first_seen(
-    event_count: int,
-    owners: Ints32,
-    bases: Ints32,
+    ids: Ints64,
+    run_of: Ints64,
+    spans: Ints32,
     starts: Ints64,
-    lengths: Ints32,
     events: Ints32,
     lanes: Lanes,
     out: Ints32,
 ) -> Ints64:
-    """Write the events of each run that no earlier run of its owner has; returns where they end.
+    """Write the events of each entry that no earlier one of its id has; returns where they end.
 
-    The runs are sorted by owner. `seen` holds for each event the last owner that had it.
+    The entries are sorted by id. `seen` holds for each event the last entry that had it.
     """
-    seen = np.full(event_count, -1, np.int32)
-    ends = np.empty(len(owners), np.int64)
-    written = 0
-    for run in range(len(owners)):
-        for k in range(lengths[run]):
-            place = k if starts[run] < 0 else lanes[starts[run] + k]
-            event = events[bases[run] + place]
+    last_event = 0
+    for event in events:
+        last_event = max(last_event, event)
+    seen = np.full(last_event + 1, -1, np.int64)
+    ends = np.empty(len(ids), np.int64)
+    first_of_id = written = 0
+    for entry in range(len(ids)):
+        if ids[entry] != ids[first_of_id]:
+            first_of_id = entry
+        run = run_of[entry]
+        for k in range(spans[run, 3]):
+            place = k if starts[run] < 0 else np.int64(lanes[starts[run] + k])
+            event = events[spans[run, 2] + place]
             out[written] = event
-            written += int(seen[event] != owners[run])
-            seen[event] = owners[run]
-        ends[run] = written
+            written += int(seen[event] < first_of_id)
+            seen[event] = entry
+        ends[entry] = written
     return ends

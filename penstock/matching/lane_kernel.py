@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.compiled import njit, popcount, put_eight, trailing_zeros
+from penstock.matching.cluster_walk import cluster_walk, set_lanes
+from penstock.matching.compiled import njit
 from penstock.matching.runs import RunBuffers
 from penstock.matching.trie import Trie
 
@@ -24,17 +25,16 @@ Flags = npt.NDArray[np.uint8]
 
 WORDS = 8
 LANES = 64 * WORDS
+NARROW_WORDS = 2
+"""Most clusters are entered by few events; these walk it with so many words."""
 _PASS_BYTES = 1 << 19
 _FEWEST_PASS_EVENTS, _MOST_PASS_EVENTS = 8192, 65_536
 
-_FEW_BITS = 5
-"""Up to so many set bits of a word are taken one by one, more byte by byte through a table."""
-_BITS_OF_BYTE = np.array(
-    [([k for k in range(8) if byte >> k & 1] + [0] * 8)[:8] for byte in range(256)], np.uint16
-)
+_walk_narrow = cluster_walk(NARROW_WORDS)
+_walk_wide = cluster_walk(WORDS)
 
 
-def pass_events(columns: int) -> int:
+def pass_events(trie: Trie, columns: int) -> int:
     """How many events to sort and walk in one go.
 
     As many as have their cells in half a megabyte, so that they stay in the second-level cache;
@@ -79,10 +79,8 @@ def _walk_all(
     root_offsets: Ints32,
     dead: Flags,
     height: int,
-    owners: Ints32,
-    bases: Ints32,
+    spans: Ints32,
     starts: Ints64,
-    lengths: Ints32,
     events: Ints32,
     lanes: Lanes,
 ) -> tuple[int, int, int]:
@@ -90,8 +88,8 @@ def _walk_all(
     event_count, column_count = cells.shape
     below = np.zeros((row_bases[column_count], WORDS), np.uint64)
     live = np.zeros((height + 1, WORDS), np.uint64)
+    live_narrow = np.zeros((height + 1, NARROW_WORDS), np.uint64)
     run_count = listed = picked = 0
-    any_dead = len(dead) > 0
     for column in range(column_count):
         if root_offsets[column] == root_offsets[column + 1]:
             continue
@@ -113,41 +111,52 @@ def _walk_all(
                 if not is_filled:
                     _fill_below(below, cells, row_bases, order[first:last], column)
                     is_filled = True
-                _set_lanes(live[0], start - first, stop - first)
-                node = np.int64(root_nodes[root])
-                end = np.int64(nodes[node, 2])
+                node = root_nodes[root]
                 # Lanes sorted by the root's own column were chosen by it: it holds for all.
                 is_implied = row_bases[column] <= nodes[node, 0] < row_bases[column + 1]
-                while node < end:
-                    depth = np.int64(depths[node])
-                    if is_implied:
-                        live[1] = live[0]
-                        is_implied = False
-                    else:
-                        low, high = nodes[node, 0], nodes[node, 1]
-                        some = np.uint64(0)
-                        for word in range(WORDS):
-                            left = live[depth - 1, word] & below[high, word] & ~below[low, word]
-                            live[depth, word] = left
-                            some |= left
-                        if some == 0:
-                            node = np.int64(nodes[node, 2])
-                            continue
-                    box, box_end = nodes[node, 3], nodes[node + 1, 3]
-                    node += 1
-                    if box == box_end:
-                        continue
-                    if run_count + (box_end - box) > len(owners) or picked + LANES + 8 > len(lanes):
-                        return -1, 0, 0
-                    begin = picked
-                    picked = _pick_lanes(live[depth], lanes, picked)
-                    for place in range(box, box_end):
-                        owner = box_owners[place]
-                        owners[run_count] = owner
-                        bases[run_count] = listed + first
-                        starts[run_count] = begin
-                        lengths[run_count] = picked - begin
-                        run_count += int(not any_dead or dead[owner] == 0)
+                base = listed + first
+                start, stop = start - first, stop - first
+                word = min(start >> 6, WORDS - NARROW_WORDS)
+                if stop <= 64 * (word + NARROW_WORDS):
+                    set_lanes(live_narrow[0], start - 64 * word, stop - 64 * word)
+                    run_count, picked = _walk_narrow(
+                        nodes,
+                        depths,
+                        node,
+                        is_implied,
+                        below,
+                        word,
+                        live_narrow,
+                        box_owners,
+                        dead,
+                        base,
+                        spans,
+                        starts,
+                        lanes,
+                        run_count,
+                        picked,
+                    )
+                else:
+                    set_lanes(live[0], start, stop)
+                    run_count, picked = _walk_wide(
+                        nodes,
+                        depths,
+                        node,
+                        is_implied,
+                        below,
+                        0,
+                        live,
+                        box_owners,
+                        dead,
+                        base,
+                        spans,
+                        starts,
+                        lanes,
+                        run_count,
+                        picked,
+                    )
+                if run_count < 0:
+                    return -1, 0, 0
         listed += event_count
     return run_count, listed, picked
 
@@ -190,35 +199,3 @@ def _fill_below(
             for row in range(row_bases[column] + 1, row_bases[column + 1]):
                 for word in range(WORDS):
                     below[row, word] |= below[row - 1, word]
-
-
-@njit
-def _set_lanes(words: Words, start: int, stop: int) -> None:
-    """Set the lanes from `start` to `stop`, and no others."""
-    for word in range(WORDS):
-        low = min(64, max(0, start - word * 64))
-        high = min(64, max(0, stop - word * 64))
-        ones = np.uint64(0)
-        if high > low:
-            ones = ~np.uint64(0) >> np.uint64(64 - (high - low)) << np.uint64(low)
-        words[word] = ones
-
-
-@njit
-def _pick_lanes(words: Words, lanes: Lanes, picked: int) -> int:
-    """Append the numbers of the set bits to `lanes`; up to 8 entries beyond may be overwritten."""
-    for word in range(WORDS):
-        bits = words[word]
-        if bits == 0:
-            continue
-        if popcount(bits) <= _FEW_BITS:
-            while bits != 0:
-                lanes[picked] = np.uint16(word * 64 + trailing_zeros(bits))
-                picked += 1
-                bits &= bits - np.uint64(1)
-        else:
-            for place in range(8):
-                byte = np.int64(bits >> np.uint64(8 * place)) & 255
-                put_eight(lanes, picked, _BITS_OF_BYTE, byte, np.uint16(word * 64 + 8 * place))
-                picked += popcount(np.uint64(byte))
-    return picked

@@ -126,7 +126,11 @@ class LaneMatcher:
     def match(self, row: Row) -> list[int]:
         keys = row_keys(self.relation, row)
         found = [segment.match_keys(keys) for segment in self._settle()]
-        return sorted(np.concatenate(found).tolist()) if found else []
+        if not found:
+            return []
+        ids = np.sort(found[0] if len(found) == 1 else np.concatenate(found))
+        matching: list[int] = ids.tolist()
+        return matching
 
     def match_batch(self, batch: EventBatch) -> Pairs:
         self._sample.observe(batch)
@@ -137,11 +141,11 @@ class LaneMatcher:
             return _matched(segments, batch)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, "penstock-match")
-        shared = [s for s in segments if s.prefers_sharing_boxes(len(batch))]
+        share = -(-len(batch) // self._threads)
+        shared = [s for s in segments if s.prefers_sharing_boxes(share)]
         parts = [s.match_sharing_boxes(batch, self._pool, self._threads) for s in shared]
         firsts = [0] * len(parts)
         if rest := [segment for segment in segments if segment not in shared]:
-            share = -(-len(batch) // self._threads)
             starts = list(range(0, len(batch), share))
             slices = [batch.slice(start, start + share) for start in starts]
             parts += self._pool.map(lambda part: _matched(rest, part), slices)

@@ -2,156 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.compiled import njit
+from penstock.matching.expansion import listed_events, write_pairs
 
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
 Lanes = npt.NDArray[np.uint16]
 
-_NO_INTS: Ints32 = np.empty(0, np.int32)
-_NO_LONGS: Ints64 = np.empty(0, np.int64)
-_NO_LANES: Lanes = np.empty(0, np.uint16)
-
-
+NO_LANES: Lanes = np.empty(0, np.uint16)
 CONTIGUOUS = -1
+FIRST, COUNT, BASE, LENGTH = range(4)
+"""What the four numbers of a span are."""
+_CHUNK_PAIRS = 1 << 16
+"""So many pairs are 768 KB: they stay in a cache until they are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Matches as products: some subscriptions, each of which matches the same events.
+
+    Run `i` has the span (first, count, base, length) and stands for count * length pairs. Its
+    subscriptions are `ids[first : first + count]`. Its events are `events[base + lanes[start + k]]`
+    for k below length, where start is `starts[i]`; or, if that is CONTIGUOUS, the stretch
+    `events[base : base + length]`. So a match costs two bytes or none, and a thousand equal
+    subscriptions cost as much as one. Events are counted from `first_event` of the batch.
+    """
+
+    ids: Ints64
+    spans: Ints32
+    starts: Ints64
+    events: Ints32
+    lanes: Lanes
+    first_event: int = 0
+
+    def __len__(self) -> int:
+        """How many pairs there are."""
+        return int(self.spans[:, COUNT].astype(np.int64) @ self.spans[:, LENGTH].astype(np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the runs, without the ids they share with the index."""
+        arrays = (self.spans, self.starts, self.events, self.lanes)
+        return sum(array.nbytes for array in arrays)
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Matches as runs: who matches which of a list of events.
+    """All pairs of a batch, in parts that were found apart. No pair occurs twice.
 
-    Run `i` belongs to the subscription `ids[owners[i]]`. Its events (positions in the batch) are
-    `events[bases[i] + lanes[starts[i] + k]]` for k below `lengths[i]`, or, if `starts[i]` is
-    CONTIGUOUS, the stretch `events[bases[i] : bases[i] + lengths[i]]`. So a match costs two bytes
-    or none, and runs may share what they refer to: a thousand equal subscriptions cost one list.
-    One subscription may have several runs. No pair occurs twice.
-
-    `by_event`, `by_subscription` and `expand` write the pairs out, for the edge.
+    `by_event`, `by_subscription`, `expand` and `chunks` write them out, for the edge.
     """
 
     event_count: int
-    ids: Ints64
-    owners: Ints32
-    bases: Ints32
-    starts: Ints64
-    lengths: Ints32
-    events: Ints32
-    lanes: Lanes
+    parts: tuple[Runs, ...]
 
     @classmethod
     def none(cls, event_count: int) -> Pairs:
-        return cls(
-            event_count, _NO_LONGS, _NO_INTS, _NO_INTS, _NO_LONGS, _NO_INTS, _NO_INTS, _NO_LANES
-        )
+        return cls(event_count, ())
 
     @classmethod
     def of_events(cls, matches: Sequence[Iterable[int]]) -> Pairs:
         """From the subscriptions of each event."""
         listed = [list(one) for one in matches]
         counts = np.array([len(one) for one in listed], np.int64)
-        flat = np.array([i for one in listed for i in one], np.int64)
-        return cls.of_pairs(len(listed), np.repeat(np.arange(len(listed)), counts), flat)
+        ids = np.array([i for one in listed for i in one], np.int64)
+        return cls(len(listed), (runs_by_event(counts, ids),))
 
     @classmethod
     def of_pairs(
         cls, event_count: int, events: npt.NDArray[np.integer], subscriptions: Ints64
     ) -> Pairs:
         """From two parallel arrays without duplicates, in any order."""
-        order = np.argsort(subscriptions, kind="stable")
-        ids, firsts, counts = np.unique(subscriptions[order], return_index=True, return_counts=True)
-        return cls(
-            event_count,
-            ids,
-            np.arange(len(ids), dtype=np.int32),
-            firsts.astype(np.int32),
-            np.full(len(ids), CONTIGUOUS, np.int64),
-            counts.astype(np.int32),
-            events[order].astype(np.int32),
-            _NO_LANES,
-        )
+        order = np.argsort(events, kind="stable")
+        counts = np.bincount(events, minlength=event_count)
+        return cls(event_count, (runs_by_event(counts, subscriptions[order]),))
 
     @classmethod
-    def join(cls, parts: Sequence[Pairs], event_count: int, first_events: Sequence[int]) -> Pairs:
+    def join(cls, found: Sequence[Pairs], event_count: int, first_events: Sequence[int]) -> Pairs:
         """Pairs of one batch that were found apart.
 
-        Part `i` numbers its events from 0; they begin at `first_events[i]` of the whole batch.
+        Those of `found[i]` number their events from `first_events[i]` of the whole batch.
         """
-        return cls._join(parts, event_count, first_events, shared_ids=False)
-
-    @classmethod
-    def join_same_ids(
-        cls, parts: Sequence[Pairs], event_count: int, first_events: Sequence[int]
-    ) -> Pairs:
-        """The same for parts whose ids are one and the same array."""
-        return cls._join(parts, event_count, first_events, shared_ids=True)
-
-    @classmethod
-    def _join(
-        cls,
-        parts: Sequence[Pairs],
-        event_count: int,
-        first_events: Sequence[int],
-        shared_ids: bool,
-    ) -> Pairs:
-        if len(parts) == 1 and first_events[0] == 0:
-            return parts[0]
-        owners, bases, starts, events = [], [], [], []
-        ids_before = events_before = lanes_before = 0
-        for part, first in zip(parts, first_events, strict=True):
-            owners.append(part.owners + np.int32(ids_before))
-            bases.append(part.bases + np.int32(events_before))
-            moved = part.starts + np.int64(lanes_before)
-            starts.append(np.where(part.starts == CONTIGUOUS, CONTIGUOUS, moved))
-            events.append(part.events + np.int32(first) if first else part.events)
-            ids_before += 0 if shared_ids else len(part.ids)
-            events_before += len(part.events)
-            lanes_before += len(part.lanes)
-        return cls(
-            event_count,
-            parts[0].ids
-            if shared_ids
-            else np.concatenate([_NO_LONGS, *(part.ids for part in parts)]),
-            np.concatenate([_NO_INTS, *owners]),
-            np.concatenate([_NO_INTS, *bases]),
-            np.concatenate([_NO_LONGS, *starts]),
-            np.concatenate([_NO_INTS, *(part.lengths for part in parts)]),
-            np.concatenate([_NO_INTS, *events]),
-            np.concatenate([_NO_LANES, *(part.lanes for part in parts)]),
+        moved = (
+            replace(part, first_event=part.first_event + first)
+            for pairs, first in zip(found, first_events, strict=True)
+            for part in pairs.parts
         )
+        return cls(event_count, tuple(moved))
 
     def __len__(self) -> int:
         """How many pairs there are."""
-        return int(self.lengths.sum(dtype=np.int64))
+        return sum(map(len, self.parts))
 
     @property
     def nbytes(self) -> int:
         """The size of the runs, without the ids they share with the index."""
-        runs = (self.owners, self.bases, self.starts, self.lengths)
-        return sum(array.nbytes for array in (*runs, self.events, self.lanes))
+        return sum(part.nbytes for part in self.parts)
+
+    def chunks(self, pairs: int = _CHUNK_PAIRS) -> Iterator[tuple[Ints32, Ints64]]:
+        """All pairs, some at a time: event positions and subscription ids.
+
+        The arrays of a chunk are overwritten by the next, so that writing out any number of pairs
+        takes no more memory than one chunk. A chunk has room for a whole batch of events at least.
+        """
+        size = max(pairs, self.event_count)
+        events, ids = np.empty(size, np.int32), np.empty(size, np.int64)
+        for part in self.parts:
+            run = offset = 0
+            while run < len(part.spans):
+                written, run, offset = self._write(part, run, offset, events, ids)
+                yield events[:written], ids[:written]
 
     def expand(self) -> tuple[Ints32, Ints64]:
         """All pairs as two parallel arrays: event positions and subscription ids."""
-        events = np.empty(len(self), np.int32)
-        ids = np.empty(len(self), np.int64)
-        _expand(
-            self.ids,
-            self.owners,
-            self.bases,
-            self.starts,
-            self.lengths,
-            self.events,
-            self.lanes,
+        events, ids = np.empty(len(self), np.int32), np.empty(len(self), np.int64)
+        done = 0
+        for part in self.parts:
+            done += self._write(part, 0, 0, events[done:], ids[done:])[0]
+        return events, ids
+
+    def _write(
+        self, part: Runs, run: int, offset: int, events: Ints32, ids: Ints64
+    ) -> tuple[int, int, int]:
+        return write_pairs(
+            part.ids,
+            part.spans,
+            part.starts,
+            part.events,
+            part.lanes,
+            part.first_event,
+            run,
+            offset,
             events,
             ids,
         )
-        return events, ids
 
     def by_event(self) -> tuple[Ints64, Ints64]:
         """Offsets and ids: event `e` has `ids[offsets[e] : offsets[e + 1]]`, ascending."""
@@ -176,26 +166,18 @@ class Pairs:
     def concerned(self) -> npt.NDArray[np.bool_]:
         """Which events match anybody at all."""
         seen = np.zeros(self.event_count, np.bool_)
-        seen[self.expand()[0]] = True
+        for part in self.parts:
+            some = listed_events(part.spans, part.starts, part.events, part.lanes)
+            seen[some + part.first_event] = True
         return seen
 
 
-@njit
-def _expand(
-    ids: Ints64,
-    owners: Ints32,
-    bases: Ints32,
-    starts: Ints64,
-    lengths: Ints32,
-    events: Ints32,
-    lanes: Lanes,
-    out_events: Ints32,
-    out_ids: Ints64,
-) -> None:
-    count = 0
-    for run in range(len(owners)):
-        base, start, subscription = bases[run], starts[run], ids[owners[run]]
-        for k in range(lengths[run]):
-            out_events[count + k] = events[base + (k if start < 0 else lanes[start + k])]
-            out_ids[count + k] = subscription
-        count += lengths[run]
+def runs_by_event(counts: Ints64, ids: Ints64) -> Runs:
+    """Runs of the subscriptions `ids`, of which the first event has `counts[0]`, and so on."""
+    some = np.flatnonzero(counts)
+    spans = np.ones((len(some), 4), np.int32)
+    spans[:, FIRST] = (np.cumsum(counts) - counts)[some]
+    spans[:, COUNT] = counts[some]
+    spans[:, BASE] = some
+    starts = np.full(len(some), CONTIGUOUS, np.int64)
+    return Runs(ids, spans, starts, np.arange(len(counts), dtype=np.int32), NO_LANES)

@@ -31,6 +31,7 @@ class Planner:
 
     def __init__(self) -> None:
         self._costs: dict[tuple[str, int], float] = {}
+        self._rankings: dict[int, tuple[Sequence[str], list[str]]] = {}
         self._choices = 0
 
     @property
@@ -45,12 +46,13 @@ class Planner:
     def choose(self, routes: Sequence[str], events: int) -> str:
         """The route to take for a batch of so many events."""
         size = size_class(events)
-        hopeful = self._hopeful(routes, size)
-        untried = [route for route in hopeful if (route, size) not in self._costs]
-        if untried:
-            return untried[0]
         self._choices += 1
-        by_cost = sorted(hopeful, key=lambda route: self._costs[route, size])
+        ranked = self._rankings.get(size)
+        if ranked is None or ranked[0] is not routes:
+            hopeful = self._hopeful(routes, size)
+            by_cost = sorted(hopeful, key=lambda route: self._costs.get((route, size), 0.0))
+            ranked = self._rankings[size] = (routes, by_cost)
+        by_cost = ranked[1]
         second_look = self._choices % _SECOND_LOOK == 0 and len(by_cost) > 1
         return by_cost[1] if second_look else by_cost[0]
 
@@ -77,6 +79,7 @@ class Planner:
         result = work()
         cost = (time.thread_time_ns() - began) / max(1, events)
         self._costs[key] = cost if known is None else known + _MEMORY * (cost - known)
+        self._rankings.pop(key[1], None)
         return result
 
     def _hopeful(self, routes: Sequence[str], size: int) -> list[str]:

@@ -9,17 +9,17 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.pairs import Pairs
+from penstock.matching.pairs import Runs
 
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
 Lanes = npt.NDArray[np.uint16]
-Arrays: TypeAlias = tuple[Ints32, Ints32, Ints64, Ints32, Ints32, Lanes]
+Arrays: TypeAlias = tuple[Ints32, Ints64, Ints32, Lanes]
 
 _FIRST_RUNS = 1 << 16
 _FIRST_LANES = 1 << 18
-_FEW_OWNERS = 1 << 12
-_OWNERS_PER_EVENT = 1 << 10
+_FEW_MATCHES = 1 << 12
+_MATCHES_PER_EVENT = 1 << 10
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Room:
 
 @dataclass(slots=True)
 class RunBuffers:
-    """Owners, bases, starts, lengths, events and lanes, as `Pairs` has them, to be filled.
+    """Spans, starts, events and lanes, as `Runs` has them, to be filled.
 
     The arrays come from numpy, which asks for huge pages where results are large, and what is not
     touched costs nothing. So it is cheaper to ask for too much than to grow: growing inside a
@@ -52,10 +52,8 @@ class RunBuffers:
     def of(cls, room: Room) -> RunBuffers:
         return cls(
             (
-                np.empty(room.runs, np.int32),
-                np.empty(room.runs, np.int32),
+                np.empty((room.runs, 4), np.int32),
                 np.empty(room.runs, np.int64),
-                np.empty(room.runs, np.int32),
                 np.empty(room.events, np.int32),
                 np.empty(room.lanes, np.uint16),
             )
@@ -66,35 +64,27 @@ class RunBuffers:
         self.counts = (max(runs, 0), events, lanes)
         return runs >= 0
 
-    def pairs(self, event_count: int, ids: Ints64) -> Pairs:
-        owners, bases, starts, lengths, events, lanes = self.arrays
+    def found(self, ids: Ints64, first_event: int = 0) -> Runs:
+        """What was written, over the subscriptions whose boxes the kernel numbered."""
+        spans, starts, events, lanes = self.arrays
         runs, listed, picked = self.counts
-        return Pairs(
-            event_count,
-            ids,
-            owners[:runs],
-            bases[:runs],
-            starts[:runs],
-            lengths[:runs],
-            events[:listed],
-            lanes[:picked],
-        )
+        return Runs(ids, spans[:runs], starts[:runs], events[:listed], lanes[:picked], first_event)
 
 
 def each_event(
-    event_count: int, kernel: Callable[[int, Ints64, Ints32], int]
-) -> tuple[Ints64, Ints32]:
-    """Offsets and owners: who matches each event.
+    event_count: int, kernel: Callable[[int, Ints64, Ints64], int]
+) -> tuple[Ints64, Ints64]:
+    """Offsets and subscriptions: who matches each event.
 
     The kernel fills both from an event on and says which event found no room; it goes on there
     with more.
     """
     offsets = np.zeros(event_count + 1, np.int64)
-    owners = np.empty(max(_FEW_OWNERS, _OWNERS_PER_EVENT * event_count), np.int32)
-    event = kernel(0, offsets, owners)
+    ids = np.empty(max(_FEW_MATCHES, _MATCHES_PER_EVENT * event_count), np.int64)
+    event = kernel(0, offsets, ids)
     while event < event_count:
-        larger = np.empty(4 * len(owners), np.int32)
-        larger[: offsets[event]] = owners[: offsets[event]]
-        owners = larger
-        event = kernel(event, offsets, owners)
-    return offsets, owners[: offsets[-1]]
+        larger = np.empty(4 * len(ids), np.int64)
+        larger[: offsets[event]] = ids[: offsets[event]]
+        ids = larger
+        event = kernel(event, offsets, ids)
+    return offsets, ids[: offsets[-1]]

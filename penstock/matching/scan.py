@@ -17,7 +17,7 @@ Flags = npt.NDArray[np.uint8]
 
 def scan_runs(table: BoxTable, cells: Ints32, dead: Flags, runs: RunBuffers) -> bool:
     """Add the matches of all events with all boxes; False if the buffers were too small."""
-    owners, bases, starts, lengths, events, _ = runs.arrays
+    spans, starts, events, _ = runs.arrays
     run_count, listed = _scan(
         np.ascontiguousarray(cells.T),
         table.owners,
@@ -26,10 +26,8 @@ def scan_runs(table: BoxTable, cells: Ints32, dead: Flags, runs: RunBuffers) -> 
         table.lows,
         table.highs,
         dead,
-        owners,
-        bases,
+        spans,
         starts,
-        lengths,
         events,
     )
     return runs.set_counts(run_count, listed, 0)
@@ -44,10 +42,8 @@ def _scan(
     lows: Ints32,
     highs: Ints32,
     dead: Flags,
-    owners: Ints32,
-    bases: Ints32,
+    spans: Ints32,
     starts: Ints64,
-    lengths: Ints32,
     events: Ints32,
 ) -> tuple[int, int]:
     """The numbers of runs and events written; -1 runs if there was no room.
@@ -60,7 +56,7 @@ def _scan(
     for box in range(len(box_owners)):
         if len(dead) > 0 and dead[box_owners[box]]:
             continue
-        if listed + event_count > len(events) or run_count == len(owners):
+        if listed + event_count > len(events) or run_count == len(spans):
             return -1, 0
         left = event_count
         for p in range(offsets[box], offsets[box + 1]):
@@ -79,10 +75,11 @@ def _scan(
             for event in range(event_count):
                 events[listed + event] = event
         if left > 0:
-            owners[run_count] = box_owners[box]
-            bases[run_count] = listed
+            spans[run_count, 0] = box
+            spans[run_count, 1] = 1
+            spans[run_count, 2] = listed
+            spans[run_count, 3] = left
             starts[run_count] = CONTIGUOUS
-            lengths[run_count] = left
             run_count += 1
             listed += left
     return run_count, listed

@@ -52,7 +52,7 @@ class BoxTable:
     @classmethod
     def of_unions(cls, relation: Relation, unions: Iterable[tuple[int, Sequence[Box]]]) -> BoxTable:
         """From boxes, in any order of ids (each once)."""
-        held = sorted((i, [b for b in boxes if not is_empty(b)]) for i, boxes in unions)
+        held = sorted((i, _needed(boxes)) for i, boxes in unions)
         flat = [one for _, boxes in held for one in boxes]
         cuts: list[list[Cut]] = [[] for _ in relation.columns]
         for one in flat:
@@ -80,6 +80,8 @@ class BoxTable:
     @classmethod
     def of_ranges(cls, relation: Relation, boxes: RangeBoxes) -> BoxTable:
         """From flat arrays over number columns; several boxes of one subscription may overlap."""
+        if (np.diff(boxes.offsets) == 0).any():
+            return cls.of_unions(relation, boxes.unions())
         ids, owners, counts = np.unique(
             boxes.subscriptions, return_inverse=True, return_counts=True
         )
@@ -242,6 +244,11 @@ class BoxTable:
         arrays = (self.ids, self.overlapping, self.owners, self.offsets)
         predicates = (self.columns, self.lows, self.highs)
         return sum(array.nbytes for array in (*arrays, *predicates))
+
+
+def _needed(boxes: Sequence[Box]) -> list[Box]:
+    """Without boxes that contain nothing, or beside one that contains everything."""
+    return [()] if () in boxes else [one for one in boxes if not is_empty(one)]
 
 
 def _offsets(sizes: Sequence[int] | npt.NDArray[np.integer]) -> Ints64:

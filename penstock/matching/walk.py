@@ -63,26 +63,29 @@ def build_doors(trie: Trie) -> Doors | None:
     )
 
 
-def walk_matches(trie: Trie, doors: Doors, cells: Ints32, dead: Flags) -> tuple[Ints64, Ints32]:
-    """Offsets and owners: who matches each event, but for boxes without predicates.
+def walk_matches(
+    trie: Trie, doors: Doors, box_ids: Ints64, cells: Ints32, dead: Flags
+) -> tuple[Ints64, Ints64]:
+    """Offsets and subscriptions: who matches each event.
 
-    An owner comes once for each of its boxes.
+    A subscription comes once for each of its boxes, which `box_ids` names.
     """
     return each_event(
         len(cells),
-        lambda first, offsets, owners: _walk_each(
+        lambda first, offsets, ids: _walk_each(
             first,
             cells,
             trie.row_bases,
             trie.nodes,
             trie.box_owners,
+            box_ids,
             doors.offsets,
             doors.clusters,
             doors.everyone,
             doors.node_columns,
             dead,
             offsets,
-            owners,
+            ids,
         ),
     )
 
@@ -94,13 +97,14 @@ def _walk_each(
     row_bases: Ints32,
     nodes: Ints32,
     box_owners: Ints32,
+    box_ids: Ints64,
     door_offsets: Ints32,
     clusters: Ints32,
     everyone: Ints32,
     node_columns: npt.NDArray[np.uint16],
     dead: Flags,
     offsets: Ints64,
-    owners: Ints32,
+    ids: Ints64,
 ) -> int:
     column_count = cells.shape[1]
     rows = np.empty(column_count, np.int32)
@@ -109,6 +113,11 @@ def _walk_each(
     for event in range(first_event, len(cells)):
         for column in range(column_count):
             rows[column] = row_bases[column] + cells[event, column]
+        if found + nodes[0, 3] > len(ids):
+            return event
+        for place in range(nodes[0, 3]):
+            ids[found] = box_ids[place]
+            found += int(not any_dead or dead[box_owners[place]] == 0)
         for column in range(column_count + 1):
             if column < column_count:
                 listed = clusters
@@ -126,11 +135,10 @@ def _walk_each(
                         continue
                     box, box_end = nodes[node, 3], nodes[node + 1, 3]
                     node += 1
-                    if found + (box_end - box) > len(owners):
+                    if found + (box_end - box) > len(ids):
                         return event
                     for place in range(box, box_end):
-                        owner = box_owners[place]
-                        owners[found] = owner
-                        found += int(not any_dead or dead[owner] == 0)
+                        ids[found] = box_ids[place]
+                        found += int(not any_dead or dead[box_owners[place]] == 0)
         offsets[event + 1] = found
     return len(cells)

@@ -10,15 +10,9 @@ from penstock.lab.workloads.matching import matching_workload
 from penstock.matching.bitmaps import bitmap_matches, build_bitmaps
 from penstock.matching.box_index import build_box_index
 from penstock.matching.box_kernel import box_matches, box_runs
-from penstock.matching.lane_kernel import (
-    LANES,
-    WORDS,
-    _fill_below,
-    _pick_lanes,
-    _set_lanes,
-    _sort_by_cell,
-    lane_runs,
-)
+from penstock.matching.cluster_walk import pick_lanes, set_lanes
+from penstock.matching.lane_kernel import LANES, WORDS, _fill_below, _sort_by_cell, lane_runs
+from penstock.matching.pairs import Pairs
 from penstock.matching.runs import Room, RunBuffers
 from penstock.matching.scan import scan_runs
 from penstock.matching.table import BoxTable
@@ -42,14 +36,14 @@ def as_lanes(words: np.ndarray) -> list[int]:
 @given(st.sets(st.integers(0, LANES - 1)))
 def test_picking_lanes_lists_the_set_bits(lanes: set[int]) -> None:
     out = np.zeros(LANES + 16, np.uint16)
-    count = _pick_lanes(as_words(lanes), out, 3)
+    count = pick_lanes(as_words(lanes), WORDS, 0, out, 3)
     assert out[3:count].tolist() == sorted(lanes)
 
 
 @given(st.integers(0, LANES), st.integers(0, LANES))
 def test_setting_lanes_sets_a_stretch(start: int, stop: int) -> None:
     words = as_words(set(range(0, LANES, 7)))
-    _set_lanes(words, start, stop)
+    set_lanes(words, start, stop)
     assert as_lanes(words) == list(range(start, stop))
 
 
@@ -83,21 +77,26 @@ def test_all_routes_find_the_same_pairs() -> None:
         dead[::7] = 1
         expected = plain_pairs(table, cells, dead)
         assert len(expected) > 1000
-        for kernel, index in ((lane_runs, trie), (box_runs, box_index), (scan_runs, table)):
+        kernels = (
+            (lane_runs, trie, table.ids[trie.box_owners]),
+            (box_runs, box_index, table.ids[box_index.box_owners]),
+            (scan_runs, table, table.ids[table.owners]),
+        )
+        for kernel, index, names in kernels:
             runs = RunBuffers.of(Room(1 << 20, 1 << 20, 1 << 20))
             assert kernel(index, cells, dead, runs)  # type: ignore[operator]
-            events, ids = runs.pairs(len(cells), table.ids).expand()
+            events, ids = Pairs(len(cells), (runs.found(names),)).expand()
             assert sorted(zip(events.tolist(), ids.tolist(), strict=True)) == expected
             assert not kernel(index, cells, dead, RunBuffers.of(Room(4, 1 << 20, 16)))  # type: ignore[operator]
         found = [
-            bitmap_matches(build_bitmaps(table, trie), cells, dead),
-            box_matches(box_index, cells, dead),
+            bitmap_matches(build_bitmaps(table, trie), table.ids[trie.box_owners], cells, dead),
+            box_matches(box_index, table.ids[box_index.box_owners], cells, dead),
         ]
         if doors is not None:
-            found.append(walk_matches(trie, doors, cells, dead))
-        for offsets, owners in found:
+            found.append(walk_matches(trie, doors, table.ids[trie.box_owners], cells, dead))
+        for offsets, ids in found:
             events = np.repeat(np.arange(len(cells)), np.diff(offsets))
-            assert sorted(zip(events.tolist(), owners.tolist(), strict=True)) == expected
+            assert sorted(zip(events.tolist(), ids.tolist(), strict=True)) == expected
 
 
 def plain_pairs(table: BoxTable, cells: np.ndarray, dead: np.ndarray) -> list[tuple[int, int]]:

@@ -96,14 +96,15 @@ def _measure(subscriptions: int, algorithm: str, repetitions: int) -> Result:
         return len(events)
 
     def expanded() -> int:
-        built.matcher.match_batch(events).expand()
+        for _ in built.matcher.match_batch(events).chunks():
+            pass
         return len(events)
 
     single = None
     if isinstance(built.matcher, LaneMatcher):
         segment = built.matcher.segments[0]
         few = events.slice(0, 2000)
-        for route in segment.single_routes():
+        for route in segment.routes.each_routes():
 
             def each(route: str = route) -> int:
                 segment.match_each(few, route)

@@ -1,0 +1,68 @@
+"""Kernels that write out runs (see `Runs`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.matching.compiled import njit
+
+Ints32 = npt.NDArray[np.int32]
+Ints64 = npt.NDArray[np.int64]
+Lanes = npt.NDArray[np.uint16]
+
+
+@njit
+def write_pairs(
+    ids: Ints64,
+    spans: Ints32,
+    starts: Ints64,
+    events: Ints32,
+    lanes: Lanes,
+    first_event: int,
+    run: int,
+    offset: int,
+    out_events: Ints32,
+    out_ids: Ints64,
+) -> tuple[int, int, int]:
+    """Write the pairs from subscription `offset` of a run on, as many as there is room for.
+
+    Returns how many were written, and the run and the subscription at which to go on.
+    """
+    written = 0
+    while run < len(spans):
+        first, count, base, length = spans[run, 0], spans[run, 1], spans[run, 2], spans[run, 3]
+        start = starts[run]
+        while offset < count:
+            if written + length > len(out_events):
+                return written, run, offset
+            if start < 0:
+                for k in range(length):
+                    out_events[written + k] = events[base + k] + first_event
+            else:
+                for k in range(length):
+                    out_events[written + k] = events[base + lanes[start + k]] + first_event
+            subscription = ids[first + offset]
+            for k in range(length):
+                out_ids[written + k] = subscription
+            written += length
+            offset += 1
+        run += 1
+        offset = 0
+    return written, run, 0
+
+
+@njit
+def listed_events(spans: Ints32, starts: Ints64, events: Ints32, lanes: Lanes) -> Ints32:
+    """The events of all runs, one run after the other, each run's events once."""
+    total = 0
+    for run in range(len(spans)):
+        total += spans[run, 3]
+    found = np.empty(total, np.int32)
+    listed = 0
+    for run in range(len(spans)):
+        base, start = spans[run, 2], starts[run]
+        for k in range(spans[run, 3]):
+            found[listed + k] = events[base + (k if start < 0 else lanes[start + k])]
+        listed += spans[run, 3]
+    return found
