@@ -69,17 +69,19 @@ class Trie:
 def build_trie(table: BoxTable, sample: Ints32) -> Trie:
     """The trie of a table, its predicates ordered by how many of the sampled cells they accept."""
     row_bases = np.cumsum([0, *(b.cell_count + 1 for b in table.boundaries)]).astype(np.int32)
-    ranks, by_rank, shares = _ranked(table, sample)
-    access = access_columns(table, shares[ranks], int(row_bases[-1]))
-    ranks = ranks[_predicate_order(table, ranks, access)]
-    order = _box_order(ranks, table.offsets)
-    nodes, depths = _preorder(ranks, table.offsets, order)
-    columns, lows, highs = (array[by_rank] for array in (table.columns, table.lows, table.highs))
-    rank = nodes[:-1, LOW_ROW].copy()
-    nodes[:-1, LOW_ROW] = row_bases[columns[rank]] + lows[rank]
-    nodes[:-1, HIGH_ROW] = row_bases[columns[rank]] + highs[rank]
+    _, first, numbers = np.unique(table.predicate_keys, return_index=True, return_inverse=True)
+    numbers = numbers.astype(np.int32)
+    shares = selectivities(table, sample, first)
+    access = access_columns(table, shares[numbers], int(row_bases[-1]))
+    numbers = numbers[_predicate_order(table, _ranks(shares)[numbers], access)]
+    order = _box_order(numbers, table.offsets)
+    nodes, depths = _preorder(numbers, table.offsets, order)
+    columns, lows, highs = (array[first] for array in (table.columns, table.lows, table.highs))
+    number = nodes[:-1, LOW_ROW].copy()
+    nodes[:-1, LOW_ROW] = row_bases[columns[number]] + lows[number]
+    nodes[:-1, HIGH_ROW] = row_bases[columns[number]] + highs[number]
     roots = np.flatnonzero(depths[:-1] == 1).astype(np.int32)
-    by_root = rank[roots]
+    by_root = number[roots]
     root_columns, root_lows, root_highs = columns[by_root], lows[by_root], highs[by_root]
     if len(access):
         # The rest is walked by all events, in the order of whichever column comes first.
@@ -111,14 +113,12 @@ def _predicate_order(table: BoxTable, ranks: Ints32, access: Ints64) -> Ints64:
     return np.lexsort((np.where(eligible == best[boxes], -1, ranks), boxes))
 
 
-def _ranked(table: BoxTable, sample: Ints32) -> tuple[Ints32, Ints64, Floats]:
-    """The rank of each predicate occurrence, and for each rank an occurrence and its share."""
-    _, first, which = np.unique(table.predicate_keys, return_index=True, return_inverse=True)
-    accepted = selectivities(table, sample, first)
-    order = np.argsort(accepted, kind="stable")
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    return rank[which], first[order], accepted[order]
+def _ranks(shares: Floats) -> Ints32:
+    """The rank of each predicate, the most selective first."""
+    order = np.argsort(shares, kind="stable")
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.arange(len(order), dtype=np.int32)
+    return ranks
 
 
 def selectivities(table: BoxTable, sample: Ints32, predicates: Ints64) -> Floats:
@@ -139,14 +139,18 @@ def selectivities(table: BoxTable, sample: Ints32, predicates: Ints64) -> Floats
     return shares
 
 
-def _box_order(ranks: Ints32, offsets: Ints64) -> Ints32:
-    """The boxes, sorted by their ranked predicates; a box comes before those it begins."""
+def _box_order(numbers: Ints32, offsets: Ints64) -> Ints32:
+    """The boxes, sorted by their lists of predicates; a box comes before those it begins.
+
+    Predicates are numbered by column, then by where they begin, so that neighbours ask similar
+    things of the same column: what fails one often fails all boxes of a word of the bitmaps.
+    """
     sizes = np.diff(offsets)
     width = min(int(sizes.max(initial=0)), _SORTED_PREDICATES)
     keys = np.full((width, len(sizes)), -1, np.int32)
     for place in range(width):
         has = sizes > place
-        keys[place, has] = ranks[offsets[:-1][has] + place]
+        keys[place, has] = numbers[offsets[:-1][has] + place]
     if not width:
         return np.arange(len(sizes), dtype=np.int32)
     return np.lexsort(keys[::-1]).astype(np.int32)
@@ -154,11 +158,11 @@ def _box_order(ranks: Ints32, offsets: Ints64) -> Ints32:
 
 @njit
 def _preorder(
-    ranks: Ints32, offsets: Ints64, order: Ints32
+    numbers: Ints32, offsets: Ints64, order: Ints32
 ) -> tuple[Ints32, npt.NDArray[np.uint16]]:
-    """Nodes (rank, rank, skip, first box) and depths of boxes in sorted order."""
-    nodes = np.zeros((len(ranks) + 1, 4), np.int32)
-    depths = np.zeros(len(ranks) + 1, np.uint16)
+    """Nodes (predicate, 0, skip, first box) and depths of boxes in sorted order."""
+    nodes = np.zeros((len(numbers) + 1, 4), np.int32)
+    depths = np.zeros(len(numbers) + 1, np.uint16)
     longest = 0
     for i in range(len(order)):
         longest = max(longest, offsets[i + 1] - offsets[i])
@@ -168,14 +172,14 @@ def _preorder(
         start = offsets[order[i]]
         size = offsets[order[i] + 1] - start
         shared = 0
-        while shared < min(size, depth) and nodes[path[shared], 0] == ranks[start + shared]:
+        while shared < min(size, depth) and nodes[path[shared], 0] == numbers[start + shared]:
             shared += 1
         if shared == size and size < depth:
             shared = max(0, size - 1)  # only where sorting stopped short: a node of its own
         for closed in range(shared, depth):
             nodes[path[closed], 2] = used
         for place in range(shared, size):
-            nodes[used, 0] = ranks[start + place]
+            nodes[used, 0] = numbers[start + place]
             nodes[used, 3] = i
             depths[used] = place + 1
             path[place] = used
