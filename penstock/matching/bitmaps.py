@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.matching.compiled import njit, trailing_zeros
-from penstock.matching.runs import each_event
+from penstock.matching.runs import EachEvent
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import Trie
 
@@ -21,6 +21,9 @@ Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.uint8]
+
+ROWS_PER_ROUND = 4
+"""Rows that are looked at before it is asked whether any box is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +72,12 @@ def build_bitmaps(table: BoxTable, trie: Trie) -> Bitmaps:
 
 
 def bitmap_matches(
-    bitmaps: Bitmaps, box_ids: Ints64, cells: Ints32, dead: Flags
-) -> tuple[Ints64, Ints64]:
-    """Offsets and subscriptions: who matches each event.
-
-    A subscription comes once for each of its boxes, which `box_ids` names.
-    """
+    bitmaps: Bitmaps, cells: Ints32, dead: Flags, each_event: EachEvent
+) -> tuple[Ints64, Ints32]:
+    """Offsets and owners: who matches each event. An owner comes once for each of its boxes."""
     return each_event(
         len(cells),
-        lambda first, offsets, ids: _match_each(
+        lambda first, offsets, owners: _match_each(
             first,
             cells,
             bitmaps.used,
@@ -85,10 +85,9 @@ def bitmap_matches(
             bitmaps.bits,
             bitmaps.summary,
             bitmaps.box_owners,
-            box_ids,
             dead,
             offsets,
-            ids,
+            owners,
         ),
     )
 
@@ -140,38 +139,56 @@ def _match_each(
     bits: Words,
     summary: Words,
     box_owners: Ints32,
-    box_ids: Ints64,
     dead: Flags,
     offsets: Ints64,
-    ids: Ints64,
+    owners: Ints32,
 ) -> int:
     found = offsets[first]
-    any_dead = len(dead) > 0
-    rows = np.zeros(len(used), np.int64)
+    width = bits.shape[1]
+    flat = bits.reshape(bits.size)
+    # Unsigned, since negative indices would be looked out for; one more round of rows to AND.
+    starts = np.zeros(len(used) + ROWS_PER_ROUND, np.uint64)
     maybe = np.zeros(summary.shape[1], np.uint64)
     for event in range(first, len(cells)):
         maybe[:] = ~np.uint64(0)
         for i in range(len(used)):
-            rows[i] = row_bases[used[i]] + cells[event, used[i]]
-            row = rows[i]
+            row = row_bases[used[i]] + cells[event, used[i]]
+            starts[i] = np.uint64(row * width)
             for k in range(len(maybe)):
                 maybe[k] &= summary[row, k]
+        starts[len(used) :] = starts[0]
         for k in range(len(maybe)):
             words = maybe[k]
+            if words != 0 and found + 64 * 64 > len(owners):
+                return event
             while words != 0:
-                word = (k << 6) + trailing_zeros(words)
+                word = np.uint64((k << 6) + trailing_zeros(words))
                 words &= words - np.uint64(1)
                 left = ~np.uint64(0)
-                for i in range(len(rows)):
-                    left &= bits[rows[i], word]
+                for i in range(0, len(used), ROWS_PER_ROUND):
+                    for row in range(ROWS_PER_ROUND):
+                        left &= flat[starts[i + row] + word]
                     if left == 0:
                         break
-                if left != 0 and found + 64 > len(ids):
-                    return event
-                while left != 0:
-                    box = (word << 6) + trailing_zeros(left)
-                    left &= left - np.uint64(1)
-                    ids[found] = box_ids[box]
-                    found += int(not any_dead or dead[box_owners[box]] == 0)
+                found = _list_boxes(left, word << np.uint64(6), box_owners, dead, owners, found)
         offsets[event + 1] = found
     return len(cells)
+
+
+@njit
+def _list_boxes(
+    boxes: np.uint64,
+    first_box: np.uint64,
+    box_owners: Ints32,
+    dead: Flags,
+    owners: Ints32,
+    found: int,
+) -> int:
+    """Append the owners of the boxes that are set and alive; returns how many there are now."""
+    any_dead = len(dead) > 0
+    while boxes != 0:
+        owner = box_owners[first_box + np.uint64(trailing_zeros(boxes))]
+        boxes &= boxes - np.uint64(1)
+        owners[found] = owner
+        found += int(not any_dead or dead[owner] == 0)
+    return found

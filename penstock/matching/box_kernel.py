@@ -10,7 +10,7 @@ import numpy.typing as npt
 from penstock.matching.box_index import BLOCK_BOXES, GROUP_BLOCKS, BoxIndex
 from penstock.matching.compiled import njit
 from penstock.matching.pairs import CONTIGUOUS
-from penstock.matching.runs import RunBuffers, each_event
+from penstock.matching.runs import EachEvent, RunBuffers
 
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
@@ -162,15 +162,12 @@ def _stream_boxes(
 
 
 def box_matches(
-    index: BoxIndex, box_ids: Ints64, cells: Ints32, dead: Flags
-) -> tuple[Ints64, Ints64]:
-    """Offsets and subscriptions: who matches each event.
-
-    A subscription comes once for each of its boxes, which `box_ids` names.
-    """
+    index: BoxIndex, cells: Ints32, dead: Flags, each_event: EachEvent
+) -> tuple[Ints64, Ints32]:
+    """Offsets and owners: who matches each event. An owner comes once for each of its boxes."""
     return each_event(
         len(cells),
-        lambda first, offsets, ids: _match_each(
+        lambda first, offsets, owners: _match_each(
             first,
             cells,
             index.axes[0],
@@ -180,14 +177,13 @@ def box_matches(
             index.cores,
             index.groups,
             index.box_owners,
-            box_ids,
             index.rest_offsets,
             index.rest_columns,
             index.rest_lows,
             index.rest_highs,
             dead,
             offsets,
-            ids,
+            owners,
         ),
     )
 
@@ -210,14 +206,13 @@ def _match_each(
     cores: Ints32,
     groups: Ints32,
     box_owners: Ints32,
-    box_ids: Ints64,
     rest_offsets: Ints64,
     rest_columns: Ints32,
     rest_lows: Ints32,
     rest_highs: Ints32,
     dead: Flags,
     offsets: Ints64,
-    ids: Ints64,
+    owners: Ints32,
 ) -> int:
     found = offsets[first_event]
     any_check = len(dead) > 0 or len(rest_columns) > 0
@@ -231,13 +226,13 @@ def _match_each(
             for block in range(group * GROUP_BLOCKS, last):
                 if not _contains(blocks, block, x, y):
                     continue
-                if found + BLOCK_BOXES > len(ids):
+                if found + BLOCK_BOXES > len(owners):
                     return event
                 first = block * BLOCK_BOXES
                 is_core = _contains(cores, block, x, y)
                 if is_core and not any_check:
                     for k in range(BLOCK_BOXES):
-                        ids[found + k] = box_ids[first + k]
+                        owners[found + k] = box_owners[first + k]
                     found += BLOCK_BOXES
                     continue
                 if is_core:
@@ -264,7 +259,7 @@ def _match_each(
                         rest_highs,
                     )
                 for k in range(BLOCK_BOXES):
-                    ids[found] = box_ids[first + k]
+                    owners[found] = box_owners[first + k]
                     found += np.int64(inside[k])
         offsets[event + 1] = found
     return len(cells)

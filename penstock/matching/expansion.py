@@ -11,6 +11,9 @@ Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
 Lanes = npt.NDArray[np.uint16]
 
+SLACK = 8
+"""Entries that must follow the last that is written."""
+
 
 @njit
 def write_pairs(
@@ -27,24 +30,30 @@ def write_pairs(
 ) -> tuple[int, int, int]:
     """Write the pairs from subscription `offset` of a run on, as many as there is room for.
 
-    Returns how many were written, and the run and the subscription at which to go on.
+    Returns how many were written, and the run and the subscription at which to go on. Lists are
+    short, so they are copied eight at a time: up to SLACK entries beyond may be overwritten.
     """
+    listed = np.empty(len(out_events) + SLACK, np.int32)
     written = 0
     while run < len(spans):
         first, count, base, length = spans[run, 0], spans[run, 1], spans[run, 2], spans[run, 3]
         start = starts[run]
-        while offset < count:
-            if written + length > len(out_events):
-                return written, run, offset
-            if start < 0:
-                for k in range(length):
-                    out_events[written + k] = events[base + k] + first_event
-            else:
-                for k in range(length):
-                    out_events[written + k] = events[base + lanes[start + k]] + first_event
-            subscription = ids[first + offset]
+        if written + length + SLACK > len(out_events):
+            return written, run, offset
+        if start < 0:
             for k in range(length):
-                out_ids[written + k] = subscription
+                listed[k] = events[base + k] + first_event
+        else:
+            for k in range(length):
+                listed[k] = events[base + lanes[start + k]] + first_event
+        while offset < count:
+            if written + length + SLACK > len(out_events):
+                return written, run, offset
+            subscription = ids[first + offset]
+            for k in range(0, length, SLACK):
+                for lane in range(SLACK):
+                    out_events[written + k + lane] = listed[k + lane]
+                    out_ids[written + k + lane] = subscription
             written += length
             offset += 1
         run += 1

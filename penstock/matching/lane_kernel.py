@@ -29,6 +29,8 @@ NARROW_WORDS = 2
 """Most clusters are entered by few events; these walk it with so many words."""
 _PASS_BYTES = 1 << 19
 _FEWEST_PASS_EVENTS, _MOST_PASS_EVENTS = 8192, 65_536
+_MANY_NODES = 1_000_000
+"""So many are 18 MB: more than a core's share of the last cache."""
 
 _walk_narrow = cluster_walk(NARROW_WORDS)
 _walk_wide = cluster_walk(WORDS)
@@ -38,10 +40,12 @@ def pass_events(trie: Trie, columns: int) -> int:
     """How many events to sort and walk in one go.
 
     As many as have their cells in half a megabyte, so that they stay in the second-level cache;
-    but so many that a cluster entered by one event in 200 still fills 40 lanes.
+    but so many that a cluster entered by one event in 200 still fills 40 lanes, and more where
+    the nodes come from memory anew for each pass.
     """
     fitting = _PASS_BYTES // (4 * max(1, columns))
-    return max(_FEWEST_PASS_EVENTS, min(_MOST_PASS_EVENTS, fitting))
+    fewest = _FEWEST_PASS_EVENTS if len(trie.nodes) < _MANY_NODES else 4 * _FEWEST_PASS_EVENTS
+    return max(fewest, min(_MOST_PASS_EVENTS, fitting))
 
 
 def lane_runs(trie: Trie, cells: Ints32, dead: Flags, runs: RunBuffers) -> bool:

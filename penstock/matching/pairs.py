@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.expansion import listed_events, write_pairs
+from penstock.matching.expansion import SLACK, listed_events, write_pairs
 
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
@@ -19,8 +19,8 @@ NO_LANES: Lanes = np.empty(0, np.uint16)
 CONTIGUOUS = -1
 FIRST, COUNT, BASE, LENGTH = range(4)
 """What the four numbers of a span are."""
-_CHUNK_PAIRS = 1 << 16
-"""So many pairs are 768 KB: they stay in a cache until they are read."""
+_CHUNK_PAIRS = 1 << 14
+"""So many pairs are 192 KB: they stay in the second-level cache until they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Pairs:
         The arrays of a chunk are overwritten by the next, so that writing out any number of pairs
         takes no more memory than one chunk. A chunk has room for a whole batch of events at least.
         """
-        size = max(pairs, self.event_count)
+        size = max(pairs, self.event_count) + SLACK
         events, ids = np.empty(size, np.int32), np.empty(size, np.int64)
         for part in self.parts:
             run = offset = 0
@@ -121,11 +121,12 @@ class Pairs:
 
     def expand(self) -> tuple[Ints32, Ints64]:
         """All pairs as two parallel arrays: event positions and subscription ids."""
-        events, ids = np.empty(len(self), np.int32), np.empty(len(self), np.int64)
+        size = len(self) + SLACK
+        events, ids = np.empty(size, np.int32), np.empty(size, np.int64)
         done = 0
         for part in self.parts:
             done += self._write(part, 0, 0, events[done:], ids[done:])[0]
-        return events, ids
+        return events[:done], ids[:done]
 
     def _write(
         self, part: Runs, run: int, offset: int, events: Ints32, ids: Ints64

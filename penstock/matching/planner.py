@@ -3,19 +3,20 @@
 A route is one way of matching a segment. What it costs per event depends on the subscriptions, the
 events, the size of the batch and the machine, so nothing is predicted: a route that has not been
 tried on batches of about this size is tried, and the cheapest is taken from then on. A large batch
-is not risked on the unknown: routes are first compared on a few of its events, and one that is
-several times dearer there is left out.
+is not risked on the unknown: routes are first compared on a few of its events, then on some more,
+and one that is hopelessly dear is left out.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
 
-PROBE_EVENTS = 128
+PROBE_EVENTS = (128, 2048)
+"""Before a larger batch, routes are compared on so many of its events."""
 _HOPELESS = 6.0
 """A route so many times dearer than the best one on a smaller batch is not tried on a larger."""
 _SECOND_LOOK = 64
@@ -27,9 +28,14 @@ _MEMORY = 0.2
 
 class Planner:
     """Measured nanoseconds per event, by route and size of batch. Safe to share among threads:
-    a lost update loses one measurement."""
+    a lost update loses one measurement.
 
-    def __init__(self) -> None:
+    `steady` routes take one event at a time: what they cost in a small batch they cost in a large
+    one. The others may be many times cheaper per event in a larger batch.
+    """
+
+    def __init__(self, steady: Collection[str] = ()) -> None:
+        self._steady = frozenset(steady)
         self._costs: dict[tuple[str, int], float] = {}
         self._rankings: dict[int, tuple[Sequence[str], list[str]]] = {}
         self._choices = 0
@@ -41,29 +47,27 @@ class Planner:
 
     def cost(self, route: str, events: int) -> float:
         """Nanoseconds per event of a route in batches of about this size; 0 if never taken."""
-        return self._costs.get((route, size_class(events)), 0.0)
+        return self._costs.get(self._key(route, size_class(events)), 0.0)
 
     def choose(self, routes: Sequence[str], events: int) -> str:
-        """The route to take for a batch of so many events."""
+        """The route to take for a batch of so many events; one that was never tried comes first."""
         size = size_class(events)
         self._choices += 1
         ranked = self._rankings.get(size)
         if ranked is None or ranked[0] is not routes:
-            hopeful = self._hopeful(routes, size)
-            by_cost = sorted(hopeful, key=lambda route: self._costs.get((route, size), 0.0))
+            by_cost = sorted(self.hopeful(routes, events), key=lambda r: self.cost(r, events))
             ranked = self._rankings[size] = (routes, by_cost)
         by_cost = ranked[1]
         second_look = self._choices % _SECOND_LOOK == 0 and len(by_cost) > 1
         return by_cost[1] if second_look else by_cost[0]
 
-    def needs_probe(self, routes: Sequence[str], events: int) -> bool:
-        """Whether the routes should be compared on a few events first."""
-        small = size_class(PROBE_EVENTS)
-        return (
-            len(routes) > 1
-            and events > 4 * PROBE_EVENTS
-            and any((route, small) not in self._costs for route in routes)
-        )
+    def probes(self, routes: Sequence[str], events: int) -> Iterator[int]:
+        """How many events the routes should be compared on before a batch of so many."""
+        for probe in PROBE_EVENTS if len(routes) > 1 else ():
+            if events > 4 * probe and any(
+                self.cost(route, probe) == 0.0 for route in self.hopeful(routes, probe)
+            ):
+                yield probe
 
     def timed(self, route: str, events: int, work: Callable[[], T]) -> T:
         """Do the work and remember what it cost (time of this thread, not of the clock).
@@ -71,24 +75,39 @@ class Planner:
         Asking for the time of a thread is a system call that may take longer than to match an
         event, so the cost of small batches is looked at only now and then.
         """
-        key = (route, size_class(events))
+        key = self._key(route, size_class(events))
         known = self._costs.get(key)
-        if known is not None and events <= PROBE_EVENTS and self._choices % _LOOK_AGAIN:
+        if known is not None and events <= PROBE_EVENTS[0] and self._choices % _LOOK_AGAIN:
             return work()
         began = time.thread_time_ns()
         result = work()
-        cost = (time.thread_time_ns() - began) / max(1, events)
+        cost = max(1, time.thread_time_ns() - began) / max(1, events)
         self._costs[key] = cost if known is None else known + _MEMORY * (cost - known)
-        self._rankings.pop(key[1], None)
+        self._rankings = {}
         return result
 
-    def _hopeful(self, routes: Sequence[str], size: int) -> list[str]:
+    def hopeful(self, routes: Sequence[str], events: int) -> list[str]:
+        """The routes that smaller batches have not shown to be far too dear for one of this size.
+
+        A route that is not steady gets the benefit of the doubt: its cost per event may go down
+        as batches grow.
+        """
+        size = size_class(events)
         for smaller in range(size - 1, -1, -1):
             known = {r: self._costs[r, smaller] for r in routes if (r, smaller) in self._costs}
             if len(known) > 1:
                 limit = _HOPELESS * min(known.values())
-                return [route for route in routes if known.get(route, 0.0) <= limit]
+                return [
+                    route
+                    for route in routes
+                    if known.get(route, 0.0)
+                    <= limit * (1 if route in self._steady else 4 ** (size - smaller))
+                ]
         return list(routes)
+
+    def _key(self, route: str, size: int) -> tuple[str, int]:
+        largest = size_class(PROBE_EVENTS[0])
+        return (route, min(size, largest) if route in self._steady else size)
 
 
 def size_class(events: int) -> int:

@@ -34,7 +34,7 @@ from penstock.matching.box_kernel import (
 from penstock.matching.dedupe import deduplicated
 from penstock.matching.lane_kernel import lane_runs, pass_events
 from penstock.matching.pairs import CONTIGUOUS, NO_LANES, Runs, runs_by_event
-from penstock.matching.runs import Room, RunBuffers
+from penstock.matching.runs import EachEvent, Room, RunBuffers
 from penstock.matching.scan import scan_runs
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import Trie
@@ -63,6 +63,10 @@ class BoxNames:
     doubtful: Flags
     """Boxes that may contain a row together with another of their subscription; none: no array."""
 
+    @property
+    def nbytes(self) -> int:
+        return self.ids.nbytes + self.doubtful.nbytes
+
     @classmethod
     def of(cls, table: BoxTable, owners: Ints32) -> BoxNames:
         some = table.overlapping.any()
@@ -84,6 +88,7 @@ class Routes:
         self._bitmaps: Bitmaps | None = None
         self._building = threading.Lock()
         self._room: dict[str, Room] = {}
+        self._each: dict[str, EachEvent] = {}
         self._names: dict[bool, tuple[str, ...]] = {}
 
     def names(self, events: int) -> tuple[str, ...]:
@@ -98,9 +103,7 @@ class Routes:
             return ["scan"]
         names = []
         if self._trie is not None:
-            names.append("lanes")
-        if self._doors is not None:
-            names.append("walk")
+            names += ["lanes", "walk"]
         if self._box_index is not None:
             names.append("boxes")
         if few and self._bitmaps is not None:
@@ -112,18 +115,17 @@ class Routes:
     @property
     def nbytes(self) -> int:
         """What was made beside the indexes."""
-        made = (self.__dict__.get("_doors"), self._bitmaps)
-        names = (self.__dict__.get("_trie_names"), self.__dict__.get("_block_names"))
-        sizes = [part.nbytes for part in made if part is not None]
-        return sum(sizes) + sum(part.ids.nbytes for part in names if part is not None)
+        made = ("_doors", "_trie_names", "_block_names", "_table_names")
+        parts = [self._bitmaps, *(self.__dict__.get(name) for name in made)]
+        return sum(int(part.nbytes) for part in parts if part is not None)
 
     # --- many events ----------------------------------------------------------------------------
 
     def batch(self, route: str, cells: Ints32, dead: Flags) -> tuple[Runs, ...]:
         """All matches of some events, each once."""
         if route in EACH:
-            offsets, ids = self.each(route, cells, dead)
-            return (self._each_once(np.diff(offsets), ids),)
+            offsets, owners = self.each(route, cells, dead)
+            return (self._each_once(np.diff(offsets), self._table.ids[owners]),)
         if route == "lanes":
             trie = self._trie
             assert trie is not None
@@ -215,23 +217,23 @@ class Routes:
 
     # --- one event at a time --------------------------------------------------------------------
 
-    def each(self, route: str, cells: Ints32, dead: Flags) -> tuple[Ints64, Ints64]:
-        """Offsets and subscriptions by event, found one event at a time, nothing shared.
+    def each(self, route: str, cells: Ints32, dead: Flags) -> tuple[Ints64, Ints32]:
+        """Offsets and owners by event, found one event at a time, nothing shared.
 
-        A subscription comes once for each of its boxes.
+        An owner (a place among the ids of the table) comes once for each of its boxes.
         """
+        room = self._each.setdefault(route, EachEvent())
         if route == "bitmaps":
-            return bitmap_matches(self.make_bitmaps(), self._trie_names.ids, cells, dead)
+            return bitmap_matches(self.make_bitmaps(), cells, dead, room)
         if route == "walk":
             assert self._trie is not None
-            assert self._doors is not None
-            return walk_matches(self._trie, self._doors, self._trie_names.ids, cells, dead)
+            return walk_matches(self._trie, self._doors, cells, dead, room)
         assert self._box_index is not None
-        return box_matches(self._box_index, self._block_names.ids, cells, dead)
+        return box_matches(self._box_index, cells, dead, room)
 
     def each_routes(self) -> list[str]:
         """The routes of `each`; bitmaps are among them if they can be made."""
-        routes = ["walk"] if self._doors is not None else []
+        routes = ["walk"] if self._trie is not None else []
         if self.affords_bitmaps:
             routes.append("bitmaps")
         if self._box_index is not None:
@@ -248,8 +250,9 @@ class Routes:
     # --- made when needed -----------------------------------------------------------------------
 
     @cached_property
-    def _doors(self) -> Doors | None:
-        return build_doors(self._trie) if self._trie is not None else None
+    def _doors(self) -> Doors:
+        assert self._trie is not None
+        return build_doors(self._trie)
 
     @cached_property
     def _trie_names(self) -> BoxNames:

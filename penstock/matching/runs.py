@@ -71,20 +71,27 @@ class RunBuffers:
         return Runs(ids, spans[:runs], starts[:runs], events[:listed], lanes[:picked], first_event)
 
 
-def each_event(
-    event_count: int, kernel: Callable[[int, Ints64, Ints64], int]
-) -> tuple[Ints64, Ints64]:
-    """Offsets and subscriptions: who matches each event.
+class EachEvent:
+    """Matches of one event after the other, and how much room they have needed lately."""
 
-    The kernel fills both from an event on and says which event found no room; it goes on there
-    with more.
-    """
-    offsets = np.zeros(event_count + 1, np.int64)
-    ids = np.empty(max(_FEW_MATCHES, _MATCHES_PER_EVENT * event_count), np.int64)
-    event = kernel(0, offsets, ids)
-    while event < event_count:
-        larger = np.empty(4 * len(ids), np.int64)
-        larger[: offsets[event]] = ids[: offsets[event]]
-        ids = larger
-        event = kernel(event, offsets, ids)
-    return offsets, ids[: offsets[-1]]
+    def __init__(self) -> None:
+        self._room_per_event = _MATCHES_PER_EVENT
+
+    def __call__(
+        self, event_count: int, kernel: Callable[[int, Ints64, Ints32], int]
+    ) -> tuple[Ints64, Ints32]:
+        """Offsets and owners: who matches each event.
+
+        The kernel fills both from an event on and says which event found no room; it goes on
+        there with more.
+        """
+        offsets = np.zeros(event_count + 1, np.int64)
+        owners = np.empty(_FEW_MATCHES + self._room_per_event * event_count, np.int32)
+        event = kernel(0, offsets, owners)
+        while event < event_count:
+            self._room_per_event *= 2
+            larger = np.empty(2 * len(owners), np.int32)
+            larger[: offsets[event]] = owners[: offsets[event]]
+            owners = larger
+            event = kernel(event, offsets, owners)
+        return offsets, owners[: offsets[-1]]

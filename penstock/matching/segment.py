@@ -18,7 +18,7 @@ from penstock.catalog import Key
 from penstock.matching.box_index import BoxIndex, build_box_index
 from penstock.matching.events import EventBatch
 from penstock.matching.pairs import Pairs, Runs
-from penstock.matching.planner import PROBE_EVENTS, Planner
+from penstock.matching.planner import Planner
 from penstock.matching.routes import EACH, SINGLE_EVENTS, Routes
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import Trie, build_trie
@@ -73,7 +73,7 @@ class Segment:
         self.trie = trie
         self.box_index = box_index
         self.policy = policy
-        self.planner = Planner()
+        self.planner = Planner(EACH)
         self.dead: Flags = _NOBODY
         self.dead_count = 0
         self.routes = Routes(table, trie, box_index)
@@ -142,9 +142,9 @@ class Segment:
             return Pairs.none(len(batch))
         cells = self.table.cells(batch)
         names = self._names(len(cells))
-        if self.planner.needs_probe(names, len(cells)):
-            for name in names:
-                self._batch(name, cells[:PROBE_EVENTS])
+        for probe in self.planner.probes(names, len(cells)):
+            for name in self.planner.hopeful(names, probe):
+                self._batch(name, cells[:probe])
         route = self.planner.choose(names, len(cells))
         if len(cells) <= SINGLE_EVENTS:
             self._pay_for_bitmaps(route, len(cells))
@@ -174,13 +174,13 @@ class Segment:
         self._pay_for_bitmaps(route, 1)
         if route not in EACH:
             return Pairs(1, self._batch(route, cells)).expand()[1]
-        ids = self._timed(route, cells, lambda some: self.routes.each(route, some, self.dead)[1])
-        return np.unique(ids) if self._any_overlap else ids
+        owners = self._timed(route, cells, lambda some: self.routes.each(route, some, self.dead)[1])
+        return self.table.ids[np.unique(owners) if self._any_overlap else owners]
 
-    def match_each(self, batch: EventBatch, route: str) -> tuple[Ints64, Ints64]:
-        """Offsets and subscriptions by event, found one event at a time.
+    def match_each(self, batch: EventBatch, route: str) -> tuple[Ints64, Ints32]:
+        """Offsets and owners by event, found one event at a time.
 
-        For measuring: a subscription comes once for each of its boxes.
+        For measuring: an owner comes once for each of its boxes.
         """
         return self.routes.each(route, self.table.cells(batch), self.dead)
 

@@ -69,8 +69,8 @@ class Trie:
 def build_trie(table: BoxTable, sample: Ints32) -> Trie:
     """The trie of a table, its predicates ordered by how many of the sampled cells they accept."""
     row_bases = np.cumsum([0, *(b.cell_count + 1 for b in table.boundaries)]).astype(np.int32)
-    _, first, numbers = np.unique(table.predicate_keys, return_index=True, return_inverse=True)
-    numbers = numbers.astype(np.int32)
+    _, first, which = np.unique(table.predicate_keys, return_index=True, return_inverse=True)
+    numbers: Ints32 = which.astype(np.int32)
     shares = selectivities(table, sample, first)
     access = access_columns(table, shares[numbers], int(row_bases[-1]))
     numbers = numbers[_predicate_order(table, _ranks(shares)[numbers], access)]

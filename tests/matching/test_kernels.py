@@ -13,7 +13,7 @@ from penstock.matching.box_kernel import box_matches, box_runs
 from penstock.matching.cluster_walk import pick_lanes, set_lanes
 from penstock.matching.lane_kernel import LANES, WORDS, _fill_below, _sort_by_cell, lane_runs
 from penstock.matching.pairs import Pairs
-from penstock.matching.runs import Room, RunBuffers
+from penstock.matching.runs import EachEvent, Room, RunBuffers
 from penstock.matching.scan import scan_runs
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import build_trie
@@ -72,7 +72,6 @@ def test_all_routes_find_the_same_pairs() -> None:
         trie = build_trie(table, cells[:100])
         box_index = build_box_index(table)
         doors = build_doors(trie)
-        assert (doors is None) == (name == "JHIGH")  # its roots are too broad to list
         dead = np.zeros(len(table.ids), np.uint8)
         dead[::7] = 1
         expected = plain_pairs(table, cells, dead)
@@ -89,14 +88,13 @@ def test_all_routes_find_the_same_pairs() -> None:
             assert sorted(zip(events.tolist(), ids.tolist(), strict=True)) == expected
             assert not kernel(index, cells, dead, RunBuffers.of(Room(4, 1 << 20, 16)))  # type: ignore[operator]
         found = [
-            bitmap_matches(build_bitmaps(table, trie), table.ids[trie.box_owners], cells, dead),
-            box_matches(box_index, table.ids[box_index.box_owners], cells, dead),
+            bitmap_matches(build_bitmaps(table, trie), cells, dead, EachEvent()),
+            box_matches(box_index, cells, dead, EachEvent()),
+            walk_matches(trie, doors, cells, dead, EachEvent()),
         ]
-        if doors is not None:
-            found.append(walk_matches(trie, doors, table.ids[trie.box_owners], cells, dead))
-        for offsets, ids in found:
+        for offsets, owners in found:
             events = np.repeat(np.arange(len(cells)), np.diff(offsets))
-            assert sorted(zip(events.tolist(), ids.tolist(), strict=True)) == expected
+            assert sorted(zip(events.tolist(), owners.tolist(), strict=True)) == expected
 
 
 def plain_pairs(table: BoxTable, cells: np.ndarray, dead: np.ndarray) -> list[tuple[int, int]]:

@@ -36,6 +36,8 @@ _BATCH_EVENTS = {"JLOW": 50_000, "JHIGH": 50_000}
 _USUAL_BATCH_EVENTS = 16_384
 _SINGLE_MATCHES = 4_000_000
 """Single events are measured over so many matches, or 2,000 events."""
+_MATCHES_PER_CALL = 100_000
+"""So many matches of single events are found by one call: results that stay in the cache."""
 
 
 def matching(
@@ -53,7 +55,7 @@ def matching(
     Events per second are of CPU time on one core. A single event shares nothing with others; it
     is measured inside the compiled loop, which writes the ids it matches, and once more through
     the Python call (single_call). A batch yields pairs as runs; `expanded` adds writing out each
-    pair, 65,536 at a time.
+    pair, some at a time.
     """
     if workload != "all" and workload not in WORKLOADS:
         raise typer.BadParameter(f"{workload} is none of {', '.join(WORKLOADS)}, all")
@@ -127,11 +129,14 @@ def _single(
     if not isinstance(matcher, LaneMatcher):
         return _calls(matcher, events, repetitions), "match"
     segment = matcher.segments[0]
+    per_call = int(max(1, _MATCHES_PER_CALL / (matches + 1)))
+    parts = [events.slice(first, first + per_call) for first in range(0, count, per_call)]
     best: tuple[Rates, str] | None = None
     for route in segment.routes.each_routes():
 
         def work(route: str = route) -> int:
-            segment.match_each(events, route)
+            for part in parts:
+                segment.match_each(part, route)
             return count
 
         found = rates(work, repetitions)
