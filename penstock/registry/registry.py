@@ -26,6 +26,7 @@ from penstock.registry.binding import (
     row_of,
 )
 from penstock.registry.catalogs import StoredCatalog
+from penstock.registry.choosing import Chooser
 from penstock.registry.database import DerivedDatabase, remove_database
 from penstock.registry.records import (
     replan_body,
@@ -52,6 +53,7 @@ class Registry:
     """
 
     def __init__(self, home: AnyHome, *, catch_up: bool = True) -> None:
+        self._home = home
         self._log = home.log
         self._catalog = StoredCatalog(home.catalog_db, shared=home.shared)
         self._database = DerivedDatabase(home.registry_db, REGISTRY, shared=home.shared)
@@ -230,7 +232,11 @@ class Registry:
         # nobody has to wait for the append lock meanwhile.
         binder = Binder(self.catalog())
         plans = binder.plans(statements)
-        pairs = list(zip(statements, chosen, strict=True))
+        chooser = Chooser(self._home, self.catalog())
+        pairs = [
+            (sql, chooser.choose(plan) if one is None else one)
+            for sql, plan, one in zip(statements, plans, chosen, strict=True)
+        ]
         bodies = [subscribe_body(sql, owner, one) for sql, one in pairs]
         first = self._log.append([(RecordKind.SUBSCRIBE, body) for body in bodies])
         self._catch_up(first + len(bodies), binder)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.joins.decomposition.choices import Choice
-from penstock.joins.decomposition.statistics import Statistics
-from penstock.joins.spaces import Space, space_of
+from penstock.joins.spaces import Side, Space, space_of
 from penstock.predicates.boxes import Box
 from penstock.sql.query import Query
 
@@ -36,6 +35,22 @@ def semijoin(query: Query, branch: int, node: int, choice: Choice) -> Semijoin:
     return Semijoin(space_of(query, node, choice), boxes[node], bounds)
 
 
+class Knowledge(Protocol):
+    """What the formulas need to know of tables; `Statistics` knows it."""
+
+    def rate(self, table: str) -> float:
+        """The share of this table in all changes."""
+
+    def partners(self, base: Side, other: Side) -> float:
+        """How many rows of the other side a row of the base side joins, on average."""
+
+    def selectivity(self, table: str, box: Box) -> float:
+        """The share of a table's rows that a box contains."""
+
+    def row_bytes(self, table: str) -> float:
+        """The mean size of a row in a message."""
+
+
 class CostModel(Protocol):
     """Costs can be compared with one another within one model, and with nothing else."""
 
@@ -52,8 +67,8 @@ class UniformCost:
 
     name = "uniform"
 
-    def __init__(self, statistics: Statistics) -> None:
-        self._statistics = statistics
+    def __init__(self, known: Knowledge) -> None:
+        self._known = known
 
     def cost(self, one: Semijoin) -> float:
         rates, joining = self._rates(one.space), self._joining(one.space)
@@ -66,13 +81,13 @@ class UniformCost:
         return (rates[0] * seen + rates[1] * base * exposed) / 3
 
     def _rates(self, space: Space) -> tuple[float, float]:
-        rate = self._statistics.rate
+        rate = self._known.rate
         return rate(space.table), rate(space.filter_side.table)
 
     def _joining(self, space: Space) -> tuple[float, float]:
         """How many rows of the base a filter row joins, and the other way round."""
         base, other = space.base_side, space.filter_side
-        partners = self._statistics.partners
+        partners = self._known.partners
         return partners(other, base), partners(base, other)
 
 
@@ -85,21 +100,21 @@ class SelectiveCost(UniformCost):
 
     def cost(self, one: Semijoin) -> float:
         (base_rate, filter_rate), (base, other) = self._rates(one.space), self._joining(one.space)
-        statistics, space = self._statistics, one.space
-        wanted = statistics.selectivity(space.table, one.base)
-        share = statistics.selectivity(space.filter_side.table, one.filter)
+        known, space = self._known, one.space
+        wanted = known.selectivity(space.table, one.base)
+        share = known.selectivity(space.filter_side.table, one.filter)
         seen = 1 - (1 - share) ** other if one.filter else min(1.0, other)
         exposed = share * (1 - share) ** other if one.filter else max(0.0, 1.0 - other)
         rows = wanted * (base_rate * seen + filter_rate * base * exposed)
-        sent = rows * statistics.row_bytes(space.table)
-        return sent + search_cost(statistics, space)
+        sent = rows * known.row_bytes(space.table)
+        return sent + search_cost(known, space)
 
 
-def search_cost(statistics: Statistics, space: Space) -> float:
+def search_cost(known: Knowledge, space: Space) -> float:
     """What finding out whom changes concern costs, for each semijoin: with one filter column next
     to nothing, because indexes do it; with several, every point is looked at."""
     if not space.more:
         return 0.0
     base, other = space.base_side, space.filter_side
-    rate = statistics.rate(base.table) + statistics.rate(other.table)
-    return SEARCH_BYTES * rate * (1 + statistics.partners(base, other))
+    rate = known.rate(base.table) + known.rate(other.table)
+    return SEARCH_BYTES * rate * (1 + known.partners(base, other))
