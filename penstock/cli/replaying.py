@@ -8,12 +8,16 @@ from penstock.engine.changes import Change
 from penstock.engine.events import decode_event
 from penstock.engine.explain import Explanation, explain
 from penstock.engine.planning import Method, better_choices, explain_plan
-from penstock.engine.splitting import Filtering
+from penstock.engine.splitting import Filtering, filterings
 from penstock.errors import ChangeError
 from penstock.joins.decomposition import Decomposition
+from penstock.joins.decomposition.costs import SelectiveCost, UniformCost
+from penstock.joins.decomposition.greedy import improvements
 from penstock.log import Home, RecordKind
 from penstock.log.replaying import replay_tables
+from penstock.log.statistics import load_statistics
 from penstock.registry import Registry, StoredSubscription
+from penstock.registry.choosing import Analysed
 
 _EVENTS = frozenset({RecordKind.EVENT})
 
@@ -69,6 +73,29 @@ def reoptimised(home: Home, method: Method, *, dry_run: bool) -> list[Replanned]
     if better and not dry_run:
         registry.replan(better)
     return [Replanned(n, engine.query(n).sql, before[n], explain_plan(engine, n)) for n in better]
+
+
+def reoptimised_as_analysed(home: Home, method: Method, *, dry_run: bool) -> list[Replanned]:
+    """The same, by what the last analysis has found: no row is looked at."""
+    registry = Registry(home)
+    catalog = registry.catalog()
+    known = Analysed(load_statistics(home.path), catalog)
+    model = UniformCost(known) if method is Method.UNIFORM else SelectiveCost(known)
+    active = registry.subscriptions()
+    queries = {stored.id: stored.query(catalog) for stored in active}
+    current = {stored.id: chosen_before(registry, stored, registry.applied) for stored in active}
+    better = improvements(queries, current, model)
+    if better and not dry_run:
+        registry.replan(better)
+    return [
+        Replanned(
+            number,
+            queries[number].sql,
+            tuple(filterings(queries[number], current[number], model)),
+            tuple(filterings(queries[number], chosen, model)),
+        )
+        for number, chosen in better.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)

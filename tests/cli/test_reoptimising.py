@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from penstock.log import Home
+from penstock.log.statistics import save_statistics
 from tests.cli.conftest import Cli, insert, lines
+from tests.history.test_analyse import dry_analyse
 
 SQL = (
     "SELECT stocks.id FROM stocks JOIN reviews USING (symbol) "
@@ -53,3 +57,29 @@ def test_an_unknown_method_is_refused(cli: Cli, home: Path) -> None:
     ran = cli("reoptimise", home, "--method", "magic")
     assert ran.code != 0
     assert "unknown method magic" in ran.err
+
+
+def test_by_an_analysis(cli: Cli, shop: Path, process: Callable[[], None]) -> None:
+    """What is read from the file leads to the same choice as what is replayed from the log."""
+    replayed = cli("reoptimise", shop, "--method", "selective", "--dry-run", "--json").json
+    ran = cli("reoptimise", shop, "--analysed")
+    assert ran.code == 6
+    assert "penstock analyse" in ran.err
+    save_statistics(shop, dry_analyse(Home.open(shop)))
+    content = cli("content", shop, 3, "--json").json["rows"]
+    analysed = cli("reoptimise", shop, "--analysed", "--json").json
+    assert [by_table(one) for one in analysed["replanned"]] == [
+        by_table(one) for one in replayed["replanned"]
+    ]
+    assert len(analysed["replanned"]) == 1
+    process()
+    assert cli("content", shop, 3, "--json").json["rows"] == content
+
+
+def by_table(replanned: dict[str, Any]) -> dict[str, str]:
+    return {one["table"]: one["by"] for one in replanned["after"]}
+
+
+def test_an_analysis_has_no_rows_to_simulate_with(cli: Cli, shop: Path) -> None:
+    assert cli("reoptimise", shop, "--analysed", "--method", "simulation").code == 2
+    assert cli("reoptimise", shop, "--analysed", "--method", "uniform").code == 6

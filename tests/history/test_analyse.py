@@ -21,6 +21,7 @@ from penstock.history.survey import SKETCHED_HASHES, Smallest, hash_of
 from penstock.history.surveying import survey_groups, survey_rows, whole
 from penstock.log import Home, RecordKind
 from penstock.log.statistics import (
+    EdgeStatistics,
     HomeStatistics,
     load_statistics,
     samples,
@@ -72,20 +73,19 @@ def test_counts_equal_those_of_a_plain_pass(story: Story) -> None:
                 check_edge(edge, hub)
 
 
-def check_edge(edge: object, hub: Hub) -> None:
+def check_edge(edge: EdgeStatistics, hub: Hub) -> None:
     sizes = []
     for side in (0, 1):
         keys = [
-            tuple(row[name] for name in edge.columns[side])  # type: ignore[attr-defined]
-            for row in hub.rows(edge.tables[side])  # type: ignore[attr-defined]
+            tuple(row[name] for name in edge.columns[side]) for row in hub.rows(edge.tables[side])
         ]
         sizes.append(Counter(key for key in keys if None not in key))
     left, right = sizes
     pairs = sum(n * right[value] for value, n in left.items())
-    assert edge.rows == (left.total(), right.total())  # type: ignore[attr-defined]
-    assert edge.values == (len(left), len(right))  # type: ignore[attr-defined]
-    assert edge.largest == (max(left.values(), default=0), max(right.values(), default=0))  # type: ignore[attr-defined]
-    assert edge.fan_out == (pairs / max(1, left.total()), pairs / max(1, right.total()))  # type: ignore[attr-defined]
+    assert edge.rows == (left.total(), right.total())
+    assert edge.values == (len(left), len(right))
+    assert edge.largest == (max(left.values(), default=0), max(right.values(), default=0))
+    assert edge.fan_out == (pairs / max(1, left.total()), pairs / max(1, right.total()))
 
 
 @pytest.fixture

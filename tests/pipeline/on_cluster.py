@@ -29,7 +29,7 @@ def drive(home: Path, master: str, conf: dict[str, str]) -> None:
             teller.tell(share)
             chorus.tell(share)
             tell_hub(hub, share, live)
-            summary = run(home, once=True, master=master, conf=conf, batch_rows=60)
+            summary = run(home, once=True, master=master, conf=conf, batch_rows=200)
             assert summary.position == teller.home.log.end
             contents = {name: teller.content(name) for name in teller.ids}
             named = {name: None if c is None else values_of(c) for name, c in contents.items()}

@@ -15,35 +15,49 @@ EXAMPLES = """
   penstock reoptimise shop
   penstock reoptimise shop --dry-run
   penstock reoptimise shop --method selective --json
+  penstock analyse shop && penstock reoptimise shop --analysed
 """
 
 
 def reoptimise(
     home: HomeArgument,
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NAME", help="How costs are estimated: simulation, selective or uniform."
+            metavar="NAME",
+            help="How costs are estimated: simulation (the default), selective or uniform.",
         ),
-    ] = "simulation",
+    ] = None,
+    analysed: Annotated[
+        bool,
+        typer.Option(
+            "--analysed", help="By what penstock analyse has found (selective or uniform)."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Split queries over several tables in another way, where that saves a fifth of what they cost.
 
-    Looks at the tables and at how often each changes, replayed from the log in memory. Contents
-    stay as they are; the new ways are taken with the next batch.
+    Looks at the tables and at how often each changes, replayed from the log in memory; or, where
+    they are too large for that, at what the last analysis has found. Contents stay as they are; the
+    new ways are taken with the next batch.
     """
     from penstock.cli.progress import working
-    from penstock.cli.replaying import reoptimised
+    from penstock.cli.replaying import reoptimised, reoptimised_as_analysed
     from penstock.engine.planning import Method
     from penstock.engine.splitting import filtering_text
     from penstock.log import Home
 
-    chosen = Method.of(method)
+    chosen = Method.of(method or ("selective" if analysed else "simulation"))
+    if analysed and chosen is Method.SIMULATION:
+        raise typer.BadParameter(
+            "an analysis keeps no rows to simulate with", param_hint="--method"
+        )
     opened = Home.open(home)
     with working("weighing"):
-        replanned = reoptimised(opened, chosen, dry_run=dry_run)
+        weigh = reoptimised_as_analysed if analysed else reoptimised
+        replanned = weigh(opened, chosen, dry_run=dry_run)
     out = Output(as_json=as_json)
     out.result({"replanned": [asdict(one) for one in replanned], "dry_run": dry_run})
     for one in replanned:
