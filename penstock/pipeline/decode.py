@@ -33,7 +33,7 @@ def decoder(home: str) -> ArrowStage:
         view = worker_view(home)
         settle("decode")
         for batch in batches:
-            rows = list(rows_of_batch(batch))
+            rows = rows_of_batch(batch)
             # Relations are known from the offset of their record on, and are never changed. So one
             # catalog, of the last of these events, serves all of them.
             catalog = view.catalog(max((row.offset for row in rows), default=0))

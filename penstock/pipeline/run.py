@@ -16,7 +16,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -27,7 +27,7 @@ from penstock.pipeline.decode import decoder
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.offsets import StreamOffset
 from penstock.pipeline.processors import JoinProcessor, RowProcessor
-from penstock.pipeline.rows import ROW_SCHEMA, RowKind
+from penstock.pipeline.rows import CHUNK_SCHEMA, RowKind
 from penstock.pipeline.session import spark_session
 from penstock.pipeline.sink import SINK_NAME, MessageSink, sweep_staging
 from penstock.pipeline.source import SOURCE_NAME, LogSource
@@ -143,18 +143,21 @@ def _stages(spark: SparkSession, path: str, batch_rows: int) -> DataFrame:
         .option("batch_rows", batch_rows)
         .option("partitions", spark.sparkContext.defaultParallelism)
         .load()
-        .mapInArrow(decoder(path), ROW_SCHEMA)
+        .mapInArrow(decoder(path), CHUNK_SCHEMA)
     )
     for processor in (RowProcessor(path), JoinProcessor(path)):
         stream = stream.groupBy("bucket").transformWithStateInPandas(
-            processor, ROW_SCHEMA, "append", "none"
+            processor, CHUNK_SCHEMA, "append", "none"
         )
-    kind = sql.col("kind")
     return stream.observe(
         _METRICS,
-        sql.count_if(kind == int(RowKind.MESSAGE)).alias("messages"),
-        sql.count_if(kind == int(RowKind.BAD)).alias("bad"),
+        _count_of(RowKind.MESSAGE).alias("messages"),
+        _count_of(RowKind.BAD).alias("bad"),
     )
+
+
+def _count_of(kind: RowKind) -> Column:
+    return sql.sum(sql.when(sql.col("kind") == int(kind), sql.col("count")).otherwise(0))
 
 
 def _follow(query: StreamingQuery, home: Home, stop: threading.Event) -> Iterator[Progress]:

@@ -25,7 +25,7 @@ from penstock.errors import HomeError
 from penstock.log import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog
 from penstock.pipeline.rows import (
     ARROW_SCHEMA,
-    ROW_SCHEMA,
+    CHUNK_SCHEMA,
     Reason,
     RowKind,
     Span,
@@ -56,7 +56,7 @@ class MessageSink(DataSource):
         return SINK_NAME
 
     def schema(self) -> str:
-        return ROW_SCHEMA
+        return CHUNK_SCHEMA
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         return MessageWriter(self.options["path"], self.options["term"])

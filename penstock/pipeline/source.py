@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
-from penstock.pipeline.rows import ROW_SCHEMA, RowBuffer, RowKind, Span
+from penstock.pipeline.rows import CHUNK_ROWS, CHUNK_SCHEMA, RowBuffer, RowKind, Span
 from penstock.pipeline.workers import settle
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 SOURCE_NAME = "penstock_log"
 
-ROWS_PER_ARROW_BATCH = 10_000
 RECORDS_PER_PARTITION = 2_000
 """A smaller share of a batch is not worth a task of its own, which takes some 10 ms to start."""
 
@@ -51,7 +50,7 @@ class LogSource(DataSource):
         return SOURCE_NAME
 
     def schema(self) -> str:
-        return ROW_SCHEMA
+        return CHUNK_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return LogReader(
@@ -135,7 +134,7 @@ def read_range(log: RecordLog, part: LogRange) -> Iterator[pa.RecordBatch]:
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:
                 out.add(0, RowKind.EVENT, offset, body)
-        if len(out) >= ROWS_PER_ARROW_BATCH:
+        if len(out) >= CHUNK_ROWS:
             yield out.to_arrow()
             out = RowBuffer()
     yield out.to_arrow()

@@ -95,7 +95,7 @@ class DryPipeline:
             groups = StoredGroups(self.groups[bucket])
             _append(joined, advance_groups(bucket, rows, groups, self._view))
             groups.flush()
-        out = list(rows_of_batch(joined.to_arrow()))
+        out = rows_of_batch(joined.to_arrow())
         assert [row.kind for row in out].count(RowKind.HEADER) == 1
         return Outcome(
             span,
@@ -136,14 +136,15 @@ def _events(home: Home, span: Span) -> list[StageRow]:
 
 
 def _by_bucket(out: RowBuffer) -> Iterable[tuple[int, list[StageRow]]]:
+    """As Spark deals rows out: by bucket, the buckets in any order."""
     batch = out.to_arrow()
-    found: dict[int, list[StageRow]] = {}
-    for bucket, row in zip(batch.column("bucket").to_pylist(), rows_of_batch(batch), strict=True):
-        found.setdefault(bucket, []).append(row)
-    return [(bucket, sorted(rows)) for bucket, rows in sorted(found.items(), reverse=True)]
+    buckets = batch.column("bucket").to_pylist()
+    for bucket in sorted(set(buckets), reverse=True):
+        mine = batch.take([i for i, b in enumerate(buckets) if b == bucket])
+        yield bucket, sorted(rows_of_batch(mine))
 
 
 def _append(out: RowBuffer, more: RowBuffer) -> None:
-    batch = more.to_arrow()
-    for bucket, row in zip(batch.column("bucket").to_pylist(), rows_of_batch(batch), strict=True):
-        out.add(bucket, RowKind(row.kind), row.offset, row.body, row.step)
+    for bucket, rows in _by_bucket(more):
+        for row in rows:
+            out.add(bucket, RowKind(row.kind), row.offset, row.body, row.step)

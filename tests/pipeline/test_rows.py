@@ -1,0 +1,66 @@
+"""Rows travel in chunks, and come out as they went in."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.pipeline.rows import (
+    BUCKETS,
+    CHUNK_BYTES,
+    CHUNK_ROWS,
+    RowBuffer,
+    RowKind,
+    Span,
+    StageRow,
+    bucket_of,
+    rows_of_batch,
+    rows_of_frames,
+)
+
+kinds = st.sampled_from(RowKind)
+some_rows = st.lists(
+    st.tuples(st.integers(0, 3), kinds, st.integers(0, 2**63 - 1), st.binary(max_size=9))
+)
+
+
+@given(some_rows)
+def test_rows_survive_the_journey(rows: list[tuple[int, RowKind, int, bytes]]) -> None:
+    out = RowBuffer()
+    for bucket, kind, offset, body in rows:
+        out.add(bucket, kind, offset, body, step=bucket)
+    sent = sorted(StageRow(offset, bucket, kind, body) for bucket, kind, offset, body in rows)
+    batch = out.to_arrow()
+    assert sorted(rows_of_batch(batch)) == sent
+    assert rows_of_frames([out.to_pandas()]) == sent
+    assert len(out) == len(rows) == sum(batch.column("count").to_pylist())
+    assert batch.num_rows == len({(bucket, kind) for bucket, kind, _, _ in rows})
+
+
+def test_chunks_are_bounded() -> None:
+    out = RowBuffer()
+    for i in range(2 * CHUNK_ROWS + 1):
+        out.add(0, RowKind.EVENT, i, b"")
+    large = bytes(CHUNK_BYTES + 1)
+    for i in range(3):
+        out.add(1, RowKind.EVENT, i, large)
+    batch = out.to_arrow()
+    assert sorted(batch.column("count").to_pylist()) == [1, 1, 1, 1, CHUNK_ROWS, CHUNK_ROWS]
+    assert len(rows_of_batch(batch)) == 2 * CHUNK_ROWS + 4
+
+
+def test_no_rows_are_a_batch_too() -> None:
+    assert rows_of_batch(RowBuffer().to_arrow()) == []
+    assert rows_of_frames([RowBuffer().to_pandas()]) == []
+    assert rows_of_frames([]) == []
+
+
+def test_buckets_do_not_depend_on_the_process() -> None:
+    """They are part of every checkpoint: these values must never change."""
+    assert [bucket_of(f"key {i}".encode()) for i in range(10)] == [1, 7, 5, 3, 0, 6, 4, 2, 3, 5]
+    assert {bucket_of(bytes([i])) for i in range(100)} == set(range(BUCKETS))
+
+
+def test_a_span_travels_as_bytes() -> None:
+    span = Span(1, 2, 3, 4, 5)
+    assert Span.from_bytes(span.to_bytes()) == span
