@@ -37,10 +37,10 @@ def _with_extensions(plain: object) -> object:
     return plain
 
 
-def _read_extension(code: int, data: memoryview) -> int:
+def read_extension(code: int, data: memoryview) -> int:
     if code != BIG_INTEGER:
         raise msgspec.DecodeError(f"extension {code} is not known")
     return int.from_bytes(data, signed=True)
 
 
-_decoder = msgspec.msgpack.Decoder(ext_hook=_read_extension)
+_decoder = msgspec.msgpack.Decoder(ext_hook=read_extension)

@@ -20,7 +20,7 @@ from penstock.joins import Edge, GroupStep, Placed, Scheme, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.joins.decomposition.statistics import Statistics
 from penstock.messages import Message
-from penstock.sql import Query, bind, parse_relation
+from penstock.sql import Query, ShapeBinder, parse_relation
 
 
 @dataclass
@@ -36,6 +36,7 @@ class Engine:
 
     def __init__(self, scheme: Scheme | None = None) -> None:
         self.catalog = Catalog()
+        self._binder = ShapeBinder(self.catalog)
         self.index = Index(self.catalog)
         self.queries: dict[int, Query] = {}
         self.chosen: dict[int, Decomposition | None] = {}
@@ -94,7 +95,7 @@ class Engine:
             raise SubscriptionError(f"there is no subscription {subscription}") from None
 
     def bind(self, sql: str) -> Query:
-        return bind(sql, self.catalog)
+        return self._binder.bind(sql)
 
     def events(self, run: Iterable[tuple[int, bytes]]) -> Outcome:
         """Carry out published events, between which no subscription comes or goes."""

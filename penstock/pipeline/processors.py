@@ -7,6 +7,7 @@ what the work needs is imported when there is work: it takes a second of process
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import (
@@ -15,10 +16,13 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from penstock.pipeline.rows import BUCKETS
 from penstock.pipeline.workers import settle
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from penstock.pipeline.state import BucketState
 
 KEY_SCHEMA = "name string, key binary"
 VALUE_SCHEMA = "value binary"
@@ -29,14 +33,22 @@ class _Processor(StatefulProcessor):
 
     state: str
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: str, term: str) -> None:
         self._home = home
+        self._term = term
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._stored = handle.getMapState(self.state, KEY_SCHEMA, VALUE_SCHEMA)
 
     def close(self) -> None:
         pass
+
+    def _opened(self, bucket: int) -> AbstractContextManager[BucketState]:
+        """The state of a bucket. It is written whole now and then, other buckets at other times."""
+        from penstock.pipeline.state import BucketState, Mirror, mirror_directory
+
+        mirror = Mirror(mirror_directory(self._term) / f"{self.state}-{bucket}")
+        return BucketState.opened(self._stored, mirror, patience=1 + bucket / BUCKETS)
 
 
 class RowProcessor(_Processor):
@@ -50,10 +62,11 @@ class RowProcessor(_Processor):
         from penstock.pipeline.state import StoredRows
         from penstock.pipeline.view import worker_view
 
-        view = worker_view(self._home)
-        store = StoredRows(self._stored)
-        out = advance_rows(int(key[0]), rows_of_frames(rows), store, view)
-        store.flush()
+        view, bucket = worker_view(self._home), int(key[0])
+        with self._opened(bucket) as state:
+            store = StoredRows(state)
+            out = advance_rows(bucket, rows_of_frames(rows), store, view)
+            store.flush()
         settle((self._home, view.active))
         return iter([out.to_pandas()])
 
@@ -69,9 +82,10 @@ class JoinProcessor(_Processor):
         from penstock.pipeline.state import StoredGroups
         from penstock.pipeline.view import worker_view
 
-        view = worker_view(self._home)
-        store = StoredGroups(self._stored)
-        out = advance_groups(int(key[0]), rows_of_frames(rows), store, view)
-        store.flush()
+        view, bucket = worker_view(self._home), int(key[0])
+        with self._opened(bucket) as state:
+            store = StoredGroups(state)
+            out = advance_groups(bucket, rows_of_frames(rows), store, view)
+            store.flush()
         settle((self._home, view.active))
         return iter([out.to_pandas()])

@@ -118,7 +118,7 @@ def _start(
     spark.dataSource.register(LogSource)
     spark.dataSource.register(MessageSink)
     writer = (
-        _stages(spark, str(home.path), batch_rows)
+        _stages(spark, str(home.path), processing.term, batch_rows)
         .writeStream.format(SINK_NAME)
         .queryName("penstock")
         .outputMode("append")
@@ -136,7 +136,7 @@ def _make_active(spark: SparkSession) -> None:
     sessions.setActiveSession(spark._jsparkSession)
 
 
-def _stages(spark: SparkSession, path: str, batch_rows: int) -> DataFrame:
+def _stages(spark: SparkSession, path: str, term: str, batch_rows: int) -> DataFrame:
     stream = (
         spark.readStream.format(SOURCE_NAME)
         .option("path", path)
@@ -145,7 +145,7 @@ def _stages(spark: SparkSession, path: str, batch_rows: int) -> DataFrame:
         .load()
         .mapInArrow(decoder(path), CHUNK_SCHEMA)
     )
-    for processor in (RowProcessor(path), JoinProcessor(path)):
+    for processor in (RowProcessor(path, term), JoinProcessor(path, term)):
         stream = stream.groupBy("bucket").transformWithStateInPandas(
             processor, CHUNK_SCHEMA, "append", "none"
         )

@@ -23,20 +23,20 @@ from penstock.registry.records import (
     subscribe_sql,
 )
 from penstock.registry.subscriptions import StoredSubscription
-from penstock.sql import bind
+from penstock.sql import ShapeBinder
 
 
 class Binder:
     """Turns texts into stored plans, each text once: people often ask for the same."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+        self._binder = ShapeBinder(catalog)
         self._plans: dict[str, bytes] = {}
 
     def plan(self, sql: str) -> bytes:
         plan = self._plans.get(sql)
         if plan is None:
-            plan = self._plans[sql] = encode_plan(bind(sql, self._catalog))
+            plan = self._plans[sql] = encode_plan(self._binder.bind(sql))
         return plan
 
     def plans(self, statements: Sequence[str]) -> list[bytes]:

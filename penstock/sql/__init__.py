@@ -5,6 +5,7 @@ from penstock.sql.binding import bind
 from penstock.sql.ddl import MAX_COLUMNS, parse_relation
 from penstock.sql.guard import MAX_BYTES, MAX_DEPTH, MAX_NAME_LENGTH, MAX_TOKENS
 from penstock.sql.query import Join, Node, Output, Query
+from penstock.sql.shapes import ShapeBinder
 from penstock.sql.tables import MAX_TABLES
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Node",
     "Output",
     "Query",
+    "ShapeBinder",
     "bind",
     "parse_relation",
 ]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from penstock.catalog import Catalog
 from penstock.errors import SqlError
-from penstock.predicates.boxes import ANY_ROW
+from penstock.predicates.boxes import ANY_ROW, Box
 from penstock.predicates.normal_form import (
     MAX_BRANCHES,
     MAX_SIZE,
     All,
+    Condition,
     Findings,
     TooComplexError,
     branches_of,
@@ -37,12 +41,28 @@ _WORDS: dict[str, tuple[str, ...]] = {
 
 def bind(sql: str, catalog: Catalog) -> Query:
     """What a subscription's SELECT means; SqlError, pointing at the place, if it is refused."""
+    return analyse(sql, catalog).query
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A bound SELECT, with what was found on the way to it."""
+
+    query: Query
+    scope: Scope
+    literals: tuple[exp.Literal, ...]
+    """In the order of the text."""
+    conditions: tuple[exp.Expr, ...]
+    """Those that are combined by AND, without the equalities between tables."""
+
+
+def analyse(sql: str, catalog: Catalog) -> Analysis:
     source = Source(sql)
     with source.not_too_deep():
-        return _bind(source, catalog)
+        return _analyse(source, catalog)
 
 
-def _bind(source: Source, catalog: Catalog) -> Query:
+def _analyse(source: Source, catalog: Catalog) -> Analysis:
     select = _parse_select(source)
     warnings: list[str] = []
     scope = Scope(source, catalog)
@@ -53,20 +73,30 @@ def _bind(source: Source, catalog: Catalog) -> Query:
     if where is not None:
         tables.bind_conjunction(where.this)
     joins = tables.joins()
-    findings = Findings()
-    try:
-        condition = All(tuple(tables.local))
-        branches = branches_of(condition, len(scope.nodes), scope.never_null(), findings)
-    except TooComplexError as error:
-        raise _too_complex(source, error) from None
+    branches = normal_form(scope, tables.local, warnings)
     check_names(source, select)
     check_nothing_dropped(source, select)
+    query = Query(source.sql, tuple(scope.nodes), joins, branches, outputs, tuple(warnings))
+    literals = sorted(select.find_all(exp.Literal), key=lambda literal: literal.meta.get("start", -1))
+    return Analysis(query, scope, tuple(literals), tuple(tables.local_expressions))
+
+
+def normal_form(
+    scope: Scope, conditions: Sequence[Condition], warnings: list[str]
+) -> tuple[tuple[Box, ...], ...]:
+    """The branches of conditions that are combined by AND; adds to the warnings."""
+    findings = Findings()
+    try:
+        condition = All(tuple(conditions))
+        branches = branches_of(condition, len(scope.nodes), scope.never_null(), findings)
+    except TooComplexError as error:
+        raise _too_complex(scope.source, error) from None
     warnings += _found(scope, findings)
     if not branches:
         warnings.append("the condition can never be true: the content stays empty")
-    elif tables.local and branches == (tuple(ANY_ROW for _ in scope.nodes),):
+    elif conditions and branches == (tuple(ANY_ROW for _ in scope.nodes),):
         warnings.append("the condition is always true: it excludes no row")
-    return Query(source.sql, tuple(scope.nodes), joins, branches, outputs, tuple(warnings))
+    return branches
 
 
 def _parse_select(source: Source) -> exp.Select:

@@ -71,7 +71,7 @@ def read_constant(expression: exp.Expr) -> Constant | None:
         return Constant("boolean", bool(expression.this))
     if isinstance(expression, exp.Literal):
         text = str(expression.this)
-        return Constant("string", text) if expression.is_string else _number(text)
+        return Constant("string", text) if expression.is_string else read_number(text)
     if isinstance(expression, exp.Neg):
         inner = read_constant(expression.this)
         return None if inner is None else _negated(inner)
@@ -81,7 +81,8 @@ def read_constant(expression: exp.Expr) -> Constant | None:
     return None
 
 
-def _number(text: str) -> Constant:
+def read_number(text: str) -> Constant:
+    """A number as it is written; SqlError if it is none, or too long."""
     found = _NUMBER.fullmatch(text)
     if found is None or not re.search(r"\d", text):
         raise SqlError(f"{text[:60]} is not a number")

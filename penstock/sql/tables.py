@@ -32,6 +32,7 @@ class TableBinder:
         self.conditions = conditions
         self.equalities: dict[tuple[int, int], set[tuple[int, int]]] = {}
         self.local: list[Condition] = []
+        self.local_expressions: list[exp.Expr] = []
 
     def bind_from(self, select: exp.Select) -> None:
         from_clause = select.args.get("from_")
@@ -157,6 +158,7 @@ class TableBinder:
             pair = self._join_columns(part)
             if pair is None:
                 self.local.append(self.conditions.bind(part))
+                self.local_expressions.append(part)
             else:
                 with self.source.pointing_at(part):
                     self._add_equality(*pair)

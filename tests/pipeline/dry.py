@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from penstock.log import Home
 from penstock.pipeline.decode import decode_rows
@@ -17,7 +20,7 @@ from penstock.pipeline.row_stage import advance_rows
 from penstock.pipeline.rows import BUCKETS, RowBuffer, RowKind, Span, StageRow, rows_of_batch
 from penstock.pipeline.sink import Outcome, publish
 from penstock.pipeline.source import LogRange, read_range
-from penstock.pipeline.state import StoredGroups, StoredRows
+from penstock.pipeline.state import BucketState, Mirror, StoredGroups, StoredRows
 from penstock.pipeline.view import View
 from penstock.registry import Registry
 
@@ -57,6 +60,7 @@ class DryPipeline:
     groups: list[FakeMap] = field(default_factory=lambda: [FakeMap() for _ in range(BUCKETS)])
 
     def __post_init__(self) -> None:
+        self._mirrors = TemporaryDirectory(prefix="penstock-mirrors-")
         self._view = View(self.home)
         self._registry = Registry(self.home)
 
@@ -87,14 +91,16 @@ class DryPipeline:
         decoded = decode_rows(_events(self.home, span), self._view.catalog(span.end))
         changed = RowBuffer()
         for bucket, rows in _by_bucket(decoded):
-            store = StoredRows(self.rows[bucket])
-            _append(changed, advance_rows(bucket, rows, store, self._view))
-            store.flush()
+            with self._opened("rows", bucket, self.rows[bucket]) as state:
+                store = StoredRows(state)
+                _append(changed, advance_rows(bucket, rows, store, self._view))
+                store.flush()
         joined = RowBuffer()
         for bucket, rows in _by_bucket(changed):
-            groups = StoredGroups(self.groups[bucket])
-            _append(joined, advance_groups(bucket, rows, groups, self._view))
-            groups.flush()
+            with self._opened("groups", bucket, self.groups[bucket]) as state:
+                groups = StoredGroups(state)
+                _append(joined, advance_groups(bucket, rows, groups, self._view))
+                groups.flush()
         out = rows_of_batch(joined.to_arrow())
         assert [row.kind for row in out].count(RowKind.HEADER) == 1
         return Outcome(
@@ -102,6 +108,13 @@ class DryPipeline:
             sorted(row for row in out if row.kind == RowKind.MESSAGE),
             sorted(row for row in out if row.kind == RowKind.BAD),
         )
+
+    @contextmanager
+    def _opened(self, name: str, bucket: int, stored: FakeMap) -> Iterator[BucketState]:
+        """Mirrors outlive crashes of workers: they must be found to be of another state."""
+        mirror = Mirror(Path(self._mirrors.name) / f"{name}-{bucket}")
+        with BucketState.opened(stored, mirror, patience=bucket / BUCKETS) as state:
+            yield state
 
     def crash(self) -> None:
         """Compute a batch, and be killed before anything of it is stored."""

@@ -1,0 +1,132 @@
+"""The durable form of a bucket: numbered blobs in Spark's state store.
+
+Every access to the store is a round trip between Python and Java, of a fifth of a millisecond
+whatever its size. So a batch writes all entries it changed as one blob, and nobody reads blobs but
+a worker that has no copy of the bucket. Applied in the order of their numbers they give the bucket;
+when the changes outweigh it, it is written whole and they are dropped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from penstock.packing import pack, unpack
+
+Entry: TypeAlias = tuple[bytes, bytes | None]
+"""A key and its value; None if it is gone."""
+
+BLOB_BYTES = 4 << 20  # what one round trip carries without strain
+SMALL_BYTES = 1 << 20  # below this, writing a bucket whole is not worth thinking about
+
+_HEAD = ("head", b"")
+_decode = msgspec.msgpack.Decoder(list[tuple[bytes, bytes | None]]).decode
+
+
+class StoredMap(Protocol):
+    """The part of Spark's MapState that is used here."""
+
+    def getValue(self, key: tuple[str, bytes]) -> tuple[bytes] | None: ...  # noqa: N802
+
+    def updateValue(self, key: tuple[str, bytes], value: tuple[bytes]) -> None: ...  # noqa: N802
+
+    def removeKey(self, key: tuple[str, bytes]) -> None: ...  # noqa: N802
+
+    def iterator(self) -> Iterator[tuple[tuple[str, bytes], tuple[bytes]]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """Which blobs count, and a stamp that no other state of any bucket has."""
+
+    stamp: bytes = b""
+    first: int = 0
+    following: int = 0
+    whole_bytes: int = 0
+    changed_bytes: int = 0
+
+    def to_bytes(self) -> bytes:
+        return pack([self.stamp, self.first, self.following, self.whole_bytes, self.changed_bytes])
+
+
+class Ledger:
+    """The blobs of one bucket, as of one batch."""
+
+    def __init__(self, stored: StoredMap, patience: float = 1.0) -> None:
+        """`patience`: by how much changes may outweigh the whole. Where buckets differ in it, they
+        are not all written whole in the same batch."""
+        self._stored = stored
+        self._patience = patience
+        found = stored.getValue(_HEAD)
+        self._head = _Head() if found is None else _Head(*unpack(bytes(found[0])))
+
+    @property
+    def stamp(self) -> bytes:
+        """Names this state of this bucket. Empty: nothing was ever written."""
+        return self._head.stamp
+
+    def entries(self) -> Iterator[Entry]:
+        """All that was written, in order; later entries replace earlier ones."""
+        blobs = {}
+        for (name, key), (blob,) in self._stored.iterator():
+            if name != _HEAD[0]:
+                blobs[int.from_bytes(bytes(key))] = bytes(blob)
+        for number in range(self._head.first, self._head.following):
+            yield from _decode(blobs.pop(number))
+
+    def append(self, changed: Iterable[Entry]) -> None:
+        written, following = self._write(changed)
+        self._head = replace(
+            self._head, following=following, changed_bytes=self._head.changed_bytes + written
+        )
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it is time to write the bucket whole."""
+        whole = max(SMALL_BYTES, self._head.whole_bytes)
+        return self._head.changed_bytes > self._patience * whole
+
+    def rewrite(self, everything: Iterable[Entry]) -> None:
+        """Replace all blobs by the bucket as it is."""
+        old = range(self._head.first, self._head.following)
+        written, following = self._write(everything)
+        self._head = _Head(b"", old.stop, following, written, 0)
+        for number in old:
+            self._stored.removeKey(_blob(number))
+
+    def seal(self) -> bytes:
+        """Give the state a stamp, once everything is written."""
+        self._head = replace(self._head, stamp=os.urandom(16))
+        self._stored.updateValue(_HEAD, (self._head.to_bytes(),))
+        return self._head.stamp
+
+    def _write(self, entries: Iterable[Entry]) -> tuple[int, int]:
+        """Write entries as blobs; the bytes they have, and the number that follows the last."""
+        written, number = 0, self._head.following
+        for part in _parts(entries):
+            blob = pack(part)
+            self._stored.updateValue(_blob(number), (blob,))
+            written += len(blob)
+            number += 1
+        return written, number
+
+
+def _blob(number: int) -> tuple[str, bytes]:
+    return "blob", number.to_bytes(8)
+
+
+def _parts(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    part: list[Entry] = []
+    size = 0
+    for key, value in entries:
+        part.append((key, value))
+        size += len(key) + len(value or b"")
+        if size >= BLOB_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

@@ -1,0 +1,120 @@
+"""The quick form of a bucket: a memory-mapped copy on the machine of its workers.
+
+Spark hands the buckets of a batch to any worker process, so what one of them keeps in its own
+memory is of little use in the next batch. A mirror is a file that all workers of a machine map
+(LMDB): reading an entry takes a microsecond. It carries the stamp of the state that it copies;
+whoever finds another stamp in Spark's store fills it anew. So nothing depends on it: it is never
+synced to disk, and is thrown away with the run.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import lmdb
+
+from penstock.errors import PipelineError
+from penstock.pipeline.state.ledger import Entry
+
+MAP_BYTES = 16 << 30  # address space, not memory; a bucket that needs more is refused by name
+
+_STAMP = b"\x00stamp"
+_opened: dict[Path, lmdb.Environment] = {}
+
+
+class Mirror:
+    """The copy of one bucket."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @contextmanager
+    def batch(self) -> Iterator[MirrorBatch]:
+        """What happens in the block happens at once, at its end, or not at all."""
+        try:
+            environment = _environment(self._path)
+            with environment.begin(write=True) as transaction:
+                yield MirrorBatch(transaction, environment.open_db(txn=transaction))
+        except lmdb.MapFullError as error:
+            raise PipelineError(
+                f"a bucket of the state has more than {MAP_BYTES >> 30} GiB",
+                detail=str(self._path),
+            ) from error
+        except lmdb.Error as error:
+            raise PipelineError(
+                "the copy of the state on this machine cannot be used",
+                detail=f"{self._path}: {error}",
+                hint="is there space left on the disk of Spark's local directory?",
+            ) from error
+
+
+class MirrorBatch:
+    """A map from bytes to bytes, in the order of the keys."""
+
+    def __init__(self, transaction: lmdb.Transaction, database: object) -> None:
+        self._transaction = transaction
+        self._database = database
+        self.get = transaction.get
+
+    @property
+    def stamp(self) -> bytes:
+        return bytes(self._transaction.get(_STAMP) or b"")
+
+    @stamp.setter
+    def stamp(self, stamp: bytes) -> None:
+        self._transaction.put(_STAMP, stamp)
+
+    def apply(self, entries: Iterable[Entry]) -> None:
+        put, delete = self._transaction.put, self._transaction.delete
+        for key, value in entries:
+            if value is None:
+                delete(key)
+            else:
+                put(key, value)
+
+    def fill(self, entries: Iterable[Entry]) -> None:
+        """Replace everything."""
+        self._transaction.drop(self._database, delete=False)
+        self.apply(entries)
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The entries whose keys begin with the prefix; none of them may change meanwhile."""
+        with self._transaction.cursor() as cursor:
+            if not cursor.set_range(prefix):
+                return
+            for key, value in cursor:
+                if not key.startswith(prefix):
+                    return
+                yield key, value
+
+    def everything(self) -> Iterator[Entry]:
+        return (entry for entry in self.scan(b"") if entry[0] != _STAMP)
+
+
+def mirror_directory(term: str) -> Path:
+    """Where the workers of this machine keep the mirrors of one run: Spark's directory for local
+    files, which it removes when it ends."""
+    directories = os.environ.get("SPARK_LOCAL_DIRS", "") or tempfile.gettempdir()
+    return Path(directories.split(",")[0]) / f"penstock-{term}"
+
+
+def _environment(path: Path) -> lmdb.Environment:
+    """LMDB allows a process to open a file once. Those of other directories are of runs that ended."""
+    if path not in _opened:
+        for other in [other for other in _opened if other.parent != path.parent]:
+            _opened.pop(other).close()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _opened[path] = lmdb.open(
+            str(path),
+            map_size=MAP_BYTES,
+            subdir=False,
+            sync=False,
+            metasync=False,
+            readahead=False,
+            max_readers=64,
+        )
+    return _opened[path]

@@ -1,0 +1,180 @@
+"""Rows and groups as the stages see them, one entry of the state for each row.
+
+A batch works on what it has decoded, and writes what has changed at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from penstock.catalog import Relation, Row, RowKey
+from penstock.joins import Edge, Group, JoinValue
+from penstock.packing import pack, read_extension
+
+MAX_KEY_BYTES = 400
+"""Longer keys are replaced by a digest: the mirror stops at 511 bytes."""
+
+_DIGEST_MARK = b"\xc1"  # begins no packed value
+_decode_row = msgspec.msgpack.Decoder(tuple[tuple, tuple], ext_hook=read_extension).decode
+_decode_member = msgspec.msgpack.Decoder(tuple[tuple, tuple, tuple], ext_hook=read_extension).decode
+
+_Sides: TypeAlias = tuple[dict[RowKey, Row], dict[RowKey, Row]]
+
+
+class Entries(Protocol):
+    """A map from bytes to bytes: `BucketState`."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def put(self, key: bytes, value: bytes | None) -> None: ...
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]: ...
+
+
+class StoredRows:
+    """The rows of one bucket: a `RowStore`."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self._prefixes: dict[str, bytes] = {}
+        self._rows: dict[bytes, tuple[RowKey, Row | None]] = {}
+        self._changed: set[bytes] = set()
+
+    def get(self, relation: Relation, key: RowKey) -> Row | None:
+        place = self._place(relation, key)
+        known = self._rows.get(place)
+        if known is None:
+            data = self._entries.get(place)
+            known = self._rows[place] = (key, None if data is None else _decode_row(data)[1])
+        return known[1]
+
+    def put(self, relation: Relation, key: RowKey, row: Row | None) -> None:
+        place = self._place(relation, key)
+        self._rows[place] = (key, row)
+        self._changed.add(place)
+
+    def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]:
+        """All rows of a relation, as they are now."""
+        prefix = self._prefix(relation)
+        for place, data in self._entries.scan(prefix):
+            if place not in self._changed:
+                yield _decode_row(data)
+        for place in list(self._changed):
+            key, row = self._rows[place]
+            if row is not None and place.startswith(prefix):
+                yield key, row
+
+    def flush(self) -> None:
+        for place in self._changed:
+            key, row = self._rows[place]
+            self._entries.put(place, None if row is None else pack((key, row)))
+        self._changed.clear()
+
+    def _place(self, relation: Relation, key: RowKey) -> bytes:
+        return self._prefix(relation) + _key_bytes(key)
+
+    def _prefix(self, relation: Relation) -> bytes:
+        prefix = self._prefixes.get(relation.name)
+        if prefix is None:
+            prefix = self._prefixes[relation.name] = _digest(relation.name.encode(), 8)
+        return prefix
+
+
+@dataclass(slots=True)
+class _Held:
+    """A group in hand, and its rows as they are stored."""
+
+    value: JoinValue
+    group: Group
+    stored: _Sides
+
+
+class StoredGroups:
+    """The groups of one bucket: a `GroupStore`."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self._edges: dict[str, bytes] = {}
+        self._held: dict[bytes, _Held] = {}
+
+    def get(self, edge: Edge, value: JoinValue) -> Group:
+        place = self._place(edge, value)
+        held = self._held.get(place)
+        if held is None:
+            sides: _Sides = ({}, {})
+            for stored_at, data in self._entries.scan(place):
+                _, key, row = _decode_member(data)
+                sides[stored_at[len(place)]][key] = row
+            held = self._hold(place, value, sides)
+        return held.group
+
+    def put(self, edge: Edge, value: JoinValue, group: Group) -> None:
+        self.get(edge, value)
+        self._held[self._place(edge, value)].group = group
+
+    def groups(self, edge: Edge) -> Iterator[tuple[JoinValue, Group]]:
+        """All groups of an edge, as they are now."""
+        prefix = self._edge(edge)
+        for place, value, sides in self._stored_groups(prefix):
+            if place not in self._held:
+                yield value, Group(sides)
+        for place, held in list(self._held.items()):
+            if place.startswith(prefix) and not held.group.is_empty:
+                yield held.value, held.group
+
+    def flush(self) -> None:
+        for place, held in self._held.items():
+            for side, (before, now) in enumerate(zip(held.stored, held.group.sides, strict=True)):
+                start = place + bytes([side])
+                for key, row in now.items():
+                    # Rows that did not change are the same objects.
+                    if before.get(key) is not row:
+                        self._entries.put(start + _key_bytes(key), pack((held.value, key, row)))
+                for key in before.keys() - now.keys():
+                    self._entries.put(start + _key_bytes(key), None)
+            held.stored = (dict(held.group.sides[0]), dict(held.group.sides[1]))
+
+    def _hold(self, place: bytes, value: JoinValue, sides: _Sides) -> _Held:
+        stored = (dict(sides[0]), dict(sides[1]))
+        held = self._held[place] = _Held(value, Group(sides), stored)
+        return held
+
+    def _stored_groups(self, prefix: bytes) -> Iterator[tuple[bytes, JoinValue, _Sides]]:
+        """The groups in the state, one after the other."""
+        current, sides, value = b"", ({}, {}), ()
+        for stored_at, data in self._entries.scan(prefix):
+            place = stored_at[:_GROUP_BYTES]
+            if place != current and current:
+                yield current, value, sides
+                sides = ({}, {})
+            current = place
+            value, key, row = _decode_member(data)
+            sides[stored_at[_GROUP_BYTES]][key] = row
+        if current:
+            yield current, value, sides
+
+    def _place(self, edge: Edge, value: JoinValue) -> bytes:
+        return self._edge(edge) + _digest(pack(value), 16)
+
+    def _edge(self, edge: Edge) -> bytes:
+        prefix = self._edges.get(edge.name)
+        if prefix is None:
+            prefix = self._edges[edge.name] = _digest(edge.name.encode(), 8)
+        return prefix
+
+
+_GROUP_BYTES = 8 + 16
+
+
+def _digest(data: bytes, size: int) -> bytes:
+    return blake2b(data, digest_size=size).digest()
+
+
+def _key_bytes(key: RowKey) -> bytes:
+    packed = pack(key)
+    return packed if len(packed) <= MAX_KEY_BYTES else _DIGEST_MARK + _digest(packed, 32)

@@ -1,0 +1,166 @@
+"""Binding many statements that differ only in their constants.
+
+Subscriptions come from programs: a million of them have a handful of shapes. Parsing and resolving
+names takes most of a millisecond, and gives the same for every statement of a shape. So the first
+one of a shape is bound as usual and kept; for the others, the new constants are put into its tree
+and only the conditions are bound again. Whatever is out of the ordinary, errors above all, is left
+to the usual way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from penstock.catalog import Catalog
+from penstock.errors import SqlError
+from penstock.predicates.normal_form import Atom, Condition
+from penstock.predicates.unions import ANY_BUT_NULL, intersect_unions
+from penstock.sql.atoms import comparison
+from penstock.sql.binding import Analysis, analyse, normal_form
+from penstock.sql.conditions import ConditionBinder
+from penstock.sql.literals import Constant, as_double, read_number
+from penstock.sql.query import Query
+
+MAX_SHAPES = 1_000
+MAX_CHARACTERS = 4_096  # longer texts are not worth keeping
+
+_LITERAL = re.compile(
+    r"(?<![\w.'\"$@\\])(?:\d{1,18}(?:\.\d{1,18})?(?![\w.])|'[^'\\\0\ud800-\udfff]*'(?!'))"
+)
+"""Plain numbers and strings, where nothing around them could change what they are."""
+
+_Part: TypeAlias = Callable[[list[str]], Condition]
+
+
+class ShapeBinder:
+    """Binds statements against one catalog. Not thread-safe."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._shapes: dict[str, _Shape | None] = {}
+
+    def bind(self, sql: str) -> Query:
+        """The same as `bind(sql, catalog)`."""
+        if len(sql) > MAX_CHARACTERS:
+            return analyse(sql, self._catalog).query
+        literals: list[str] = []
+
+        def take(match: re.Match[str]) -> str:
+            literals.append(match.group())
+            return "''" if match.group().startswith("'") else "0"
+
+        text = _LITERAL.sub(take, sql)
+        if text in self._shapes:
+            shape = self._shapes[text]
+            query = None if shape is None else shape.bind(sql, literals)
+            return query or analyse(sql, self._catalog).query
+        analysis = analyse(sql, self._catalog)
+        if len(self._shapes) < MAX_SHAPES:
+            self._shapes[text] = _Shape.of(sql, analysis)
+        return analysis.query
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What statements of one shape have in common, and how the rest follows from their literals."""
+
+    analysis: Analysis
+    binder: ConditionBinder
+    parts: tuple[_Part, ...]
+
+    @classmethod
+    def of(cls, sql: str, analysis: Analysis) -> _Shape | None:
+        """None unless the literals that were found in the text are exactly those of its tree, and
+        all of them are in conditions."""
+        spans = [match.span() for match in _LITERAL.finditer(sql)]
+        found = [
+            (literal.meta.get("start", -1), literal.meta.get("end", -2) + 1)
+            for literal in analysis.literals
+        ]
+        in_conditions = sum(len(list(one.find_all(exp.Literal))) for one in analysis.conditions)
+        if spans != found or len(found) != in_conditions:
+            return None
+        binder = ConditionBinder(analysis.scope, [])
+        numbers = {id(literal): i for i, literal in enumerate(analysis.literals)}
+        parts = tuple(
+            _simple_part(one, numbers, binder) or _any_part(one, numbers, binder)
+            for one in analysis.conditions
+        )
+        return cls(analysis, binder, parts)
+
+    def bind(self, sql: str, literals: list[str]) -> Query | None:
+        """The query of another statement of this shape; None if the usual way must explain it."""
+        warnings = self.binder.warnings = []
+        try:
+            conditions = [part(literals) for part in self.parts]
+            branches = normal_form(self.analysis.scope, conditions, warnings)
+        except SqlError:
+            return None
+        return replace(
+            self.analysis.query, sql=sql, branches=branches, warnings=tuple(warnings)
+        )
+
+
+def _any_part(
+    expression: exp.Expr, numbers: dict[int, int], binder: ConditionBinder
+) -> _Part:
+    """Any condition: its literals are replaced in the tree, and it is bound again."""
+    mine = [(one, numbers[id(one)]) for one in expression.find_all(exp.Literal)]
+
+    def part(literals: list[str]) -> Condition:
+        for literal, number in mine:
+            literal.set("this", _unquoted(literals[number]))
+        return binder.bind(expression)
+
+    return part
+
+
+def _simple_part(
+    expression: exp.Expr, numbers: dict[int, int], binder: ConditionBinder
+) -> _Part | None:
+    """A column compared with literals: the same outcome, without walking the tree."""
+    compared = _compared_literals(expression)
+    if not compared or not isinstance(expression.this, exp.Column):
+        return None
+    scope = binder.scope
+    place = scope.resolve(expression.this)
+    column = scope.column(place)
+    kinds = [kind for kind, _ in compared]
+    mine = [numbers[id(literal)] for _, literal in compared]
+
+    def part(literals: list[str]) -> Condition:
+        constants = [_constant(literals[number]) for number in mine]
+        if any(constant.kind == "double" for constant in constants):
+            constants = [as_double(constant) for constant in constants]
+        truth = comparison(kinds[0], constants[0], column.type)
+        for kind, constant in zip(kinds[1:], constants[1:], strict=True):
+            truth &= comparison(kind, constant, column.type)
+        values = truth.true if column.nullable else intersect_unions(truth.true, ANY_BUT_NULL)
+        return Atom(place, values)
+
+    return part
+
+
+def _compared_literals(expression: exp.Expr) -> list[tuple[type[exp.Expr], exp.Literal]]:
+    if isinstance(expression, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
+        ends = [(type(expression), expression.expression)]
+    elif isinstance(expression, exp.Between) and not expression.args.get("symmetric"):
+        ends = [(exp.GTE, expression.args["low"]), (exp.LTE, expression.args["high"])]
+    else:
+        return []
+    return ends if all(isinstance(end, exp.Literal) for _, end in ends) else []
+
+
+def _constant(literal: str) -> Constant:
+    if literal.startswith("'"):
+        return Constant("string", literal[1:-1])
+    return read_number(literal)
+
+
+def _unquoted(literal: str) -> str:
+    return literal[1:-1] if literal.startswith("'") else literal

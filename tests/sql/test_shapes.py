@@ -1,0 +1,98 @@
+"""Statements of one shape: bound quickly, and as if each were the first."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.catalog import Catalog
+from penstock.errors import SqlError
+from penstock.sql import Query, ShapeBinder, bind, parse_relation, shapes
+from tests.sql import conditions
+
+CATALOG = Catalog()
+CATALOG.add(conditions.relation(), 0)
+CATALOG.add(parse_relation("CREATE TABLE other (id BIGINT PRIMARY KEY, big BIGINT, x DOUBLE)"), 1)
+
+NUMBERS = ["0", "1", "5", "127", "128", "2147483648", "999999999999999999", "0.5", "1.50", "127.5"]
+STRINGS = ["''", "'a'", "'ab%'", "'%'", "'2020-02-29'", "'2020-02-29 12:30:00'", "'NaN'", "'é'"]
+
+
+def outcome(binding: object, sql: str) -> Query | str:
+    try:
+        return binding(sql)  # type: ignore[operator, no-any-return]
+    except SqlError as error:
+        return f"{error} {error.position} {error.length}"
+
+
+@st.composite
+def siblings(draw: st.DrawFn) -> list[str]:
+    """Statements that differ in nothing but numbers and strings."""
+    sql = f"SELECT id FROM t WHERE {draw(conditions.conditions)}"
+    found = [sql]
+    for _ in range(3):
+
+        def other(match: object) -> str:
+            kind = STRINGS if match.group().startswith("'") else NUMBERS  # type: ignore[attr-defined]
+            return draw(st.sampled_from(kind))
+
+        found.append(shapes._LITERAL.sub(other, sql))
+    return found
+
+
+@settings(max_examples=300)
+@given(siblings())
+def test_every_statement_is_bound_as_by_itself(statements: list[str]) -> None:
+    binder = ShapeBinder(CATALOG)
+    for sql in [*statements, *statements]:
+        assert outcome(binder.bind, sql) == outcome(lambda text: bind(text, CATALOG), sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.id FROM t JOIN other USING (big) WHERE x BETWEEN 1 AND 2.5 AND tiny >= 3",
+        "SELECT t.id FROM t JOIN other ON t.big = other.big AND x < 7 WHERE text = 'a'",
+        "SELECT id FROM t WHERE tiny IN (1, 2, 3) OR NOT (int > 5 AND day < DATE '2020-01-01')",
+        "SELECT id FROM t WHERE dec = -5 AND wide <> 1.50::DECIMAL(5,2)",
+    ],
+)
+def test_usual_statements_have_a_shape(sql: str) -> None:
+    binder = ShapeBinder(CATALOG)
+    assert binder.bind(sql) == bind(sql, CATALOG)
+    (shape,) = binder._shapes.values()
+    assert shape is not None
+    for text in (sql.replace("5", "4"), sql.replace("2", "1")):
+        assert shape.bind(text, shapes._LITERAL.findall(text)) == bind(text, CATALOG)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'SELECT id AS "a 5" FROM t WHERE tiny = 1',
+        "SELECT id FROM t /* 5 */ WHERE tiny = 1",
+        "SELECT id FROM t WHERE text = 'it''s 5' AND tiny = 1",
+        "SELECT id FROM t WHERE double = 1e5 AND text = 'x' -- 'y'",
+    ],
+)
+def test_what_only_looks_like_a_literal_is_left_alone(sql: str) -> None:
+    binder = ShapeBinder(CATALOG)
+    for text in (sql, sql.replace("5", "6"), sql.replace("1", "2"), sql):
+        assert binder.bind(text) == bind(text, CATALOG)
+
+
+def test_errors_point_at_their_own_place() -> None:
+    binder = ShapeBinder(CATALOG)
+    binder.bind("SELECT id FROM t WHERE tiny = 100000 AND day = '2020-01-01'")
+    with pytest.raises(SqlError) as error:
+        binder.bind("SELECT id FROM t WHERE tiny = 1 AND day = 'tomorrow'")
+    assert error.value.position == len("SELECT id FROM t WHERE tiny = 1 AND ")
+
+
+def test_the_number_of_shapes_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "MAX_SHAPES", 2)
+    binder = ShapeBinder(CATALOG)
+    for name in ("tiny", "small", "int", "big"):
+        assert binder.bind(f"SELECT id FROM t WHERE {name} = 5").branches
+    assert len(binder._shapes) == 2
