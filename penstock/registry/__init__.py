@@ -11,10 +11,11 @@ from penstock.registry.records import (
     withdraw_body,
     withdrawn_id,
 )
-from penstock.registry.registry import Registry, rebuild
+from penstock.registry.registry import MAX_SUBSCRIPTIONS_AT_ONCE, Registry, rebuild
 from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
 
 __all__ = [
+    "MAX_SUBSCRIPTIONS_AT_ONCE",
     "Registry",
     "StoredSubscription",
     "SubscriptionChanges",

@@ -77,7 +77,9 @@ def _analyse(source: Source, catalog: Catalog) -> Analysis:
     check_names(source, select)
     check_nothing_dropped(source, select)
     query = Query(source.sql, tuple(scope.nodes), joins, branches, outputs, tuple(warnings))
-    literals = sorted(select.find_all(exp.Literal), key=lambda literal: literal.meta.get("start", -1))
+    literals = sorted(
+        select.find_all(exp.Literal), key=lambda literal: literal.meta.get("start", -1)
+    )
     return Analysis(query, scope, tuple(literals), tuple(tables.local_expressions))
 
 

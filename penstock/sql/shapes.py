@@ -101,14 +101,10 @@ class _Shape:
             branches = normal_form(self.analysis.scope, conditions, warnings)
         except SqlError:
             return None
-        return replace(
-            self.analysis.query, sql=sql, branches=branches, warnings=tuple(warnings)
-        )
+        return replace(self.analysis.query, sql=sql, branches=branches, warnings=tuple(warnings))
 
 
-def _any_part(
-    expression: exp.Expr, numbers: dict[int, int], binder: ConditionBinder
-) -> _Part:
+def _any_part(expression: exp.Expr, numbers: dict[int, int], binder: ConditionBinder) -> _Part:
     """Any condition: its literals are replaced in the tree, and it is bound again."""
     mine = [(one, numbers[id(one)]) for one in expression.find_all(exp.Literal)]
 
@@ -147,13 +143,15 @@ def _simple_part(
 
 
 def _compared_literals(expression: exp.Expr) -> list[tuple[type[exp.Expr], exp.Literal]]:
+    ends: list[tuple[type[exp.Expr], exp.Expr]]
     if isinstance(expression, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
         ends = [(type(expression), expression.expression)]
     elif isinstance(expression, exp.Between) and not expression.args.get("symmetric"):
         ends = [(exp.GTE, expression.args["low"]), (exp.LTE, expression.args["high"])]
     else:
         return []
-    return ends if all(isinstance(end, exp.Literal) for _, end in ends) else []
+    literals = [(kind, end) for kind, end in ends if isinstance(end, exp.Literal)]
+    return literals if len(literals) == len(ends) else []
 
 
 def _constant(literal: str) -> Constant:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ def test_an_empty_home_has_nothing_to_publish(tmp_path: Path) -> None:
 EVENTS = ("run", "batch", "crash", "crash after publishing", "hub", "lose checkpoint", "nothing")
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     story=stories(MIXED, max_steps=16, any_plan=True),

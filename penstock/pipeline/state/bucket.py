@@ -1,4 +1,4 @@
-"""The entries of one bucket during one batch: read from the mirror, written to mirror and ledger."""
+"""The entries of one bucket in one batch: read from the mirror, written to mirror and ledger."""
 
 from __future__ import annotations
 

@@ -55,10 +55,12 @@ class Mirror:
 class MirrorBatch:
     """A map from bytes to bytes, in the order of the keys."""
 
-    def __init__(self, transaction: lmdb.Transaction, database: object) -> None:
+    def __init__(self, transaction: lmdb.Transaction, database: lmdb._Database) -> None:
         self._transaction = transaction
         self._database = database
-        self.get = transaction.get
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._transaction.get(key)  # type: ignore[return-value]  # not without `buffers`
 
     @property
     def stamp(self) -> bytes:
@@ -87,9 +89,9 @@ class MirrorBatch:
             if not cursor.set_range(prefix):
                 return
             for key, value in cursor:
-                if not key.startswith(prefix):
+                if key[: len(prefix)] != prefix:
                     return
-                yield key, value
+                yield key, value  # type: ignore[misc]  # bytes, without `buffers`
 
     def everything(self) -> Iterator[Entry]:
         return (entry for entry in self.scan(b"") if entry[0] != _STAMP)
@@ -103,7 +105,7 @@ def mirror_directory(term: str) -> Path:
 
 
 def _environment(path: Path) -> lmdb.Environment:
-    """LMDB allows a process to open a file once. Those of other directories are of runs that ended."""
+    """LMDB lets a process open a file once. Those of other directories are of runs that ended."""
     if path not in _opened:
         for other in [other for other in _opened if other.parent != path.parent]:
             _opened.pop(other).close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -20,8 +20,11 @@ MAX_KEY_BYTES = 400
 """Longer keys are replaced by a digest: the mirror stops at 511 bytes."""
 
 _DIGEST_MARK = b"\xc1"  # begins no packed value
-_decode_row = msgspec.msgpack.Decoder(tuple[tuple, tuple], ext_hook=read_extension).decode
-_decode_member = msgspec.msgpack.Decoder(tuple[tuple, tuple, tuple], ext_hook=read_extension).decode
+_Values = tuple[Any, ...]
+_decode_row = msgspec.msgpack.Decoder(tuple[_Values, _Values], ext_hook=read_extension).decode
+_decode_member = msgspec.msgpack.Decoder(
+    tuple[_Values, _Values, _Values], ext_hook=read_extension
+).decode
 
 _Sides: TypeAlias = tuple[dict[RowKey, Row], dict[RowKey, Row]]
 
@@ -146,7 +149,8 @@ class StoredGroups:
 
     def _stored_groups(self, prefix: bytes) -> Iterator[tuple[bytes, JoinValue, _Sides]]:
         """The groups in the state, one after the other."""
-        current, sides, value = b"", ({}, {}), ()
+        current, value = b"", ()
+        sides: _Sides = ({}, {})
         for stored_at, data in self._entries.scan(prefix):
             place = stored_at[:_GROUP_BYTES]
             if place != current and current:
