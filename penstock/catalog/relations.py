@@ -46,6 +46,16 @@ class Relation:
 
     def store_row(self, values: Mapping[str, Outside]) -> Row:
         """The stored form of a whole row; a missing column is NULL."""
+        # Most publishers give all columns, by the names they were declared with.
+        if len(values) != len(self.columns):
+            return self._store_named(values)
+        try:
+            return tuple([self.store_value(column, values[column.name]) for column in self.columns])
+        except KeyError:
+            return self._store_named(values)
+
+    def _store_named(self, values: Mapping[str, Outside]) -> Row:
+        """Some columns, by names in any case."""
         found: dict[str, Outside] = {}
         for name, value in values.items():
             lowered = name.lower()

@@ -82,6 +82,8 @@ class IntegerType(ValueType):
         return self.name
 
     def store(self, value: Outside) -> Stored:
+        if type(value) is int and value.bit_length() < self.bits:
+            return value
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.misfit(value)
         if not self.lowest <= value <= self.highest:
@@ -161,6 +163,18 @@ class DecimalType(ValueType):
         return f"DECIMAL({self.precision},{self.scale})"
 
     def store(self, value: Outside) -> Stored:
+        if type(value) is Decimal and value.is_finite() and abs(value.adjusted()) < self.precision:
+            whole = int(value.scaleb(self.scale, _WIDE))
+            if value == Decimal(whole).scaleb(-self.scale, _WIDE) and abs(whole) < self._limit:
+                return whole
+        return self._store_any(value)
+
+    @property
+    def _limit(self) -> int:
+        return int(10**self.precision)
+
+    def _store_any(self, value: Outside) -> Stored:
+        """Any value, digit by digit, so that a misfit can be explained."""
         if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
             raise self.misfit(value)
         try:

@@ -12,6 +12,8 @@ from penstock.engine.changes import Checked, Op
 from penstock.joins import Edge, GroupStep, JoinValue
 from penstock.packing import pack, unpack
 
+_OPS = {op.value: op for op in Op}
+
 
 def pack_change(checked: Checked) -> bytes:
     return pack([checked.relation.name, checked.op, checked.key, checked.row, checked.given])
@@ -19,7 +21,7 @@ def pack_change(checked: Checked) -> bytes:
 
 def unpack_change(body: bytes, catalog: Catalog) -> Checked:
     name, op, key, row, given = unpack(body)
-    return Checked(catalog[name], Op(op), tuple(key), tuple(row), tuple(given))
+    return Checked(catalog[name], _OPS[op], tuple(key), tuple(row), tuple(given))
 
 
 def pack_step(step: GroupStep) -> bytes:

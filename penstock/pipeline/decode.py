@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
@@ -13,12 +13,12 @@ from penstock.errors import ChangeError
 from penstock.pipeline.bodies import pack_change, row_place
 from penstock.pipeline.rows import (
     BUCKETS,
+    Inbox,
     Reason,
     RowBuffer,
     RowKind,
     StageRow,
     bucket_of,
-    rows_of_batch,
 )
 from penstock.pipeline.view import worker_view
 from penstock.pipeline.workers import settle
@@ -33,23 +33,23 @@ def decoder(home: str) -> ArrowStage:
         view = worker_view(home)
         settle("decode")
         for batch in batches:
-            rows = rows_of_batch(batch)
-            # Relations are known from the offset of their record on, and are never changed. So one
-            # catalog, of the last of these events, serves all of them.
-            catalog = view.catalog(max((row.offset for row in rows), default=0))
-            yield decode_rows(rows, catalog).to_arrow()
+            inbox = Inbox.of_batches([batch])
+            yield decode_rows(inbox, view.catalog).to_arrow()
 
     return decode
 
 
-def decode_rows(rows: Iterable[StageRow], catalog: Catalog) -> RowBuffer:
+def decode_rows(inbox: Inbox, catalog_at: Callable[[int], Catalog]) -> RowBuffer:
     out = RowBuffer()
-    for row in rows:
-        if row.kind == RowKind.HEADER:
-            for bucket in range(BUCKETS):
-                out.add(bucket, RowKind.TICK, row.offset, row.body)
-        else:
-            _decode_event(row, catalog, out)
+    events = inbox.rows(RowKind.EVENT)
+    # Relations are known from the offset of their record on, and are never changed. So one catalog,
+    # of the last of these events, serves all of them.
+    catalog = catalog_at(events[-1].offset if events else 0)
+    for header in inbox.rows(RowKind.HEADER):
+        for bucket in range(BUCKETS):
+            out.add(bucket, RowKind.TICK, header.offset, header.body)
+    for event in events:
+        _decode_event(event, catalog, out)
     return out
 
 

@@ -58,14 +58,14 @@ class RowProcessor(_Processor):
         self, key: Any, rows: Any, timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
         from penstock.pipeline.row_stage import advance_rows
-        from penstock.pipeline.rows import rows_of_frames
+        from penstock.pipeline.rows import Inbox
         from penstock.pipeline.state import StoredRows
         from penstock.pipeline.view import worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
         with self._opened(bucket) as state:
             store = StoredRows(state)
-            out = advance_rows(bucket, rows_of_frames(rows), store, view)
+            out = advance_rows(bucket, Inbox.of_frames(rows), store, view)
             store.flush()
         settle((self._home, view.active))
         return iter([out.to_pandas()])
@@ -78,14 +78,14 @@ class JoinProcessor(_Processor):
         self, key: Any, rows: Any, timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
         from penstock.pipeline.join_stage import advance_groups
-        from penstock.pipeline.rows import rows_of_frames
+        from penstock.pipeline.rows import Inbox
         from penstock.pipeline.state import StoredGroups
         from penstock.pipeline.view import worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
         with self._opened(bucket) as state:
             store = StoredGroups(state)
-            out = advance_groups(bucket, rows_of_frames(rows), store, view)
+            out = advance_groups(bucket, Inbox.of_frames(rows), store, view)
             store.flush()
         settle((self._home, view.active))
         return iter([out.to_pandas()])

@@ -14,25 +14,29 @@ from penstock.errors import ChangeError
 from penstock.joins import GroupStep
 from penstock.messages import Message, encode_message
 from penstock.pipeline.bodies import group_place, pack_step, unpack_change
-from penstock.pipeline.rows import Reason, RowBuffer, RowKind, Span, StageRow, bucket_of
+from penstock.pipeline.rows import (
+    Inbox,
+    Reason,
+    RowBuffer,
+    RowKind,
+    Span,
+    StageRow,
+    bucket_of,
+)
 from penstock.pipeline.view import View
 
 
-def advance_rows(bucket: int, rows: Iterable[StageRow], store: RowStore, view: View) -> RowBuffer:
+def advance_rows(bucket: int, inbox: Inbox, store: RowStore, view: View) -> RowBuffer:
     """Bring one bucket through one batch; returns the rows for the next stage."""
-    by_kind: dict[int, list[StageRow]] = {}
-    for row in rows:
-        by_kind.setdefault(row.kind, []).append(row)
-    (tick,) = by_kind[RowKind.TICK]
+    (tick,) = inbox.rows(RowKind.TICK)
     out = RowBuffer()
     out.add(bucket, RowKind.TICK, tick.offset, tick.body)
-    for bad in by_kind.get(RowKind.BAD, ()):
-        out.add(bucket, RowKind.BAD, bad.offset, bad.body)
+    out.forward(bucket, inbox, RowKind.BAD)
     span = Span.from_bytes(tick.body)
     view.move_to(span.active)
     stage = RowStage(store, view.index)
     _welcome(bucket, span, stage, view, out)
-    _carry_out(bucket, span, by_kind.get(RowKind.CHANGE, ()), stage, view, out)
+    _carry_out(bucket, span, inbox.rows(RowKind.CHANGE), stage, view, out)
     return out
 
 

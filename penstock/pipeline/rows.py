@@ -7,7 +7,8 @@ rows of one kind for one bucket, packed. Bodies of rows are packed values themse
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
@@ -39,9 +40,6 @@ ARROW_SCHEMA = pa.schema(
     ]
 )
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[tuple[int, int, bytes]]).decode
-
 
 class RowKind(IntEnum):
     HEADER = 0
@@ -62,12 +60,15 @@ class RowKind(IntEnum):
 
 
 class StageRow(NamedTuple):
-    """One row, without its bucket. Rows of a stage are processed in this order."""
+    """One row, without its bucket and kind. Rows of one kind are processed in this order."""
 
     offset: int
     step: int
-    kind: int
     body: bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[StageRow]).decode
 
 
 class Span(NamedTuple):
@@ -111,34 +112,29 @@ class Reason(NamedTuple):
 
 
 class RowBuffer:
-    """Rows on their way out of a stage, in chunks that fill up one after the other."""
+    """Rows on their way out of a stage."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[int, int], _Chunk] = {}
-        self._full: list[tuple[int, int, _Chunk]] = []
-        self._rows = 0
+        self._rows: defaultdict[tuple[int, int], list[tuple[int, int, bytes]]] = defaultdict(list)
+        self._forwarded: list[tuple[int, int, int, bytes]] = []
 
     def __len__(self) -> int:
-        return self._rows
+        return sum(map(len, self._rows.values())) + sum(count for _, _, count, _ in self._forwarded)
 
     def add(self, bucket: int, kind: RowKind, offset: int, body: bytes, step: int = 0) -> None:
-        chunk = self._open.get((bucket, kind))
-        if chunk is None:
-            chunk = self._open[bucket, kind] = _Chunk()
-        chunk.rows.append((offset, step, body))
-        chunk.body_bytes += len(body)
-        self._rows += 1
-        if chunk.body_bytes > CHUNK_BYTES or len(chunk.rows) >= CHUNK_ROWS:
-            self._full.append((bucket, kind, self._open.pop((bucket, kind))))
+        self._rows[bucket, kind].append((offset, step, body))
+
+    def forward(self, bucket: int, inbox: Inbox, *kinds: RowKind) -> None:
+        """Send rows on without looking at them."""
+        for kind in kinds:
+            for count, chunk in inbox.chunks(kind):
+                self._forwarded.append((bucket, kind, count, chunk))
 
     def to_arrow(self) -> pa.RecordBatch:
-        chunks = [*self._full, *((b, k, chunk) for (b, k), chunk in self._open.items())]
-        columns: tuple[list[object], ...] = (
-            [bucket for bucket, _, _ in chunks],
-            [kind for _, kind, _ in chunks],
-            [len(chunk.rows) for _, _, chunk in chunks],
-            [_encode(chunk.rows) for _, _, chunk in chunks],
-        )
+        chunks = list(self._forwarded)
+        for (bucket, kind), rows in self._rows.items():
+            chunks += [(bucket, kind, len(part), _encode(part)) for part in _parts(rows)]
+        columns = zip(*chunks, strict=True) if chunks else ((), (), (), ())
         arrays = [pa.array(c, f.type) for c, f in zip(columns, ARROW_SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
 
@@ -146,35 +142,52 @@ class RowBuffer:
         return self.to_arrow().to_pandas()
 
 
-class _Chunk:
-    __slots__ = ("body_bytes", "rows")
+def _parts(rows: list[tuple[int, int, bytes]]) -> Iterator[list[tuple[int, int, bytes]]]:
+    """Rows in chunks of limited size."""
+    first = size = 0
+    for i, (_, _, body) in enumerate(rows):
+        size += len(body)
+        if size > CHUNK_BYTES or i + 1 - first == CHUNK_ROWS:
+            yield rows[first : i + 1]
+            first, size = i + 1, 0
+    if first < len(rows):
+        yield rows[first:]
+
+
+class Inbox:
+    """The rows that a stage gets, by kind; unpacked when they are asked for."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[int, int, bytes]] = []
-        self.body_bytes = 0
+        self._chunks: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
+
+    @classmethod
+    def of_frames(cls, frames: Iterable[pd.DataFrame]) -> Inbox:
+        inbox = cls()
+        for frame in frames:
+            inbox._add(frame["kind"].tolist(), frame["count"].tolist(), frame["chunk"].tolist())
+        return inbox
+
+    @classmethod
+    def of_batches(cls, batches: Iterable[pa.RecordBatch]) -> Inbox:
+        inbox = cls()
+        for batch in batches:
+            inbox._add(*(batch.column(name).to_pylist() for name in ("kind", "count", "chunk")))
+        return inbox
+
+    def _add(self, kinds: list[int], counts: list[int], chunks: list[bytes]) -> None:
+        for kind, count, chunk in zip(kinds, counts, chunks, strict=True):
+            self._chunks[kind].append((count, chunk))
+
+    def rows(self, kind: RowKind) -> list[StageRow]:
+        """In order."""
+        rows = [row for _, chunk in self._chunks[kind] for row in _decode(chunk)]
+        rows.sort()
+        return rows
+
+    def chunks(self, kind: RowKind) -> list[tuple[int, bytes]]:
+        return self._chunks[kind]
 
 
 def bucket_of(key: bytes) -> int:
     """Where a packed key lives: the same in every process and on every machine."""
     return crc32(key) % BUCKETS
-
-
-def rows_of_batch(batch: pa.RecordBatch) -> list[StageRow]:
-    """The rows in an Arrow batch of chunks."""
-    return _rows(batch.column("kind").to_pylist(), batch.column("chunk").to_pylist())
-
-
-def rows_of_frames(frames: Iterable[pd.DataFrame]) -> list[StageRow]:
-    """All rows in data frames of chunks, in order."""
-    rows: list[StageRow] = []
-    for frame in frames:
-        rows += _rows(frame["kind"].tolist(), frame["chunk"].tolist())
-    return sorted(rows)
-
-
-def _rows(kinds: list[int], chunks: list[bytes]) -> list[StageRow]:
-    return [
-        StageRow(offset, step, kind, body)
-        for kind, chunk in zip(kinds, chunks, strict=True)
-        for offset, step, body in _decode(chunk)
-    ]

@@ -26,11 +26,11 @@ from penstock.log import BatchHeader, Home, QuarantinedEvent, RecordKind, Record
 from penstock.pipeline.rows import (
     ARROW_SCHEMA,
     CHUNK_SCHEMA,
+    Inbox,
     Reason,
     RowKind,
     Span,
     StageRow,
-    rows_of_batch,
 )
 from penstock.pipeline.workers import settle
 
@@ -119,20 +119,22 @@ class Outcome:
 
 def gather(paths: Sequence[Path]) -> Outcome:
     """Read what the tasks of a batch have staged."""
-    rows: dict[int, list[StageRow]] = {}
-    for path in paths:
-        with pa.memory_map(os.fspath(path)) as file, pa.ipc.open_file(file) as reader:
-            for i in range(reader.num_record_batches):
-                for row in rows_of_batch(reader.get_batch(i)):
-                    rows.setdefault(row.kind, []).append(row)
-    headers = rows.get(RowKind.HEADER, [])
+    inbox = Inbox.of_batches(_staged(paths))
+    headers = inbox.rows(RowKind.HEADER)
     if len(headers) != 1:
         raise HomeError(f"a batch came with {len(headers)} headers instead of one")
     return Outcome(
         Span.from_bytes(headers[0].body),
-        sorted(rows.get(RowKind.MESSAGE, [])),
-        sorted(rows.get(RowKind.BAD, [])),
+        inbox.rows(RowKind.MESSAGE),
+        inbox.rows(RowKind.BAD),
     )
+
+
+def _staged(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    for path in paths:
+        with pa.memory_map(os.fspath(path)) as file, pa.ipc.open_file(file) as reader:
+            for i in range(reader.num_record_batches):
+                yield reader.get_batch(i)
 
 
 def publish(log: RecordLog, published: BatchLog, outcome: Outcome) -> None:

@@ -17,7 +17,7 @@ from penstock.pipeline.decode import decode_rows
 from penstock.pipeline.join_stage import advance_groups
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
 from penstock.pipeline.row_stage import advance_rows
-from penstock.pipeline.rows import BUCKETS, RowBuffer, RowKind, Span, StageRow, rows_of_batch
+from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind, Span
 from penstock.pipeline.sink import Outcome, publish
 from penstock.pipeline.source import LogRange, read_range
 from penstock.pipeline.state import BucketState, Mirror, StoredGroups, StoredRows
@@ -88,7 +88,7 @@ class DryPipeline:
         """What a batch gives. The state has moved on, the message log has not."""
         self._registry.catch_up(end.position)
         span = span_of(self.offset, end)
-        decoded = decode_rows(_events(self.home, span), self._view.catalog(span.end))
+        decoded = decode_rows(_events(self.home, span), self._view.catalog)
         changed = RowBuffer()
         for bucket, rows in _by_bucket(decoded):
             with self._opened("rows", bucket, self.rows[bucket]) as state:
@@ -101,13 +101,9 @@ class DryPipeline:
                 groups = StoredGroups(state)
                 _append(joined, advance_groups(bucket, rows, groups, self._view))
                 groups.flush()
-        out = rows_of_batch(joined.to_arrow())
-        assert [row.kind for row in out].count(RowKind.HEADER) == 1
-        return Outcome(
-            span,
-            sorted(row for row in out if row.kind == RowKind.MESSAGE),
-            sorted(row for row in out if row.kind == RowKind.BAD),
-        )
+        out = Inbox.of_batches([joined.to_arrow()])
+        assert len(out.rows(RowKind.HEADER)) == 1
+        return Outcome(span, out.rows(RowKind.MESSAGE), out.rows(RowKind.BAD))
 
     @contextmanager
     def _opened(self, name: str, bucket: int, stored: FakeMap) -> Iterator[BucketState]:
@@ -141,23 +137,22 @@ class DryPipeline:
             self.offset = end
 
 
-def _events(home: Home, span: Span) -> list[StageRow]:
+def _events(home: Home, span: Span) -> Inbox:
     """The rows of the source, from two partitions."""
     middle = (span.start + span.end) // 2
     parts = [LogRange(span.start, middle, span), LogRange(middle, span.end, None)]
-    return [r for part in parts for b in read_range(home.log, part) for r in rows_of_batch(b)]
+    return Inbox.of_batches(batch for part in parts for batch in read_range(home.log, part))
 
 
-def _by_bucket(out: RowBuffer) -> Iterable[tuple[int, list[StageRow]]]:
+def _by_bucket(out: RowBuffer) -> Iterable[tuple[int, Inbox]]:
     """As Spark deals rows out: by bucket, the buckets in any order."""
     batch = out.to_arrow()
     buckets = batch.column("bucket").to_pylist()
     for bucket in sorted(set(buckets), reverse=True):
         mine = batch.take([i for i, b in enumerate(buckets) if b == bucket])
-        yield bucket, sorted(rows_of_batch(mine))
+        yield bucket, Inbox.of_batches([mine])
 
 
 def _append(out: RowBuffer, more: RowBuffer) -> None:
-    for bucket, rows in _by_bucket(more):
-        for row in rows:
-            out.add(bucket, RowKind(row.kind), row.offset, row.body, row.step)
+    for bucket, inbox in _by_bucket(more):
+        out.forward(bucket, inbox, *RowKind)

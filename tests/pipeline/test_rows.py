@@ -9,13 +9,12 @@ from penstock.pipeline.rows import (
     BUCKETS,
     CHUNK_BYTES,
     CHUNK_ROWS,
+    Inbox,
     RowBuffer,
     RowKind,
     Span,
     StageRow,
     bucket_of,
-    rows_of_batch,
-    rows_of_frames,
 )
 
 kinds = st.sampled_from(RowKind)
@@ -29,10 +28,17 @@ def test_rows_survive_the_journey(rows: list[tuple[int, RowKind, int, bytes]]) -
     out = RowBuffer()
     for bucket, kind, offset, body in rows:
         out.add(bucket, kind, offset, body, step=bucket)
-    sent = sorted(StageRow(offset, bucket, kind, body) for bucket, kind, offset, body in rows)
     batch = out.to_arrow()
-    assert sorted(rows_of_batch(batch)) == sent
-    assert rows_of_frames([out.to_pandas()]) == sent
+    passed = RowBuffer()
+    passed.forward(0, Inbox.of_batches([batch]), *RowKind)
+    for inbox in (
+        Inbox.of_batches([batch]),
+        Inbox.of_frames([out.to_pandas()]),
+        Inbox.of_batches([passed.to_arrow()]),
+    ):
+        for kind in RowKind:
+            sent = [StageRow(offset, b, body) for b, k, offset, body in rows if k is kind]
+            assert inbox.rows(kind) == sorted(sent)
     assert len(out) == len(rows) == sum(batch.column("count").to_pylist())
     assert batch.num_rows == len({(bucket, kind) for bucket, kind, _, _ in rows})
 
@@ -46,13 +52,13 @@ def test_chunks_are_bounded() -> None:
         out.add(1, RowKind.EVENT, i, large)
     batch = out.to_arrow()
     assert sorted(batch.column("count").to_pylist()) == [1, 1, 1, 1, CHUNK_ROWS, CHUNK_ROWS]
-    assert len(rows_of_batch(batch)) == 2 * CHUNK_ROWS + 4
+    assert len(Inbox.of_batches([batch]).rows(RowKind.EVENT)) == 2 * CHUNK_ROWS + 4
 
 
 def test_no_rows_are_a_batch_too() -> None:
-    assert rows_of_batch(RowBuffer().to_arrow()) == []
-    assert rows_of_frames([RowBuffer().to_pandas()]) == []
-    assert rows_of_frames([]) == []
+    assert Inbox.of_batches([RowBuffer().to_arrow()]).rows(RowKind.EVENT) == []
+    assert Inbox.of_frames([RowBuffer().to_pandas()]).rows(RowKind.EVENT) == []
+    assert Inbox.of_frames([]).rows(RowKind.EVENT) == []
 
 
 def test_buckets_do_not_depend_on_the_process() -> None:
