@@ -11,6 +11,7 @@
     ├── HomeError                 a home is missing, foreign, or in use
     │   ├── CorruptionError       a checksum failed; names the file and the place
     │   └── LockedError           another process works on this home
+    ├── BacklogError              the log runs too far ahead of the pipeline; try again later
     └── PipelineError             Spark could not start, or the query failed
 
 Nothing from a lower layer (sqlglot, sqlite, Spark, the operating system) leaks through a public
@@ -139,6 +140,12 @@ class LockedError(HomeError):
     """Another process works on this home."""
 
     exit_code = 8
+
+
+class BacklogError(PenstockError):
+    """Too much waits to be processed. Nothing was appended; the same request may succeed later."""
+
+    exit_code = 11
 
 
 class PipelineError(PenstockError):

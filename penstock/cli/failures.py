@@ -10,7 +10,7 @@ import traceback
 import typer
 
 from penstock.cli.output import json_line
-from penstock.errors import CorruptionError, PenstockError, SqlError
+from penstock.errors import BacklogError, CorruptionError, PenstockError, SqlError
 
 INTERRUPTED = 130
 """As a shell reports a program that Ctrl-C has ended: 128 + SIGINT."""
@@ -33,6 +33,7 @@ EXIT_CODES = {
     8: "another process works on the home",
     9: "Spark could not start, or the pipeline failed",
     DIFFERENT: "a content is not what its query returns",
+    BacklogError.exit_code: "too much waits to be processed; try again later",
     INTERRUPTED: "ended by Ctrl-C",
 }
 

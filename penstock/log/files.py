@@ -14,12 +14,15 @@ from typing import Protocol
 
 from penstock.catalog import Relation
 from penstock.engine.changes import Op
-from penstock.errors import EventError, PenstockError
+from penstock.errors import BacklogError, EventError, PenstockError
 from penstock.log.disk import os_errors
 from penstock.log.frames import MAX_RECORD_BYTES
 from penstock.log.interfaces import AnyHome, RecordKind
 
 CHUNK_BYTES = 512 << 10  # 512 KiB: about 5,000 lines of 100 bytes in one frame
+
+MAX_BACKLOG = 10_000_000
+"""Records that may wait to be processed before publishers are asked to wait."""
 
 LINE_SUFFIXES = frozenset({".jsonl", ".ndjson", ".json"})
 CSV_SUFFIXES = frozenset({".csv"})
@@ -46,12 +49,15 @@ def publish(
     home: AnyHome,
     batches: Iterable[InputBatch],
     progress: Callable[[InputBatch], None] | None = None,
+    max_backlog: int = MAX_BACKLOG,
 ) -> int:
     """Append all events to the log; how many there were. Each batch is on disk before the next
-    one is read. An error says how many events were appended before it."""
+    one is read. An error says how many events were appended before it; BacklogError, that the log
+    is so far ahead of its processing that the rest must wait (never, if `max_backlog` is 0)."""
     count = 0
     try:
         for batch in batches:
+            check_backlog(home, max_backlog)
             home.log.append([(RecordKind.EVENT, event) for event in batch.events])
             count += len(batch.events)
             if progress is not None:
@@ -61,6 +67,18 @@ def publish(
         error.detail = f"{error.detail}; {before}" if error.detail else before
         raise
     return count
+
+
+def check_backlog(home: AnyHome, most: int) -> None:
+    """BacklogError if more records than `most` wait to be processed."""
+    frontier = home.messages.frontier
+    waiting = home.log.end - (0 if frontier is None else frontier.end)
+    if most and waiting > most:
+        raise BacklogError(
+            f"{waiting:,} records wait to be processed; no more than {most:,} may",
+            detail="nothing was lost, and nothing of this was appended",
+            hint="run the pipeline, or publish again when it has caught up",
+        )
 
 
 def read_file(

@@ -69,6 +69,15 @@ class RunSummary:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """How the log is cut into batches."""
+
+    most_rows: int
+    latency_ms: int
+    """How long one should take at most; 0: as long as it takes."""
+
+
 def run(
     home: Path,
     *,
@@ -76,6 +85,7 @@ def run(
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
     batch_rows: int = BATCH_ROWS,
+    latency_ms: int | None = None,
     ui: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
@@ -84,7 +94,8 @@ def run(
 
     LockedError if somebody else processes the home, HomeError if its parts do not fit together,
     PipelineError if Spark does not start or the query fails. Spark stays for the next run of this
-    process, and ends with it.
+    process, and ends with it. With `latency_ms`, batches take fewer than `batch_rows` records if
+    they would otherwise take longer than that.
     """
     opened = Home.open(home.resolve())
     log_file = opened.path / "logs" / "spark.log"
@@ -101,7 +112,7 @@ def run(
         )
         done: list[Progress] = []
         try:
-            query = _start(spark, opened, processing, once, batch_rows)
+            query = _start(spark, opened, processing, once, _Batches(batch_rows, latency_ms or 0))
             for progress in _follow(query, opened, stop or threading.Event()):
                 done.append(progress)
                 if on_progress is not None:
@@ -112,13 +123,13 @@ def run(
 
 
 def _start(
-    spark: SparkSession, home: Home, processing: Processing, once: bool, batch_rows: int
+    spark: SparkSession, home: Home, processing: Processing, once: bool, batches: _Batches
 ) -> StreamingQuery:
     _make_active(spark)
     spark.dataSource.register(LogSource)
     spark.dataSource.register(MessageSink)
     writer = (
-        _stages(spark, str(home.path), processing.term, batch_rows)
+        _stages(spark, str(home.path), processing.term, batches)
         .writeStream.format(SINK_NAME)
         .queryName("penstock")
         .outputMode("append")
@@ -136,11 +147,12 @@ def _make_active(spark: SparkSession) -> None:
     sessions.setActiveSession(spark._jsparkSession)
 
 
-def _stages(spark: SparkSession, path: str, term: str, batch_rows: int) -> DataFrame:
+def _stages(spark: SparkSession, path: str, term: str, batches: _Batches) -> DataFrame:
     stream = (
         spark.readStream.format(SOURCE_NAME)
         .option("path", path)
-        .option("batch_rows", batch_rows)
+        .option("batch_rows", batches.most_rows)
+        .option("latency_ms", batches.latency_ms)
         .option("partitions", spark.sparkContext.defaultParallelism)
         .load()
         .mapInArrow(decoder(path), CHUNK_SCHEMA)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +19,7 @@ from pyspark.sql.types import StructType
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
 from penstock.pipeline.rows import CHUNK_ROWS, CHUNK_SCHEMA, RowBuffer, RowKind, Span
+from penstock.pipeline.sizing import BatchSizer
 from penstock.pipeline.workers import settle
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ class LogRange(InputPartition):
 
 
 class LogSource(DataSource):
-    """Options: `path` (of the home), `batch_rows`, `partitions` (at most, of one batch)."""
+    """Options: `path` (of the home), `batch_rows` and `partitions` (at most, of one batch),
+    `latency_ms` (that a batch should take; 0: as large as allowed)."""
 
     @classmethod
     def name(cls) -> str:
@@ -54,16 +57,21 @@ class LogSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return LogReader(
-            self.options["path"], int(self.options["batch_rows"]), int(self.options["partitions"])
+            self.options["path"],
+            int(self.options["batch_rows"]),
+            int(self.options["partitions"]),
+            int(self.options["latency_ms"]),
         )
 
 
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives as long as the query, in a process of its own; `read` runs in the workers."""
 
-    def __init__(self, path: str, batch_rows: int, partitions: int) -> None:
+    def __init__(self, path: str, batch_rows: int, partitions: int, latency_ms: int = 0) -> None:
         self._path = path
         self._batch_rows = batch_rows
+        self._sizer = BatchSizer(batch_rows, latency_ms / 1000 if latency_ms else None)
+        self._under_way: tuple[int, float] | None = None  # records of a batch, when it began
         self._partitions = partitions
         self._home: Home | None = None
         self._registry: Registry | None = None
@@ -79,11 +87,16 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._opened().log.end
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        # Spark asks for the next batch when the last one is done.
+        if self._under_way is not None:
+            records, began = self._under_way
+            self._sizer.took(records, time.monotonic() - began)
         home = self._opened()
         target = home.log.end if self._target is None else self._target
-        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else target
         begin = StreamOffset.from_json(start)
-        end = next_offset(home.log, home.messages.frontier, begin, target, max_rows)
+        end = next_offset(home.log, home.messages.frontier, begin, target, self._sizer.records)
+        records = end.position - begin.position
+        self._under_way = (records, time.monotonic()) if records else None
         # Workers read the tables and subscriptions that others have applied: here, before a batch.
         self._follow(end.position)
         return end.to_json()

@@ -80,3 +80,11 @@ def test_publish_needs_a_home(cli: Cli, tmp_path: Path) -> None:
     ran = cli("publish", tmp_path / "nowhere", "-", input="")
     assert ran.code == 6
     assert "penstock init" in ran.err
+
+
+def test_publish_is_refused_while_too_much_waits(cli: Cli, home: Path) -> None:
+    cli("publish", home, "-", input=lines(insert("stocks", id=1), insert("stocks", id=2)))
+    ran = cli("publish", home, "-", "--max-backlog", "3", input=lines(insert("stocks", id=3)))
+    assert ran.code == 11
+    assert "4 records wait to be processed" in ran.err
+    assert Home.open(home).log.end == 4

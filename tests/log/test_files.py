@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from penstock.catalog import Catalog, Relation, Row
 from penstock.engine.changes import Op, check
 from penstock.engine.events import decode_event
-from penstock.errors import ChangeError, EventError, HomeError
-from penstock.log import MemoryHome, files, tabular
+from penstock.errors import BacklogError, ChangeError, EventError, HomeError
+from penstock.log import BatchHeader, MemoryHome, files, tabular
 from penstock.log.files import InputBatch, publish, read_file, read_lines
 from penstock.sql import parse_relation
 
@@ -271,3 +271,19 @@ def test_parquet_progress(tmp_path: Path) -> None:
     batches = list(read_file(path, EVERYTHING))
     assert len(batches) == 3
     assert 0 < batches[0].done_bytes < batches[2].done_bytes == batches[2].total_bytes
+
+
+# Back-pressure
+
+
+def test_publishers_wait_when_the_log_is_too_far_ahead() -> None:
+    home = MemoryHome()
+    batches = [InputBatch([b"{}"] * 3, 0, None)] * 4
+    with pytest.raises(BacklogError) as caught:
+        publish(home, batches, max_backlog=5)
+    assert home.log.end == 6
+    assert "6 records wait" in str(caught.value)
+    assert "6 events before it are in the log" in str(caught.value)
+    home.messages.publish(BatchHeader(0, 4, 0), [], [])
+    assert publish(home, batches[:1], max_backlog=5) == 3
+    assert publish(home, batches, max_backlog=0) == 12

@@ -14,6 +14,7 @@ from penstock.cli.output import Output, count
 from penstock.cli.parameters import HomeArgument, JsonOption
 from penstock.engine.changes import Op
 from penstock.errors import ChangeError
+from penstock.log.files import MAX_BACKLOG
 
 if TYPE_CHECKING:
     from penstock.catalog import Relation
@@ -54,6 +55,12 @@ def publish(
         Format | None,
         typer.Option("--format", help="By default what the name of a file ends in."),
     ] = None,
+    max_backlog: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Refuse if more records than this are unprocessed; 0: never."
+        ),
+    ] = MAX_BACKLOG,
     as_json: JsonOption = False,
 ) -> None:
     """Append events to the log.
@@ -75,7 +82,10 @@ def publish(
         batches = _batches(path, relation, op, format_)
         with bar(f"publishing {path}", "bytes") as advance:
             events += append(
-                opened, batches, lambda done: advance(done.done_bytes, done.total_bytes or 0)
+                opened,
+                batches,
+                lambda done: advance(done.done_bytes, done.total_bytes or 0),
+                max_backlog,
             )
     processed = is_processed(opened)
     out = Output(as_json=as_json)

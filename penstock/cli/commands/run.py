@@ -26,6 +26,7 @@ EXAMPLES = """
   penstock run shop --once
   penstock run shop
   penstock run shop --watch incoming
+  penstock run shop --latency-ms 500
   penstock run shop --master spark://host:7077 --conf spark.executor.memory=8g
 """
 
@@ -47,6 +48,12 @@ def run(
             exists=True,
             file_okay=False,
             help="Take files that are dropped there, too; see penstock watch.",
+        ),
+    ] = None,
+    latency_ms: Annotated[
+        int | None,
+        typer.Option(
+            metavar="MS", min=1, help="Make batches small enough to end within this time."
         ),
     ] = None,
     ui: Annotated[bool, typer.Option("--ui", help="Start Spark's web interface.")] = False,
@@ -72,6 +79,7 @@ def run(
                 master=master,
                 conf=settings,
                 batch_rows=batch_rows,
+                latency_ms=latency_ms,
                 ui=ui,
                 on_progress=on_progress,
                 stop=stop,
