@@ -6,7 +6,9 @@ join. A table that no query with a choice reads costs one count per change.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import islice
 from typing import TypeAlias
 
 from penstock.catalog import Relation, Row, RowKey
@@ -15,6 +17,7 @@ from penstock.joins.decomposition.choices import has_choice
 from penstock.joins.decomposition.samples import ByValue, Sample
 from penstock.joins.spaces import Side, edge_of
 from penstock.predicates.boxes import Box, contains
+from penstock.predicates.intervals import Cut, below
 from penstock.sql.query import Query
 
 RATE_CHANGES = 20_000
@@ -22,6 +25,9 @@ RATE_CHANGES = 20_000
 
 KNOWN_CHANGES = 256
 """What was worked out from samples is taken to hold for so many changes."""
+
+SCANNED_ROWS = 128
+"""To judge conditions on several columns together, so many rows are looked at."""
 
 Rows: TypeAlias = Callable[[Relation], Iterable[tuple[RowKey, Row]]]
 """The rows that a table has now."""
@@ -37,6 +43,7 @@ class Statistics:
         self._by_join: dict[Side, Sample] = {}
         self._samples_of: dict[str, list[Sample]] = {}
         self._known: dict[Hashable, float] = {}
+        self._columns: dict[tuple[str, int], list[Cut]] = {}
         self._noted = 0
 
     def watch(self, query: Query, rows: Rows) -> None:
@@ -57,7 +64,7 @@ class Statistics:
                     self._by_join[side] = self._filled(sample, relation, rows)
 
     def _filled(self, sample: Sample, relation: Relation, rows: Rows) -> Sample:
-        self._known.clear()
+        self._forget()
         sample.fill(rows(relation))
         self._samples_of.setdefault(relation.name, []).append(sample)
         return sample
@@ -66,7 +73,7 @@ class Statistics:
         """A row was inserted, changed or deleted."""
         self._noted += 1
         if self._noted % KNOWN_CHANGES == 0:
-            self._known.clear()
+            self._forget()
         self._changes[table] = self._changes.get(table, 0.0) + 1.0
         if self._changes[table] >= RATE_CHANGES:
             self._changes = {name: count / 2 for name, count in self._changes.items()}
@@ -78,7 +85,7 @@ class Statistics:
 
     def refresh(self, rows: Rows) -> None:
         """Fill those samples anew that deletes have worn down."""
-        self._known.clear()
+        self._forget()
         for table, samples in self._samples_of.items():
             for sample in samples:
                 if sample.is_worn:
@@ -114,9 +121,27 @@ class Statistics:
         return self._once((table, box), lambda: self._selectivity(table, box))
 
     def _selectivity(self, table: str, box: Box) -> float:
-        relation, rows = self._relations.get(table), list(self.sampled(table))
-        found = 0 if relation is None else sum(contains(box, relation, row) for row in rows)
-        return 1.0 if not box else (found + 0.5) / (len(rows) + 1.0)
+        relation = self._relations.get(table)
+        if not box or relation is None:
+            return 1.0 if not box else 0.5
+        if len(box) == 1:
+            column, interval = box[0]
+            values = self._sorted(relation, column)
+            found = bisect_left(values, interval.high) - bisect_left(values, interval.low)
+            return (max(0, found) + 0.5) / (len(values) + 1.0)
+        rows = list(islice(self.sampled(table), SCANNED_ROWS))
+        found = sum(contains(box, relation, row) for row in rows)
+        return (found + 0.5) / (len(rows) + 1.0)
+
+    def _sorted(self, relation: Relation, column: int) -> list[Cut]:
+        """The sampled values of a column, as the cuts below them."""
+        place = (relation.name, column)
+        if place not in self._columns:
+            kind = relation.columns[column].type
+            values = (row[column] for row in self.sampled(relation.name))
+            cuts = (below(None if value is None else kind.key(value)) for value in values)
+            self._columns[place] = sorted(cuts)
+        return self._columns[place]
 
     def row_bytes(self, table: str) -> float:
         """The mean size of a row in a message."""
@@ -125,6 +150,10 @@ class Statistics:
     def _row_bytes(self, table: str) -> float:
         sizes = [row_bytes(row) for row in self.sampled(table)]
         return sum(sizes) / len(sizes) if sizes else 16.0
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._columns.clear()
 
     def _once(self, asked: Hashable, answer: Callable[[], float]) -> float:
         if asked not in self._known:
