@@ -64,7 +64,7 @@ from penstock.subscription import Subscription
 MAX_BATCH_CHANGES = 1_000_000
 REOPTIMISE_EVERY_CHANGES = 10_000
 REOPTIMISE_CHANGES_PER_SUBSCRIPTION = 20
-"""To look how a query over three tables should be split takes 0.6 ms: 30 microseconds per change."""
+"""To look how a query of three tables should be split takes 0.6 ms: 30 microseconds per change."""
 MAX_RUN_EVENTS = 10_000
 """So many events of the log are matched at once, to bound memory."""
 
