@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.table import BoxTable
+from penstock.matching.table import BoxTable, stretches
 
 Ints64 = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ def access_columns(table: BoxTable, shares: Floats, rows: int) -> Ints64:
 def _accepted(table: BoxTable, shares: Floats, boxes: Ints64) -> Floats:
     """The share of events that each of some boxes accepts in each column."""
     accepted = np.ones((len(boxes), len(table.boundaries)))
-    for i, box in enumerate(boxes.tolist()):
-        place = slice(int(table.offsets[box]), int(table.offsets[box + 1]))
-        accepted[i, table.columns[place]] = shares[place]
+    sizes = np.diff(table.offsets)[boxes]
+    places = stretches(table.offsets[boxes], sizes)
+    accepted[np.repeat(np.arange(len(boxes)), sizes), table.columns[places]] = shares[places]
     return accepted

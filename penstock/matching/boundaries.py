@@ -34,6 +34,10 @@ _TABLE_ENTRIES = 1 << 18
 """Boundaries within so many consecutive keys get a table from key to cell (1 MB at most)."""
 
 
+_LISTED_PLACES = 10_000
+"""Places of a column that are kept once more as Python integers: 360 KB."""
+
+
 @dataclass(frozen=True, slots=True)
 class NumberBoundaries:
     """Boundaries of a column whose keys fit 64 bits.
@@ -173,17 +177,35 @@ def interval_coder(boundaries: Boundaries) -> Callable[[Interval], tuple[int, in
     """From intervals whose ends are among the boundaries to half-open ranges of cells."""
     if isinstance(boundaries, CutBoundaries):
         return lambda i: (boundaries.cell_of_cut(i.low), boundaries.cell_of_cut(i.high))
-    # Python finds one place in a list sooner than numpy in an array.
+    # Python finds one place in a list sooner than numpy in an array, and a cut it knows at once.
     places = boundaries.places.tolist()
     top = boundaries.cell_count
+    known: dict[Cut, int] = {}
 
     def cell(cut: Cut) -> int:
-        place = _place(cut)
-        if isinstance(place, int):
-            return bisect_right(places, place) + FIRST_CELL
-        return top if place == TOP else _rank_of_end(place)
+        found = known.get(cut)
+        if found is None:
+            place = _place(cut)
+            if isinstance(place, int):
+                found = bisect_right(places, place) + FIRST_CELL
+            else:
+                found = top if place == TOP else _rank_of_end(place)
+            known[cut] = found
+        return found
 
     return lambda interval: (cell(interval.low), cell(interval.high))
+
+
+def key_coder(boundaries: Boundaries) -> Callable[[Key | None], int]:
+    """`cell` of some boundaries, for single keys: Python's own lists answer sooner than numpy."""
+    if isinstance(boundaries, CutBoundaries) or len(boundaries.places) > _LISTED_PLACES:
+        return boundaries.cell
+    places = boundaries.places.tolist()
+
+    def cell(key: Key | None) -> int:
+        return NULL_CELL if key is None else bisect_right(places, key) + FIRST_CELL
+
+    return cell
 
 
 def cells_interval(boundaries: Boundaries, low: int, high: int) -> Interval:

@@ -20,7 +20,8 @@ PROBE_EVENTS = (128, 2048)
 _HOPELESS = 6.0
 """A route so many times dearer than the best one on a smaller batch is not tried on a larger."""
 _SECOND_LOOK = 64
-"""Every so many batches the second best is taken: times change, and measurements err."""
+"""Every so many batches the second best is taken: times change, and measurements err. The dearer it
+is the more seldom, so that these looks cost 2 % at most."""
 _LOOK_AGAIN = 16
 _MEMORY = 0.2
 """Weight of the latest measurement."""
@@ -37,7 +38,7 @@ class Planner:
     def __init__(self, steady: Collection[str] = ()) -> None:
         self._steady = frozenset(steady)
         self._costs: dict[tuple[str, int], float] = {}
-        self._rankings: dict[int, tuple[Sequence[str], list[str]]] = {}
+        self._rankings: dict[int, tuple[Sequence[str], str, str, int]] = {}
         self._choices = 0
 
     @property
@@ -55,11 +56,16 @@ class Planner:
         self._choices += 1
         ranked = self._rankings.get(size)
         if ranked is None or ranked[0] is not routes:
-            by_cost = sorted(self.hopeful(routes, events), key=lambda r: self.cost(r, events))
-            ranked = self._rankings[size] = (routes, by_cost)
-        by_cost = ranked[1]
-        second_look = self._choices % _SECOND_LOOK == 0 and len(by_cost) > 1
-        return by_cost[1] if second_look else by_cost[0]
+            ranked = self._rankings[size] = (routes, *self._ranked(routes, events))
+        _, first, second, interval = ranked
+        return second if self._choices % interval == 0 else first
+
+    def _ranked(self, routes: Sequence[str], events: int) -> tuple[str, str, int]:
+        """The cheapest route, the next one, and how often to look at that again."""
+        by_cost = sorted(self.hopeful(routes, events), key=lambda route: self.cost(route, events))
+        first, second = by_cost[0], by_cost[min(1, len(by_cost) - 1)]
+        ratio = self.cost(second, events) / max(1.0, self.cost(first, events))
+        return first, second, int(_SECOND_LOOK * max(1.0, ratio))
 
     def probes(self, routes: Sequence[str], events: int) -> Iterator[int]:
         """How many events the routes should be compared on before a batch of so many."""

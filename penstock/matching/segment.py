@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Key
+from penstock.matching.boundaries import key_coder
 from penstock.matching.box_index import BoxIndex, build_box_index
 from penstock.matching.events import EventBatch
 from penstock.matching.pairs import Pairs, Runs
@@ -36,6 +38,8 @@ _BITMAP_NANOSECONDS = 4
 """To build one byte of bitmaps, about."""
 _OWN_RANGES = 0.25
 """Distinct predicates per box from which the box index is worth a try."""
+_IN_PLANE = 0.5
+"""Share of the predicates that must be on the two columns it knows."""
 
 _NOBODY: Flags = np.empty(0, np.uint8)
 
@@ -93,8 +97,7 @@ class Segment:
             columns = len(table.boundaries)
             cells = table.cells(sample) if sample else np.empty((0, columns), np.int32)
             trie = build_trie(table, cells)
-        own_ranges = table.distinct_predicates >= _OWN_RANGES * len(table.owners)
-        if policy.wants("boxes", "blocks") and (policy.route or trie is None or own_ranges):
+        if policy.wants("boxes", "blocks") and (policy.route or trie is None or _in_plane(table)):
             box_index = build_box_index(table)
         return cls(table, trie, box_index, policy)
 
@@ -169,13 +172,18 @@ class Segment:
         """The subscriptions that one event matches, in no order."""
         if not len(self.table.ids):
             return self.table.ids
-        cells = self.table.cells_of_row(keys)
+        found = [coder(key) for coder, key in zip(self._coders, keys, strict=True)]
+        cells = np.array([found], np.int32)
         route = self.choose(1)
         self._pay_for_bitmaps(route, 1)
         if route not in EACH:
             return Pairs(1, self._batch(route, cells)).expand()[1]
         owners = self._timed(route, cells, lambda some: self.routes.each(route, some, self.dead)[1])
         return self.table.ids[np.unique(owners) if self._any_overlap else owners]
+
+    @cached_property
+    def _coders(self) -> list[Callable[[Key | None], int]]:
+        return [key_coder(boundaries) for boundaries in self.table.boundaries]
 
     def match_each(self, batch: EventBatch, route: str) -> tuple[Ints64, Ints32]:
         """Offsets and owners by event, found one event at a time.
@@ -201,3 +209,10 @@ class Segment:
         self._bitmap_debt_ns += int(self.planner.cost(route, events) * events)
         if self._bitmap_debt_ns > _BITMAP_NANOSECONDS * self.routes.bitmap_bytes:
             self.routes.make_bitmaps()
+
+
+def _in_plane(table: BoxTable) -> bool:
+    """Whether boxes have ranges of their own, most of them in the same two columns."""
+    uses = np.sort(np.bincount(table.columns, minlength=2))
+    own = table.distinct_predicates >= _OWN_RANGES * len(table.owners)
+    return own and bool(uses[-2:].sum() >= _IN_PLANE * uses.sum())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from penstock.catalog import Key, Relation
+from penstock.catalog import Relation
 from penstock.matching.boundaries import (
     FIRST_CELL,
     Boundaries,
@@ -87,7 +87,7 @@ class BoxTable:
         )
         order = np.argsort(owners, kind="stable")
         sizes = np.diff(boxes.offsets)
-        places = _stretches(boxes.offsets[:-1][order], sizes[order])
+        places = stretches(boxes.offsets[:-1][order], sizes[order])
         columns = boxes.columns[places]
         lows, highs = np.empty((2, len(places)), np.int32)
         boundaries: list[Boundaries] = []
@@ -149,7 +149,7 @@ class BoxTable:
         number = np.cumsum(~dropped) - 1
         keep_box = ~dropped[self.owners]
         sizes = np.diff(self.offsets)
-        places = _stretches(self.offsets[:-1][keep_box], sizes[keep_box])
+        places = stretches(self.offsets[:-1][keep_box], sizes[keep_box])
         return BoxTable(
             self.relation,
             self.boundaries,
@@ -214,11 +214,6 @@ class BoxTable:
             )
         return found
 
-    def cells_of_row(self, keys: Sequence[Key | None]) -> Ints32:
-        """The cells of one event, as the only row."""
-        found = [b.cell(key) for b, key in zip(self.boundaries, keys, strict=True)]
-        return np.array([found], np.int32)
-
     def cells(self, batch: EventBatch) -> Ints32:
         """The cells of all events, one row per event."""
         cells = np.empty((len(batch), len(self.boundaries)), np.int32)
@@ -255,7 +250,7 @@ def _offsets(sizes: Sequence[int] | npt.NDArray[np.integer]) -> Ints64:
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))]).astype(np.int64)
 
 
-def _stretches(starts: Ints64, sizes: Ints64) -> Ints64:
+def stretches(starts: Ints64, sizes: Ints64) -> Ints64:
     """The positions `starts[i] : starts[i] + sizes[i]` of all i, one after the other."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.lab.benchmarks._matchers import build, check
+from penstock.lab.benchmarks._matchers import SAMPLE_EVENTS, build, check
 from penstock.lab.benchmarks._measuring import Result, progress, rates, show
 from penstock.lab.plots import Series, line_plot
 from penstock.lab.workloads.topics import Topics
@@ -30,7 +30,8 @@ COLUMNS = (
     "build_s",
 )
 KINDS = ("single", "batch", "expanded")
-_BATCH_EVENTS = 16_384
+_BATCH_EVENTS = 65_536
+"""So many that events still share topics where there are a thousand of them."""
 
 
 def matching_growth(
@@ -85,7 +86,7 @@ def _exponent(results: Sequence[Result], kind: str) -> float:
 
 
 def _measure(subscriptions: int, algorithm: str, repetitions: int) -> Result:
-    workload = Topics()(subscriptions)
+    workload = Topics()(subscriptions, _BATCH_EVENTS + SAMPLE_EVENTS)
     built = build(workload, algorithm)
     check(workload, built.matcher, workload.events.slice(0, 256))
     events = workload.events.slice(0, _BATCH_EVENTS)
