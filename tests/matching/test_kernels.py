@@ -1,4 +1,4 @@
-"""Kernels against plain code that says the same."""
+"""Kernels against their plain references."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from penstock.matching.box_kernel import box_matches, box_runs
 from penstock.matching.cluster_walk import pick_lanes, set_lanes
 from penstock.matching.lane_kernel import LANES, WORDS, _fill_below, _sort_by_cell, lane_runs
 from penstock.matching.pairs import Pairs
+from penstock.matching.reference import lanes_of_words, plain_matches, words_of_lanes
 from penstock.matching.runs import EachEvent, Room, RunBuffers
 from penstock.matching.scan import scan_runs
 from penstock.matching.table import BoxTable
@@ -22,29 +23,18 @@ from penstock.matching.walk import build_doors, walk_matches
 NOBODY = np.empty(0, np.uint8)
 
 
-def as_words(lanes: set[int]) -> np.ndarray:
-    words = np.zeros(WORDS, np.uint64)
-    for lane in lanes:
-        words[lane // 64] |= np.uint64(1) << np.uint64(lane % 64)
-    return words
-
-
-def as_lanes(words: np.ndarray) -> list[int]:
-    return [i for i in range(LANES) if int(words[i // 64]) >> (i % 64) & 1]
-
-
 @given(st.sets(st.integers(0, LANES - 1)))
 def test_picking_lanes_lists_the_set_bits(lanes: set[int]) -> None:
     out = np.zeros(LANES + 16, np.uint16)
-    count = pick_lanes(as_words(lanes), WORDS, 0, out, 3)
+    count = pick_lanes(words_of_lanes(lanes, WORDS), WORDS, 0, out, 3)
     assert out[3:count].tolist() == sorted(lanes)
 
 
 @given(st.integers(0, LANES), st.integers(0, LANES))
 def test_setting_lanes_sets_a_stretch(start: int, stop: int) -> None:
-    words = as_words(set(range(0, LANES, 7)))
+    words = words_of_lanes(range(0, LANES, 7), WORDS)
     set_lanes(words, start, stop)
-    assert as_lanes(words) == list(range(start, stop))
+    assert lanes_of_words(words) == list(range(start, stop))
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=600))
@@ -60,7 +50,7 @@ def test_sorting_and_filling(events: list[tuple[int, int]]) -> None:
     _fill_below(below, cells, row_bases, chosen, 0)
     for cell in range(4):
         expected = [lane for lane, event in enumerate(chosen) if events[event][1] < cell]
-        assert as_lanes(below[6 + cell]) == expected
+        assert lanes_of_words(below[6 + cell]) == expected
 
 
 def test_all_routes_find_the_same_pairs() -> None:
@@ -74,7 +64,7 @@ def test_all_routes_find_the_same_pairs() -> None:
         doors = build_doors(trie)
         dead = np.zeros(len(table.ids), np.uint8)
         dead[::7] = 1
-        expected = plain_pairs(table, cells, dead)
+        expected = plain_matches(table, cells, dead)
         assert len(expected) > 1000
         kernels = (
             (lane_runs, trie, table.ids[trie.box_owners]),
@@ -95,14 +85,3 @@ def test_all_routes_find_the_same_pairs() -> None:
         for offsets, owners in found:
             events = np.repeat(np.arange(len(cells)), np.diff(offsets))
             assert sorted(zip(events.tolist(), owners.tolist(), strict=True)) == expected
-
-
-def plain_pairs(table: BoxTable, cells: np.ndarray, dead: np.ndarray) -> list[tuple[int, int]]:
-    found = []
-    for box, owner in enumerate(table.owners.tolist()):
-        holds = np.full(len(cells), not dead[owner])
-        for p in range(table.offsets[box], table.offsets[box + 1]):
-            column = cells[:, table.columns[p]]
-            holds &= (column >= table.lows[p]) & (column < table.highs[p])
-        found += [(event, owner) for event in np.flatnonzero(holds).tolist()]
-    return sorted(found)

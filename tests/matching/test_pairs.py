@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.matching.dedupe import deduplicated
 from penstock.matching.pairs import CONTIGUOUS, Pairs, Runs
+from penstock.matching.reference import plain_pairs
 
 IDS = np.array([7, 3, 9, 3, 5, 7], np.int64)
 EVENTS = np.array([4, 0, 3, 1, 2], np.int32)
@@ -38,21 +39,10 @@ def some_runs(draw: st.DrawFn) -> Runs:
     )
 
 
-def plain(runs: Runs) -> list[tuple[int, int]]:
-    """The pairs of runs, by the definition."""
-    found = []
-    for (first, count, base, length), start in zip(runs.spans, runs.starts, strict=True):
-        for k in range(length):
-            place = k if start == CONTIGUOUS else int(runs.lanes[start + k])
-            event = int(runs.events[base + place]) + runs.first_event
-            found += [(event, int(i)) for i in runs.ids[first : first + count]]
-    return sorted(found)
-
-
 @given(st.lists(some_runs(), max_size=3))
 def test_writing_out(parts: list[Runs]) -> None:
     pairs = Pairs(8, tuple(parts))
-    expected = sorted(pair for part in parts for pair in plain(part))
+    expected = sorted(pair for part in parts for pair in plain_pairs(part))
     assert len(pairs) == len(expected)
     events, ids = pairs.expand()
     assert sorted(zip(events.tolist(), ids.tolist(), strict=True)) == expected
@@ -73,8 +63,8 @@ def test_each_pair_once(runs: Runs) -> None:
     doubtful[2] = doubtful[4] = 0  # 9 and 5 have one box each
     single = Pairs(8, (Runs(IDS, runs.spans, runs.starts, runs.events, runs.lanes),))
     clean = deduplicated(single.parts[0], doubtful)
-    found = sorted(pair for part in clean for pair in plain(part))
-    expected = plain(single.parts[0])
+    found = sorted(pair for part in clean for pair in plain_pairs(part))
+    expected = plain_pairs(single.parts[0])
     assert set(found) == set(expected)
     assert all(found.count(pair) == 1 for pair in found if pair[1] in (3, 7))
 
