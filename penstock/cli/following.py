@@ -6,7 +6,6 @@ processes the home.
 
 from __future__ import annotations
 
-import fcntl
 from dataclasses import dataclass
 
 from penstock.cli.output import count
@@ -91,12 +90,5 @@ class Follower:
 
 
 def is_processed(home: Home) -> bool:
-    """Whether a pipeline or a Hub is at work on the home: then its lock cannot be had."""
-    try:
-        with (home.path / "processing.lock").open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        pass
-    return False
+    """Whether a pipeline or a Hub is at work on the home."""
+    return home.processed_by() is not None

@@ -12,6 +12,7 @@ staging/        output of a batch that is not published yet
 snapshots/      indexes of subscriptions
 statistics/     what the history was like
 logs/           what Spark had to say
+metrics/        what the batches of the pipeline were like
 processing.lock who processes this home at the moment
 publishing.lock held while a batch is put into the message log
 """
@@ -87,6 +88,7 @@ class Home:
         self.checkpoint = path / "checkpoint"
         self.staging = path / "staging"
         self.snapshots = path / "snapshots"
+        self.metrics = path / "metrics"
 
     @property
     def quarantine(self) -> Quarantine:
@@ -166,6 +168,18 @@ class Home:
         finally:
             os.close(descriptor)
 
+    def processed_by(self) -> str | None:
+        """Who is at work on the home, if anybody is: then its lock cannot be had."""
+        try:
+            with (self.path / _LOCK_NAME).open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            holder = _holder((self.path / _LOCK_NAME).read_bytes())
+            return "another process" if holder is None else f"{holder.who} (process {holder.pid})"
+        return None
+
     @contextmanager
     def publishing(self, term: str) -> Iterator[None]:
         """Publish for the holder of the processing lock, from another process.
@@ -175,11 +189,10 @@ class Home:
         """
         with self._publishing_lock():
             try:
-                content = (self.path / _LOCK_NAME).read_bytes()
-                current = msgspec.json.decode(content, type=_Holder).term
-            except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-                current = ""
-            if current != term:
+                holder = _holder((self.path / _LOCK_NAME).read_bytes())
+            except OSError:
+                holder = None
+            if holder is None or holder.term != term:
                 raise LockedError(
                     f"{self.path} is processed by somebody else by now",
                     detail="what should be published comes from a run that has ended",
@@ -214,13 +227,17 @@ def _take(path: Path, descriptor: int) -> None:
     """Lock the file. Who was killed may have helpers that still hold it for a moment."""
     if locked_within(descriptor, timeout_seconds=0.0):
         return
-    try:
-        holder = msgspec.json.decode(os.pread(descriptor, 4096, 0), type=_Holder)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        holder = None
+    holder = _holder(os.pread(descriptor, 4096, 0))
     is_gone = holder is not None and not _is_alive(holder.pid)
     if not (is_gone and locked_within(descriptor, LINGERING_SECONDS)):
         raise _held(path, holder)
+
+
+def _holder(content: bytes) -> _Holder | None:
+    try:
+        return msgspec.json.decode(content, type=_Holder)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _is_alive(pid: int) -> bool:

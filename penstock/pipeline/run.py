@@ -25,6 +25,7 @@ from penstock.log.home import Processing
 from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.decode import decoder
 from penstock.pipeline.failures import pipeline_error
+from penstock.pipeline.listener import metrics_written
 from penstock.pipeline.offsets import StreamOffset
 from penstock.pipeline.processors import JoinProcessor, RowProcessor
 from penstock.pipeline.rows import CHUNK_SCHEMA, RowKind
@@ -112,11 +113,14 @@ def run(
         )
         done: list[Progress] = []
         try:
-            query = _start(spark, opened, processing, once, _Batches(batch_rows, latency_ms or 0))
-            for progress in _follow(query, opened, stop or threading.Event()):
-                done.append(progress)
-                if on_progress is not None:
-                    on_progress(progress)
+            with metrics_written(spark, opened):
+                query = _start(
+                    spark, opened, processing, once, _Batches(batch_rows, latency_ms or 0)
+                )
+                for progress in _follow(query, opened, stop or threading.Event()):
+                    done.append(progress)
+                    if on_progress is not None:
+                        on_progress(progress)
         except (PySparkException, Py4JError) as error:
             raise pipeline_error(error, log_file) from error
         return _summary(opened, done, time.monotonic() - began)

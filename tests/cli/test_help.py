@@ -19,8 +19,8 @@ from tests.cli.conftest import Cli
 
 DOORS = {
     "analyse", "backtest", "bench", "content", "demo", "execute", "explain", "init", "lab",
-    "publish", "quarantine", "rebuild", "reoptimise", "run", "subscribe", "subscriptions", "tables",
-    "tail", "unsubscribe", "verify", "version", "watch",
+    "publish", "quarantine", "rebuild", "reoptimise", "run", "status", "subscribe",
+    "subscriptions", "tables", "tail", "unsubscribe", "verify", "version", "watch",
 }  # fmt: skip
 
 
