@@ -13,6 +13,7 @@ from penstock.client import Content, ContentRow, Notification
 from penstock.joins.decomposition import Replan
 from penstock.log import Home
 from penstock.log.inbox import Inbox
+from penstock.log.interfaces import compacted_away
 from penstock.registry import Registry
 
 
@@ -82,6 +83,12 @@ class Follower:
     def _replans(self, low: int, high: int) -> list[Replan]:
         self._registry.catch_up(high)
         return self._registry.replans(self.subscription.id, low, high)
+
+    def check_reachable(self, after: int) -> None:
+        """HomeError if what changed behind an offset can no longer be told."""
+        base = self._home.messages.base
+        if base is not None and self.subscription.id < base.active and 0 <= after < base.end - 1:
+            raise compacted_away(after + 1, base.end)
 
     def check_still_there(self) -> None:
         """SubscriptionError if it has been withdrawn in the meantime."""

@@ -9,7 +9,7 @@ from penstock.engine.events import decode_event
 from penstock.engine.explain import Explanation, explain
 from penstock.engine.planning import Method, better_choices, explain_plan
 from penstock.engine.splitting import Filtering, filterings
-from penstock.errors import ChangeError
+from penstock.errors import ChangeError, HomeError
 from penstock.joins.decomposition import Decomposition
 from penstock.joins.decomposition.costs import SelectiveCost, UniformCost
 from penstock.joins.decomposition.greedy import improvements
@@ -30,6 +30,11 @@ def explain_change(home: Home, subscription: int, change: Change) -> Explanation
 def explain_logged(home: Home, subscription: int, offset: int) -> Explanation:
     """Why the change at an offset did, or did not, reach a subscription."""
     end = home.log.end
+    if 0 <= offset < home.log.compacted_to:
+        raise HomeError(
+            f"the change at offset {offset} is no longer known",
+            detail=f"the log was compacted up to offset {home.log.compacted_to}",
+        )
     records = home.log.read(offset, offset + 1, _EVENTS) if 0 <= offset < end else iter(())
     for record in records:
         return _explain(home, subscription, decode_event(record.body), offset)

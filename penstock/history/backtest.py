@@ -28,7 +28,7 @@ from penstock.history.content_replay import Totals, replay_contents
 from penstock.history.group_replay import replay_groups
 from penstock.history.jobs import TaskProgress, brought_together, job_session, tasks_told
 from penstock.history.question import Question, prepared
-from penstock.history.reading import catalog_at, checked_end, read_stretches, stretches
+from penstock.history.reading import catalog_at, check_known, checked_end, read_stretches, stretches
 from penstock.history.row_replay import change_rows, replay_rows
 from penstock.history.rows import (
     HISTORY_SCHEMA,
@@ -94,6 +94,7 @@ def backtest(
     began = time.monotonic()
     opened = Home.open(home.resolve())
     wanted = checked_end(opened, start, end)
+    check_known(opened, start)
     catalog = catalog_at(opened.log, wanted)
     question = Question(
         catalog, bound(statements, catalog), start, wanted, min(shown, MAX_SHOWN), max(1, ranges)

@@ -45,6 +45,17 @@ def checked_end(home: Home, start: int, end: int | None) -> int:
     return wanted
 
 
+def check_known(home: Home, start: int) -> None:
+    """HomeError if the tables at an offset are no longer known, because the log was compacted."""
+    compacted_to = home.log.compacted_to
+    if start < compacted_to:
+        raise HomeError(
+            f"what happened at offset {start} is no longer known",
+            detail=f"the log was compacted up to offset {compacted_to}",
+            hint=f"begin there: --from {compacted_to}",
+        )
+
+
 def stretches(end: int, records: int = RECORDS_PER_TASK) -> list[tuple[int, int]]:
     """The log before `end` in the shares of the tasks that read it; at least one."""
     return list(pairwise([*range(0, max(1, end), records), end]))

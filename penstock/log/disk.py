@@ -105,6 +105,15 @@ def sweep_temporary(directory: Path) -> int:
     return len(leftovers)
 
 
+def read_beginning(path: Path, size: int) -> bytes:
+    """The first bytes of a file, without the cost of a file object."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.pread(descriptor, size, 0)
+    finally:
+        os.close(descriptor)
+
+
 def write_all(descriptor: int, content: bytes, position: int) -> None:
     view = memoryview(content)
     while view:

@@ -25,10 +25,16 @@ from penstock.log.disk import FileFormat
 from penstock.log.interfaces import Entry, Record, RecordKind
 
 SEGMENT_FORMAT = FileFormat("log segment", b"PENSTLOG", version=1)
+COMPACTED_FORMAT = FileFormat("compacted log segment", b"PENSTCMP", version=1)
+"""Its header is followed by the offset at which it ends, the number of bytes of all its frames, and
+a checksum of both. Frames may leave offsets out: what was recorded there no longer matters."""
 
 MAX_RECORD_BYTES = 64 << 20  # 64 MiB
 MAX_FRAME_BYTES = 128 << 20  # 128 MiB: two of the largest records, and it must fit in memory
 MAX_FRAME_RECORDS = 1 << 20  # about a million: offsets inside a frame stay small
+
+_COMPACTED = struct.Struct("<QQI")
+COMPACTED_BYTES = FileFormat.SIZE + _COMPACTED.size
 
 _FIELDS = struct.Struct("<IIQII")
 _CHECKSUM = struct.Struct("<I")
@@ -77,6 +83,23 @@ def encode_frame(first: int, entries: Sequence[Entry]) -> bytes:
     kinds = kind_bits({kind for kind, _ in entries})
     fields = _FIELDS.pack(len(payload), kinds, first, len(entries), crc32(payload))
     return fields + _CHECKSUM.pack(crc32(fields)) + payload
+
+
+def compacted_header(end: int, frames_bytes: int) -> bytes:
+    """What stands before the frames of a compacted segment."""
+    fields = struct.pack("<QQ", end, frames_bytes)
+    return COMPACTED_FORMAT.header() + fields + _CHECKSUM.pack(crc32(fields))
+
+
+def compacted_extent(raw: bytes) -> tuple[int, int] | None:
+    """The end and the size of a compacted segment that begins with these bytes; None if they are
+    damaged."""
+    if len(raw) < COMPACTED_BYTES:
+        return None
+    end, frames_bytes, checksum = _COMPACTED.unpack_from(raw, FileFormat.SIZE)
+    if crc32(raw[FileFormat.SIZE : COMPACTED_BYTES - _CHECKSUM.size]) != checksum:
+        return None
+    return end, COMPACTED_BYTES + frames_bytes
 
 
 def decode_header(buffer: bytes, at: int) -> FrameHeader | None:

@@ -160,6 +160,7 @@ class Home:
                 # its term is over.
                 with self._publishing_lock():
                     self.messages.sweep()
+                self.log.sweep()
             try:
                 yield Processing(descriptor, term)
             finally:

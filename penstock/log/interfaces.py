@@ -61,6 +61,11 @@ class RecordLog(Protocol):
     def end(self) -> int:
         """The first offset not yet written."""
 
+    @property
+    def compacted_to(self) -> int:
+        """Of the events before this offset only those are there that the rows at it come from, and
+        those in other words: the log before it leads to the same tables, not through the same."""
+
     def read(
         self, start: int, end: int | None = None, kinds: frozenset[RecordKind] | None = None
     ) -> Iterator[Record]:
@@ -175,6 +180,14 @@ def check_follows(frontier: BatchHeader | None, header: BatchHeader, where: obje
             hint="the checkpoint and the message log are of different ages: was the home restored "
             "in part?",
         )
+
+
+def compacted_away(offset: int, compacted_to: int) -> HomeError:
+    return HomeError(
+        f"what changed between offsets {offset} and {compacted_to} is no longer there",
+        detail=f"the home was compacted up to offset {compacted_to}",
+        hint="start again from the content",
+    )
 
 
 class AnyHome(Protocol):

@@ -13,8 +13,24 @@ from pathlib import Path
 from zlib import crc32
 
 from penstock.errors import CorruptionError, HomeError, LockedError
-from penstock.log.disk import file_lock, os_errors, sync_directory, write_all
-from penstock.log.frames import SEGMENT_FORMAT, RawEntry, encode_frame, kind_bits, record
+from penstock.log.disk import (
+    file_lock,
+    os_errors,
+    read_beginning,
+    sweep_temporary,
+    sync_directory,
+    write_all,
+    write_aside,
+)
+from penstock.log.frames import (
+    COMPACTED_BYTES,
+    COMPACTED_FORMAT,
+    SEGMENT_FORMAT,
+    RawEntry,
+    encode_frame,
+    kind_bits,
+    record,
+)
 from penstock.log.interfaces import Entry, Record, RecordKind, check_range
 from penstock.log.segment import SUFFIX, Segment
 
@@ -38,8 +54,10 @@ class Log:
     def __init__(self, directory: Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.directory = directory
         self._segment_bytes = segment_bytes
+        self._first_path = directory / Segment.name(0)
         self._segments: list[Segment] = []
         self._torn_bytes = 0
+        self._compacted_as: bytes | None = None  # how the first segment begins, if compacted
         self._guard = threading.RLock()
 
     # -- reading ----------------------------------------------------------------------------------
@@ -49,6 +67,12 @@ class Log:
         with self._guard:
             self._refresh()
             return self._known_end
+
+    @property
+    def compacted_to(self) -> int:
+        with self._guard:
+            self._refresh()
+            return self._segments[0].compacted_to if self._segments else 0
 
     @property
     def lock_path(self) -> Path:
@@ -127,6 +151,40 @@ class Log:
             finally:
                 tail.close()
 
+    def roll(self) -> int:
+        """Begin a new segment, unless the last one is empty; the offset at which it begins."""
+        with self.appending() as tail, self._guard, os_errors("append", self.directory):
+            if self._segments and self._segments[-1].first < tail.end:
+                if self._torn_bytes:
+                    self._cut(self._segments[-1])
+                segment = Segment(self.directory / Segment.name(tail.end), tail.end)
+                self._segments.append(self._create(segment))
+            return tail.end
+
+    def replace_beginning(self, content: bytes) -> None:
+        """Put a compacted segment in the place of all those that it covers. Only for the holder of
+        the home's processing lock; it must end where another segment begins."""
+        with self._guard, os_errors("compact the log", self.directory):
+            write_aside(self._first_path, content)
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Remove what a crash left behind; only for the holder of the home's processing lock."""
+        with self._guard, os_errors("tidy the log", self.directory):
+            sweep_temporary(self.directory)
+            listed = self._listed()
+            covered = set(listed) - set(self._uncovered(listed))
+            for first in sorted(covered):
+                (self.directory / Segment.name(first)).unlink(missing_ok=True)
+            if covered:
+                sync_directory(self.directory)
+
+    def segment_firsts(self) -> list[int]:
+        """Where the segments begin."""
+        with self._guard:
+            self._refresh()
+            return [segment.first for segment in self._segments]
+
     def _append(self, entries: Sequence[Entry]) -> int:
         """Write one frame at the end; the append lock is held, and everything is known."""
         with self._guard, os_errors("append to the log", self.directory):
@@ -159,7 +217,7 @@ class Log:
                 self._cut(last)
             if last.whole_bytes == 0:
                 return self._create(last)
-            if last.whole_bytes < self._segment_bytes:
+            if last.whole_bytes < self._segment_bytes and not last.compacted_to:
                 return last
         first = self._known_end
         segment = Segment(self.directory / Segment.name(first), first)
@@ -194,7 +252,7 @@ class Log:
 
     def _refresh(self) -> None:
         """See what other processes have appended."""
-        firsts = self._listed()
+        firsts = self._uncovered(self._listed())
         known = [segment.first for segment in self._segments]
         if firsts[: len(known)] != known:
             lost = sorted(set(known) - set(firsts)) or firsts[:1]
@@ -204,6 +262,23 @@ class Log:
         for first in firsts[len(known) :]:
             self._segments.append(Segment(self.directory / Segment.name(first), first))
         self._torn_bytes = self._segments[-1].extend() if self._segments else 0
+
+    def _uncovered(self, firsts: list[int]) -> list[int]:
+        """The segments without those that a compacted one stands for: a crash may have left them.
+
+        A compacted segment takes the place of the first one, under its name.
+        """
+        if not firsts or firsts[0] != 0:
+            return firsts
+        path = self._first_path
+        with os_errors("read the log", path):
+            raw = read_beginning(path, COMPACTED_BYTES)
+        begins = raw if raw.startswith(COMPACTED_FORMAT.magic) else b""
+        if begins != self._compacted_as:
+            first = Segment(path, 0)
+            first.extend()
+            self._segments, self._compacted_as = [first], begins
+        return [0, *(first for first in firsts if first >= max(1, self._segments[0].compacted_to))]
 
     def _listed(self) -> list[int]:
         firsts = []

@@ -38,6 +38,10 @@ class MemoryLog:
     def end(self) -> int:
         return self._end
 
+    @property
+    def compacted_to(self) -> int:
+        return 0
+
     def read(
         self, start: int, end: int | None = None, kinds: frozenset[RecordKind] | None = None
     ) -> Iterator[Record]:

@@ -3,10 +3,14 @@
 A batch is published by renaming its file: that is the one moment at which its messages, its
 quarantined events and the progress of the log's processing become true together. The quarantine of
 the batch is in place before, and counts only once the messages are there.
+
+A *base* (docs/notes/compaction.md) stands for a batch and all before it: its messages lead a client
+that starts from nothing to the same content. What it covers no longer counts, and may go.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -28,11 +32,14 @@ from penstock.log.interfaces import (
     QuarantinedEvent,
     already_published,
     check_follows,
+    compacted_away,
 )
 from penstock.log.quarantine import Quarantine
 
 MESSAGE_FORMAT = FileFormat("message batch", b"PENSTMSG", version=1)
 SUFFIX = ".messages"
+BASE_FORMAT = FileFormat("message base", b"PENSTBAS", version=1)
+BASE_SUFFIX = ".base"
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[bytes])
@@ -50,6 +57,7 @@ class MessageLog:
         self.directory = directory
         self.quarantine = Quarantine(quarantine, committed=self._is_published)
         self._places: list[tuple[int, int]] = []
+        self._base: tuple[int, int] | None = None
         self._settled_change_ns = -1
 
     @property
@@ -59,6 +67,8 @@ class MessageLog:
 
     def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]:
         places = self._listed()
+        if after is not None and self._base and (after.start, after.end) < self._base:
+            raise compacted_away(after.end, self._base[1])
         begin = 0 if after is None else bisect_right(places, (after.start, after.end))
         reached = None if after is None else after.end
         for start, end in places[begin:]:
@@ -68,8 +78,8 @@ class MessageLog:
             reached = end
 
     def read(self, header: BatchHeader) -> list[bytes]:
-        path = self._path(header.start, header.end)
-        found, body = read_batch(MESSAGE_FORMAT, path)
+        file_format, path = self._file(header.start, header.end)
+        found, body = read_batch(file_format, path)
         if found != header:
             raise CorruptionError(
                 f"batch {header} is there for subscriptions before {found.active}, "
@@ -84,6 +94,9 @@ class MessageLog:
     ) -> None:
         path = self._path(header.start, header.end)
         content = encode_batch(MESSAGE_FORMAT, header, _ENCODER.encode(messages))
+        self._listed()
+        if self._is_covered(header.start, header.end):
+            return
         with os_errors("publish a batch", path):
             if path.exists():
                 if path.read_bytes() != content:
@@ -93,20 +106,51 @@ class MessageLog:
             self.quarantine.write(header, bad)
             write_aside(path, content)
 
+    @property
+    def base(self) -> BatchHeader | None:
+        """The batch that a base stands for, if there is a base."""
+        self._listed()
+        return None if self._base is None else self._header(*self._base)
+
+    def write_base(self, header: BatchHeader, messages: Sequence[bytes]) -> None:
+        """Put a base in the place of a batch and all before it; only for the holder of the
+        processing lock."""
+        path = self.directory / batch_name(header.start, header.end, BASE_SUFFIX)
+        with os_errors("compact the message log", path):
+            write_aside(path, encode_batch(BASE_FORMAT, header, _ENCODER.encode(messages)))
+        self._settled_change_ns = -1
+
     def sweep(self) -> None:
-        """Remove what a crashed writer left; only for the holder of the processing lock."""
+        """Remove what a crashed writer left, and what a base covers; only for the holder of the
+        processing lock."""
         with os_errors("tidy the message log", self.directory):
             sweep_temporary(self.directory)
+            self._settled_change_ns = -1
+            self._listed()
+            for suffix in (SUFFIX, BASE_SUFFIX):
+                for place in self._named(suffix):
+                    is_base = suffix == BASE_SUFFIX and place == self._base
+                    if self._is_covered(*place) and not is_base:
+                        (self.directory / batch_name(*place, suffix)).unlink(missing_ok=True)
         self.quarantine.sweep()
 
     def _path(self, start: int, end: int) -> Path:
         return self.directory / batch_name(start, end, SUFFIX)
 
+    def _file(self, start: int, end: int) -> tuple[FileFormat, Path]:
+        if (start, end) == self._base:
+            return BASE_FORMAT, self.directory / batch_name(start, end, BASE_SUFFIX)
+        return MESSAGE_FORMAT, self._path(start, end)
+
+    def _is_covered(self, start: int, end: int) -> bool:
+        return self._base is not None and (start, end) <= self._base
+
     def _is_published(self, start: int, end: int) -> bool:
-        return self._path(start, end).exists()
+        self._listed()
+        return self._is_covered(start, end) or self._path(start, end).exists()
 
     def _header(self, start: int, end: int) -> BatchHeader:
-        return read_header(MESSAGE_FORMAT, self._path(start, end))
+        return read_header(*self._file(start, end))
 
     def _listed(self) -> list[tuple[int, int]]:
         """The (start, end) of all batches, sorted; listed again only if the directory changed."""
@@ -115,11 +159,15 @@ class MessageLog:
             if changed_ns == self._settled_change_ns:
                 return self._places
             settled = time.time_ns() - changed_ns > _SETTLED_SECONDS * 1e9
-            names = [path.name for path in self.directory.iterdir()]
-        places = (parse_batch_name(name, SUFFIX) for name in names if name.endswith(SUFFIX))
-        self._places = sorted(place for place in places if place is not None)
+            names = os.listdir(self.directory)
+        self._base = max(_places(names, BASE_SUFFIX), default=None)
+        places = [place for place in _places(names, SUFFIX) if not self._is_covered(*place)]
+        self._places = [self._base, *places] if self._base else places
         self._settled_change_ns = changed_ns if settled else -1
         return self._places
+
+    def _named(self, suffix: str) -> list[tuple[int, int]]:
+        return _places(os.listdir(self.directory), suffix)
 
     def _gap(self, reached: int, start: int) -> CorruptionError:
         return CorruptionError(
@@ -127,3 +175,8 @@ class MessageLog:
             detail=f"in {self.directory}",
             hint="restore the missing files from a backup",
         )
+
+
+def _places(names: Sequence[str], suffix: str) -> list[tuple[int, int]]:
+    places = (parse_batch_name(name, suffix) for name in names if name.endswith(suffix))
+    return sorted(place for place in places if place is not None)

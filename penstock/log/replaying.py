@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from penstock.engine.engine import Engine
-from penstock.errors import CatalogError, SqlError
+from penstock.errors import CatalogError, HomeError, SqlError
 from penstock.log.interfaces import RecordKind, RecordLog
 
 _TABLES = frozenset({RecordKind.DDL, RecordKind.EVENT})
@@ -25,7 +25,12 @@ class Replay:
 def replay_tables(
     log: RecordLog, end: int, on_offset: Callable[[int], None] | None = None
 ) -> Replay:
-    """Carry out the DDL and the events before `end`."""
+    """Carry out the DDL and the events before `end`; HomeError if the log no longer knows them."""
+    if end < log.compacted_to:
+        raise HomeError(
+            f"the tables at offset {end} are no longer known",
+            detail=f"the log was compacted up to offset {log.compacted_to}",
+        )
     replay = Replay()
     for first, entries in log.frames(0, end, _TABLES):
         run: list[tuple[int, bytes]] = []

@@ -4,6 +4,9 @@ Positions are found by reading frame headers only and are kept, so a file is sca
 often it is read. In the last file of a log a *torn tail* may follow the whole frames: the part of
 an append that a crash, or a writer at work, left there. It was never acknowledged, so readers stop
 before it. Every other irregularity is damage, and is said.
+
+The first file may be a *compacted* one (docs/notes/compaction.md): it was written as a whole, says
+where it ends, and leaves offsets out.
 """
 
 from __future__ import annotations
@@ -18,10 +21,13 @@ from typing import BinaryIO
 from penstock.errors import CorruptionError
 from penstock.log.disk import corrupt, os_errors
 from penstock.log.frames import (
+    COMPACTED_BYTES,
+    COMPACTED_FORMAT,
     HEADER_BYTES,
     MAX_FRAME_BYTES,
     SEGMENT_FORMAT,
     RawEntry,
+    compacted_extent,
     decode_header,
     decode_payload,
     headers_in,
@@ -46,9 +52,12 @@ class Segment:
         """The offset after the last whole frame that has been found."""
         self.whole_bytes = 0
         """Where that frame ends in the file; 0 until a whole file header is there."""
+        self.compacted_to = 0
+        """Where a compacted file ends; 0 for any other. Known once a file header has been found."""
         self._firsts = array("Q")
         self._positions = array("Q")
         self._kinds = array("Q")
+        self._compacted_bytes = 0
 
     @staticmethod
     def name(first: int) -> str:
@@ -68,6 +77,8 @@ class Segment:
             size = os.fstat(file.fileno()).st_size
             known = self.end
             torn = self._scan(file.fileno(), size)
+            if self.compacted_to:
+                self._check_compacted(size)
             if self.end > known and not synced:
                 os.fsync(file.fileno())
             return torn
@@ -94,13 +105,30 @@ class Segment:
             raw = os.pread(descriptor, SEGMENT_FORMAT.SIZE, 0)
             if len(raw) < SEGMENT_FORMAT.SIZE or _only_zeros(descriptor, 0, size):
                 return size
-            SEGMENT_FORMAT.check(raw, self.path)
-            self.whole_bytes = SEGMENT_FORMAT.SIZE
+            if raw.startswith(COMPACTED_FORMAT.magic):
+                self._begin_compacted(os.pread(descriptor, COMPACTED_BYTES, 0))
+            else:
+                SEGMENT_FORMAT.check(raw, self.path)
+                self.whole_bytes = SEGMENT_FORMAT.SIZE
         while self.whole_bytes + HEADER_BYTES <= size:
             block = os.pread(descriptor, _READ_AHEAD_BYTES, self.whole_bytes)
             if len(block) < HEADER_BYTES or not self._add(block, descriptor, size):
                 break
         return size - self.whole_bytes
+
+    def _begin_compacted(self, raw: bytes) -> None:
+        COMPACTED_FORMAT.check(raw, self.path)
+        extent = compacted_extent(raw)
+        if extent is None:
+            raise self._damaged(COMPACTED_FORMAT.SIZE, "its header is wrong")
+        self.compacted_to, self._compacted_bytes = extent
+        self.whole_bytes = COMPACTED_BYTES
+
+    def _check_compacted(self, size: int) -> None:
+        """All of a compacted file was on disk before it got its name."""
+        if self.whole_bytes != size or size != self._compacted_bytes:
+            raise self._damaged(self.whole_bytes, f"it should have {self._compacted_bytes} bytes")
+        self.end = self.compacted_to
 
     def _add(self, block: bytes, descriptor: int, size: int) -> bool:
         """Add the frames whose headers are in the block; False if the last one is torn."""
@@ -111,7 +139,7 @@ class Segment:
                     return False
                 raise self._damaged(position, "the checksum of a frame header is wrong")
             payload_bytes, kinds, first, records = header
-            if first != self.end:
+            if first != self.end and not (self.compacted_to and first > self.end):
                 raise self._damaged(position, f"a frame says it begins at offset {first}")
             if records == 0 or payload_bytes > MAX_FRAME_BYTES:
                 raise self._damaged(position, "a frame header is not one that a log writes")
@@ -169,7 +197,7 @@ class Segment:
 
     def boundary_before(self, offset: int) -> int:
         """The greatest first offset of a frame that is at most `offset`."""
-        if offset >= self.end:
+        if offset >= self.end or not self._firsts:
             return self.end
         return self._firsts[max(0, bisect_right(self._firsts, offset) - 1)]
 

@@ -1,4 +1,4 @@
-"""The two SQLite files, held against the log they are derived from.
+"""The SQLite files, held against the log they are derived from.
 
 SQLite finds pages that do not fit together, but not a flipped bit inside a value. So every row is
 compared with the record it came from, and what the log does not say (the plan of a query) with the
@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from penstock.catalog import Catalog
 from penstock.errors import PenstockError
@@ -27,9 +29,19 @@ from penstock.registry.records import (
     subscribe_sql,
     withdrawn_id,
 )
+from penstock.sources.ledger import TakenBody
 
 _REBUILD = "make it again from the log: penstock rebuild {home}"
-_KINDS = frozenset({RecordKind.DDL, RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN})
+_REMOVE = "remove it: it is made again from the log"
+_KINDS = frozenset(
+    {
+        RecordKind.DDL,
+        RecordKind.SUBSCRIBE,
+        RecordKind.WITHDRAW,
+        RecordKind.REPLAN,
+        RecordKind.TAKEN,
+    }
+)
 
 
 @dataclass
@@ -40,6 +52,7 @@ class Logged:
     subscribed: dict[int, tuple[str, str | None]] = field(default_factory=dict)
     withdrawn: dict[int, int] = field(default_factory=dict)
     replanned: list[Replan] = field(default_factory=list)
+    taken: list[Record] = field(default_factory=list)
 
     @classmethod
     def of(cls, home: Home, end: int) -> Logged:
@@ -49,6 +62,8 @@ class Logged:
                 logged.statements.append(record)
             elif record.kind is RecordKind.SUBSCRIBE:
                 logged.subscribed[record.offset] = _subscribed(record.body)
+            elif record.kind is RecordKind.TAKEN:
+                logged.taken.append(record)
             elif record.kind is RecordKind.REPLAN:
                 logged.replanned.append(replan_of(record))
             else:
@@ -64,7 +79,14 @@ def _subscribed(body: bytes) -> tuple[str, str | None]:
 
 
 def check_databases(home: Home, logged: Logged, log_end: int) -> Iterator[Finding]:
-    for path, compare in ((home.catalog_db, _catalog), (home.registry_db, _registry)):
+    rebuild = _REBUILD.format(home=home.path)
+    for path, compare, hint in (
+        (home.catalog_db, _catalog, rebuild),
+        (home.registry_db, _registry, rebuild),
+        (home.sources_db, _sources, _REMOVE),
+    ):
+        if path == home.sources_db and not path.exists():
+            continue  # only those have it who take files
         if not path.exists():
             yield remark(path, "it is not there", "it is made from the log at the next use")
             continue
@@ -78,7 +100,7 @@ def check_databases(home: Home, logged: Logged, log_end: int) -> Iterator[Findin
         if wrong == _OTHER_VERSION:
             yield remark(path, wrong, "it is made from the log at the next use")
         elif wrong:
-            yield damage(path, wrong, _REBUILD.format(home=home.path))
+            yield damage(path, wrong, hint)
 
 
 _OTHER_VERSION = "another release made it"
@@ -126,3 +148,15 @@ def _registry(database: sqlite3.Connection, logged: Logged, applied: int) -> str
     rows = database.execute("SELECT offset, subscription, decomposition FROM replans")
     moved = [tuple(replan_row(one).values()) for one in logged.replanned if one.offset < applied]
     return "" if sorted(rows) == moved else "its decompositions are not those of the log"
+
+
+def _sources(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
+    expected: dict[tuple[str, str], tuple[object, ...]] = {}
+    for record in logged.taken:
+        if record.offset < applied:
+            body = msgspec.json.decode(record.body, type=TakenBody)
+            rest = (body.events, int(body.complete), body.refused, record.offset)
+            expected[body.file, body.digest] = rest
+    rows = database.execute("SELECT name, digest, events, complete, refused, offset FROM files")
+    found = {(name, digest): tuple(rest) for name, digest, *rest in rows}
+    return "" if found == expected else "the files it knows are not those of the log"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,14 +12,17 @@ import msgspec
 
 from penstock.errors import PenstockError
 from penstock.log import BatchHeader, Home
-from penstock.log.batchfile import parse_batch_name, read_batch
+from penstock.log.batchfile import batch_name, parse_batch_name, read_batch
 from penstock.log.disk import FileFormat
-from penstock.log.messagelog import MESSAGE_FORMAT
+from penstock.log.messagelog import BASE_FORMAT, BASE_SUFFIX, MESSAGE_FORMAT
 from penstock.log.messagelog import SUFFIX as MESSAGE_SUFFIX
 from penstock.log.quarantine import QUARANTINE_FORMAT
 from penstock.log.quarantine import SUFFIX as QUARANTINE_SUFFIX
 from penstock.log.segment import SUFFIX as SEGMENT_SUFFIX
 from penstock.log.segment import Segment
+from penstock.log.statistics import DIRECTORY as STATISTICS_DIRECTORY
+from penstock.log.statistics import STATISTICS_FORMAT
+from penstock.log.statistics import SUFFIX as STATISTICS_SUFFIX
 from penstock.operate.findings import Finding, damage, damage_of, remark
 
 _ALL_KINDS = -1
@@ -40,10 +44,7 @@ def check_log(home: Home, seen: Callable[[Path], None]) -> LogState:
     """Read all frames of all segments."""
     # Asked first: what is appended while we read is not there yet, and does not have to be.
     acknowledged = home.log.acknowledged
-    findings: list[Finding] = []
-    segments = _segments(home.log.directory)
-    if segments and segments[0].first != 0:
-        findings.append(_missing_segment(home, 0, segments[0].first))
+    segments, findings = _segments(home.log.directory)
     for segment, following in pairwise([*segments, None]):
         assert segment is not None
         findings += _check_segment(segment, following)
@@ -56,9 +57,24 @@ def check_log(home: Home, seen: Callable[[Path], None]) -> LogState:
     return LogState(findings, end)
 
 
-def _segments(directory: Path) -> list[Segment]:
+def _segments(directory: Path) -> tuple[list[Segment], list[Finding]]:
+    """The segments that count, and what is wrong with their names."""
     paths = [path for path in directory.glob(f"*{SEGMENT_SUFFIX}") if path.stem.isdecimal()]
-    return [Segment(path, int(path.stem)) for path in sorted(paths)]
+    segments = [Segment(path, int(path.stem)) for path in sorted(paths)]
+    if segments and segments[0].first != 0:
+        path = directory / Segment.name(0)
+        what = f"it is missing: the first segment there begins at offset {segments[0].first}"
+        return segments, [damage(path, what, "restore it from a backup")]
+    covered = 0
+    if segments:
+        with suppress(PenstockError):  # what is wrong with it is said when it is checked
+            first = Segment(segments[0].path, 0)
+            first.extend()
+            covered = first.compacted_to
+    left = [segment for segment in segments[1:] if segment.first < covered]
+    what = "a compacted segment stands for it"
+    findings = [remark(segment.path, what, "the next run removes it") for segment in left]
+    return [segment for segment in segments if segment not in left], findings
 
 
 def _check_segment(segment: Segment, following: Segment | None) -> Iterator[Finding]:
@@ -79,12 +95,6 @@ def _check_segment(segment: Segment, following: Segment | None) -> Iterator[Find
         )
 
 
-def _missing_segment(home: Home, first: int, present: int) -> Finding:
-    path = home.log.directory / Segment.name(first)
-    what = f"it is missing: the first segment there begins at offset {present}"
-    return damage(path, what, "restore it from a backup")
-
-
 @dataclass(frozen=True, slots=True)
 class Batches:
     """What the batch files of a home say, as far as they are whole."""
@@ -102,16 +112,24 @@ class Batches:
 def check_messages(home: Home, seen: Callable[[Path], None]) -> Batches:
     """Read all batches of the message log, and see that each follows the one before."""
     directory = home.messages.directory
-    findings, headers = _check_batches(directory, MESSAGE_SUFFIX, MESSAGE_FORMAT, seen)
-    reached = 0
+    findings, bases = _check_batches(directory, BASE_SUFFIX, BASE_FORMAT, seen)
+    found, headers = _check_batches(directory, MESSAGE_SUFFIX, MESSAGE_FORMAT, seen)
+    findings += found
+    base = max(_places(directory, BASE_SUFFIX), default=(0, 0))
+    headers = bases[-1:] + [one for one in headers if (one.start, one.end) > base]
+    reached = base[1]
     for start, end in _places(directory, MESSAGE_SUFFIX):
+        if base[1] and (start, end) <= base:
+            path = directory / batch_name(start, end, MESSAGE_SUFFIX)
+            findings.append(remark(path, "a base stands for it", "the next run removes it"))
+            continue
         if start != reached:
             what = f"the batches from offset {reached} to {start} are missing"
             findings.append(damage(directory, what, "restore the missing files from a backup"))
         reached = end
     for before, after in pairwise(headers):
         if after.active < before.active:
-            path = directory / f"{after.start:020d}-{after.end:020d}{MESSAGE_SUFFIX}"
+            path = directory / batch_name(after.start, after.end, MESSAGE_SUFFIX)
             what = f"it is meant for fewer subscriptions than the batch before {before}"
             findings.append(damage(path, what, "restore all of the home from one backup"))
     return Batches(findings, headers, reached)
@@ -122,12 +140,21 @@ def check_quarantine(home: Home, seen: Callable[[Path], None]) -> list[Finding]:
     directory = home.quarantine.directory
     findings, _ = _check_batches(directory, QUARANTINE_SUFFIX, QUARANTINE_FORMAT, seen)
     published = set(_places(home.messages.directory, MESSAGE_SUFFIX))
+    base = max(_places(home.messages.directory, BASE_SUFFIX), default=(-1, -1))
     for start, end in _places(directory, QUARANTINE_SUFFIX):
-        if (start, end) not in published:
-            path = directory / f"{start:020d}-{end:020d}{QUARANTINE_SUFFIX}"
+        if (start, end) not in published and (start, end) > base:
+            path = directory / batch_name(start, end, QUARANTINE_SUFFIX)
             what = "its batch was not published, so it does not count"
             findings.append(remark(path, what, "the next run removes it"))
     return findings
+
+
+def check_statistics(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
+    """Nothing depends on them but how long things take."""
+    directory = home.path / STATISTICS_DIRECTORY
+    findings, _ = _check_batches(directory, STATISTICS_SUFFIX, STATISTICS_FORMAT, seen)
+    for finding in findings:
+        yield replace(finding, hint=f"have the history read again: penstock analyse {home.path}")
 
 
 def _places(directory: Path, suffix: str) -> list[tuple[int, int]]:

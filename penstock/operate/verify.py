@@ -20,7 +20,13 @@ from penstock.operate.checkpoints import check_checkpoint, checkpoint_files
 from penstock.operate.contents import compare
 from penstock.operate.databases import Logged, check_databases
 from penstock.operate.findings import Finding, Severity, Step, damage, damage_of, remark
-from penstock.operate.logfiles import Batches, check_log, check_messages, check_quarantine
+from penstock.operate.logfiles import (
+    Batches,
+    check_log,
+    check_messages,
+    check_quarantine,
+    check_statistics,
+)
 from penstock.registry import Registry
 from penstock.testing.oracle import Oracle
 
@@ -37,6 +43,10 @@ class Verdict:
     active: int = 0
     """Subscriptions that are active at the end of the message log."""
     compared: list[int] = field(default_factory=list)
+
+    @property
+    def has_problems(self) -> bool:
+        return self.has(Severity.DAMAGE) or self.has(Severity.DIFFERENCE)
 
     def has(self, severity: Severity) -> bool:
         return any(finding.severity is severity for finding in self.findings)
@@ -86,6 +96,7 @@ def _verify_files(home: Home, verdict: Verdict, seen: Callable[[Path], None]) ->
         hint = "restore the end of the log from a backup"
         findings.append(damage(home.messages.directory, what, hint))
     findings += _verify_snapshots(home.snapshots, seen)
+    findings += check_statistics(home, seen)
     if not log.findings or not any(f.severity is Severity.DAMAGE for f in log.findings):
         findings += check_databases(home, Logged.of(home, log.end), log.end)
     return batches
@@ -142,6 +153,7 @@ def _quarantine_differences(home: Home, replay: Replay, frontier: BatchHeader) -
     for offset in sorted(set(replay.refused) - kept):
         what = f"the event at offset {offset} cannot be applied, but is not in quarantine"
         yield damage(home.quarantine.directory, what, "restore the directory from a backup")
-    for offset in sorted(kept - set(replay.refused)):
+    known = {offset for offset in kept if offset >= home.log.compacted_to}
+    for offset in sorted(known - set(replay.refused)):
         what = f"the event at offset {offset} is in quarantine, but can be applied"
         yield remark(home.quarantine.directory, what, "an older release may have refused it")

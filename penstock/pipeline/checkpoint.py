@@ -42,6 +42,21 @@ def check_home(home: Home) -> None:
             hint=f"{_RESTORE}; or remove what is in {home.checkpoint}: the next run rebuilds it "
             "from the log",
         )
+    kept_from = replayed_from(home.checkpoint) or 0
+    if 0 < kept_from < home.log.compacted_to:
+        raise HomeError(
+            f"the checkpoint is older than the log: it goes on at offset {kept_from}, but the log "
+            f"was compacted up to {home.log.compacted_to}",
+            hint=f"remove what is in {home.checkpoint}: the next run rebuilds it from the log",
+        )
+
+
+def replayed_from(checkpoint: Path) -> int | None:
+    """Where the next batch begins, be it a new one or one that is replayed; None without any."""
+    if not _batches(checkpoint / "offsets"):
+        return None
+    done = _committed(checkpoint)
+    return 0 if done is None else done.position
 
 
 def last_offset(directory: Path) -> StreamOffset | None:

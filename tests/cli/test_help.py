@@ -18,8 +18,8 @@ from penstock.errors import PenstockError
 from tests.cli.conftest import Cli
 
 DOORS = {
-    "analyse", "backtest", "bench", "content", "demo", "execute", "explain", "init", "lab",
-    "publish", "quarantine", "rebuild", "reoptimise", "run", "status", "subscribe",
+    "analyse", "backtest", "bench", "compact", "content", "demo", "execute", "explain", "init",
+    "lab", "publish", "quarantine", "rebuild", "reoptimise", "run", "status", "subscribe",
     "subscriptions", "tables", "tail", "unsubscribe", "verify", "version", "watch",
 }  # fmt: skip
 

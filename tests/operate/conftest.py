@@ -11,9 +11,11 @@ import pytest
 from penstock import Hub
 from penstock.catalog import Catalog
 from penstock.log import Home, Log, RecordKind
+from penstock.log.statistics import HomeStatistics, save_statistics
 from penstock.matching.lanes import LaneMatcher
 from penstock.operate.checkpoints import hadoop_checksums
 from penstock.registry import Registry
+from penstock.sources.ledger import FileId, Ledger, Taken, taken_entry
 from penstock.sql import bind, parse_relation
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR NOT NULL, per DECIMAL(8,2))"
@@ -42,6 +44,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Log(path / "log", segment_bytes=1).append([(RecordKind.EVENT, BAD)])
     with Hub(path) as hub:
         tell(hub, 10)
+    ledger = Ledger(home)
+    home.log.append([taken_entry(FileId("a.jsonl", "0" * 64), Taken(0, complete=True))])
+    ledger.taken(FileId("a.jsonl", "0" * 64))
+    ledger.close()
+    with Hub(path):
+        pass
+    save_statistics(path, HomeStatistics(home.log.end, 0, 0, (), ()))
     _save_index(home.snapshots / "stocks")
     _pretend_checkpoint(home)
     with Registry(home, catch_up=False) as registry:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.log import Home
+from penstock.operate.compact import compact
+from penstock.pipeline.offsets import StreamOffset
 from penstock.testing.oracle import Oracle
 from penstock.testing.scenario import Step
 from tests.differential.stories import MIXED, Story, stories
@@ -41,8 +46,17 @@ def test_an_empty_home_has_nothing_to_publish(tmp_path: Path) -> None:
 
 
 # What may happen between two steps of a story. A Hub takes over, and leaves again; the checkpoint
-# is lost; the pipeline is killed at one point or another of a batch.
-EVENTS = ("run", "batch", "crash", "crash after publishing", "hub", "lose checkpoint", "nothing")
+# is lost; the home is compacted; the pipeline is killed at one point or another of a batch.
+EVENTS = (
+    "run",
+    "batch",
+    "crash",
+    "crash after publishing",
+    "hub",
+    "lose checkpoint",
+    "compact",
+    "nothing",
+)
 
 
 @pytest.mark.slow
@@ -77,8 +91,23 @@ def tell(step: Step, teller: Teller, chorus: Chorus) -> None:
     chorus.tell([step])
 
 
+def compacted(pipeline: DryPipeline) -> None:
+    """Compact the home of a pipeline that is where its checkpoint says."""
+    checkpoint = pipeline.home.checkpoint
+    if pipeline.offset != StreamOffset():
+        for name, text in (("offsets", json.dumps(pipeline.offset.to_json())), ("commits", "v1")):
+            (checkpoint / name).mkdir(exist_ok=True)
+            (checkpoint / name / "0").write_text(text)
+    else:
+        shutil.rmtree(checkpoint)
+        checkpoint.mkdir()
+    compact(Home.open(pipeline.home.path), lambda _what: nullcontext(lambda _done, _total: None))
+
+
 def happen(event: str, pipeline: DryPipeline, batch_rows: int) -> DryPipeline:
     match event:
+        case "compact":
+            compacted(pipeline)
         case "run":
             pipeline.run()
         case "batch":

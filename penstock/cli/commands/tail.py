@@ -45,6 +45,7 @@ def tail(
 
     opened = Home.open(home)
     follower = Follower(opened, number)
+    follower.check_reachable(after)
     out = Output(as_json=as_json)
     for notification in follower.advance():
         _print(out, notification, after)

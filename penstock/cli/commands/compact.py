@@ -1,0 +1,53 @@
+"""`penstock compact`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.output import Output, size
+from penstock.cli.parameters import HomeArgument, JsonOption
+
+PANEL = "Operate"
+EXAMPLES = """
+  penstock compact shop
+  penstock compact shop --to 1000000    (where the slowest subscriber is)
+"""
+
+
+def compact(
+    home: HomeArgument,
+    to: Annotated[
+        int | None,
+        typer.Option(
+            metavar="OFFSET", min=0, help="Keep every message behind this offset, and all records."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let go of old records and messages that nobody needs any more.
+
+    Tables, contents and subscriptions stay as they are. What is lost is how they came about:
+    subscribers that are further behind than the compacted offset start again from their content.
+    No Hub and no pipeline may be at work on the home; publishing and reading may go on.
+    """
+    from penstock.cli.progress import bar
+    from penstock.log import Home
+    from penstock.operate.compact import compact as compact_home
+
+    done = compact_home(Home.open(home), bar, to=to)
+    out = Output(as_json=as_json)
+    out.result(
+        {
+            "offset": done.offset,
+            "log_offset": done.log_offset,
+            "bytes_before": done.bytes_before,
+            "bytes_after": done.bytes_after,
+            "held_back_by": done.held_back_by,
+        }
+    )
+    out.say(f"messages are compacted up to offset {done.offset}, the log up to {done.log_offset}")
+    out.say(f"{size(done.bytes_before)} before, {size(done.bytes_after)} now")
+    if done.held_back_by:
+        out.note(f"note: {done.held_back_by}")

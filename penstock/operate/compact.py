@@ -1,0 +1,172 @@
+"""Letting go of the past: `docs/notes/compaction.md` says how, and why it is safe.
+
+Every step is one rename, after which the old files no longer count; deleting them can be done at
+any time later, by anybody who takes the processing lock. So a crash anywhere leaves a home that is
+compacted a little less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from penstock.engine.changes import Change, Op
+from penstock.engine.engine import Engine
+from penstock.engine.events import encode_change
+from penstock.errors import HomeError
+from penstock.log import BatchHeader, Home
+from penstock.log.compacting import compacted_segment
+from penstock.log.replaying import replay_tables
+from penstock.messages import Message, Position, decode_message, encode_message
+from penstock.operate.findings import Advance, Step
+from penstock.pipeline.checkpoint import check_home, replayed_from
+from penstock.registry import Registry
+
+EVENTS_AT_ONCE = 10_000
+
+_BEFORE_ALL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What was done."""
+
+    offset: int
+    """Clients that start from nothing start with the content here."""
+    log_offset: int
+    """The log is compacted up to here: where a segment began that is not beyond `offset`."""
+    bytes_before: int
+    bytes_after: int
+    held_back_by: str
+    """What kept it from going further than this; empty if nothing did."""
+
+
+def compact(home: Home, step: Step, *, to: int | None = None) -> Compaction:
+    """Compact what is behind offset `to`, or as much as can be.
+
+    LockedError while a Hub or a pipeline is at work on the home. Publishers and readers may go on.
+    """
+    with home.processing_lock("compact"):
+        check_home(home)
+        before = _size(home)
+        header, held_back_by = _last_batch(home, to)
+        if header is not None:
+            _compact_messages(home, header, step)
+            home.messages.sweep()
+            _compact_log(home, header, step)
+        base = home.messages.base
+        return Compaction(
+            0 if base is None else base.end,
+            home.log.compacted_to,
+            before,
+            _size(home),
+            held_back_by,
+        )
+
+
+def _last_batch(home: Home, to: int | None) -> tuple[BatchHeader | None, str]:
+    """The last batch that can be let go of, and what keeps the next one."""
+    frontier = home.messages.frontier
+    if frontier is None:
+        return None, "nothing has been processed"
+    limit, held_back_by = frontier.end, ""
+    replayed = replayed_from(home.checkpoint)
+    if replayed is not None and replayed < limit:
+        limit = replayed
+        held_back_by = f"the pipeline goes on at offset {replayed}: run it first"
+    if to is not None and to < limit:
+        limit, held_back_by = to, f"only up to offset {to} was asked for"
+    # A batch without records may switch decompositions after its own messages; a base may not.
+    found = None
+    for header in home.messages.batches():
+        if header.start < header.end <= limit:
+            found = header
+    return found, held_back_by
+
+
+# The message log
+
+
+def _compact_messages(home: Home, header: BatchHeader, step: Step) -> None:
+    if home.messages.base == header:
+        return
+    with step("reading messages") as advance:
+        _check_messages(home, header, lambda end: advance(end, header.end))
+    with step("replaying the log") as advance:
+        replay = replay_tables(home.log, header.end, lambda end: advance(end, header.end))
+    with step("writing contents as messages") as advance, Registry(home) as registry:
+        messages = base_messages(registry, replay.engine, header, advance)
+        home.messages.write_base(header, messages)
+
+
+def _check_messages(home: Home, last: BatchHeader, on_end: Callable[[int], None]) -> None:
+    """What is let go of must be whole, and must be replaceable."""
+    for header in home.messages.batches():
+        if header > last:
+            return
+        for data in home.messages.read(header):
+            if decode_message(data).partner is not None:
+                raise HomeError(
+                    f"batch {header} was made with a scheme that sends join rows",
+                    detail="a client counts the partners of a row, and a base cannot tell them",
+                    hint="homes that were processed with such schemes cannot be compacted",
+                )
+        on_end(header.end)
+
+
+def base_messages(
+    registry: Registry, tables: Engine, header: BatchHeader, advance: Advance
+) -> list[bytes]:
+    """Messages that lead every client from nothing to its content at the end of a batch.
+
+    All subscriptions that are active come first, then every row as if it were inserted now. So
+    their number follows the rows, not the subscribers. They stand at the last offset of the batch,
+    which no subscription in it has begun after.
+    """
+    engine = Engine()
+    for relation in tables.catalog:
+        engine.catalog.add(relation, _BEFORE_ALL)
+    changes = registry.changes_between(0, header.active)
+    moved = {replan.subscription: replan.decomposition for replan in changes.replanned}
+    for stored in registry.subscriptions(header.active):
+        chosen = moved.get(stored.id, stored.decomposition)
+        engine.subscribe(stored.id, stored.query(engine.catalog), chosen)
+    found: list[Message] = []
+    inserts = list(_inserts(tables, header.end))
+    for done in range(0, len(inserts), EVENTS_AT_ONCE):
+        found += engine.events(inserts[done : done + EVENTS_AT_ONCE]).messages
+        advance(done, len(inserts))
+    return [
+        encode_message(replace(message, position=Position(header.end - 1, number)))
+        for number, message in enumerate(found)
+    ]
+
+
+def _inserts(tables: Engine, offset: int) -> Iterator[tuple[int, bytes]]:
+    for relation in tables.catalog:
+        for key, row in tables.rows.rows(relation):
+            body = encode_change(Change(relation.name, Op.INSERT, relation.show_row(row)))
+            # A row of a stream without a key is known by the offset at which it came.
+            yield offset if relation.key else int(key[0]), body
+
+
+# The log
+
+
+def _compact_log(home: Home, header: BatchHeader, step: Step) -> None:
+    if home.log.end == header.end:
+        home.log.roll()
+    end = max(first for first in home.log.segment_firsts() if first <= header.end)
+    if end <= home.log.compacted_to:
+        return
+    with step("rewriting the log") as advance:
+        content = compacted_segment(home.log, end, lambda offset: advance(offset, end))
+        home.log.replace_beginning(content)
+
+
+def _size(home: Home) -> int:
+    files: list[Path] = []
+    for directory in (home.log.directory, home.messages.directory):
+        files += directory.iterdir()
+    return sum(path.stat().st_size for path in files)
