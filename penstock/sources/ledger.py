@@ -14,7 +14,7 @@ import msgspec
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, delete, insert, select
 
 from penstock.log import Home, RecordKind, RecordLog
-from penstock.registry.database import DerivedDatabase, progress_table
+from penstock.registry.database import DerivedDatabase, progress_table, remove_database
 
 _TAKEN = frozenset({RecordKind.TAKEN})
 
@@ -70,6 +70,11 @@ class Taken:
 def taken_entry(file: FileId, taken: Taken) -> tuple[RecordKind, bytes]:
     body = TakenBody(file.name, file.digest, taken.events, taken.complete, taken.refused)
     return RecordKind.TAKEN, msgspec.json.encode(body)
+
+
+def rebuild_ledger(home: Home) -> None:
+    """Forget what is derived, even if SQLite cannot read it: whoever looks next reads the log."""
+    remove_database(home.sources_db)
 
 
 class Ledger:

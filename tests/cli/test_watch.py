@@ -40,6 +40,20 @@ def test_once(cli: Cli, home: Path, drop: Path) -> None:
     }
 
 
+def test_a_damaged_list_of_files_is_named_and_rebuilt(cli: Cli, home: Path, drop: Path) -> None:
+    cli("watch", home, drop, "--once", "--keep")
+    end = Home.open(home).log.end
+    for path in home.glob("sources.db*"):
+        path.unlink()
+    (home / "sources.db").write_bytes(b"no database at all" * 100)
+    ran = cli("watch", home, drop, "--once", "--keep")
+    assert ran.code == 7
+    assert "penstock rebuild" in ran.err
+    assert cli("rebuild", home).code == 0
+    assert cli("watch", home, drop, "--once", "--keep", "--json").json["events"] == 0
+    assert Home.open(home).log.end == end
+
+
 def test_keep_and_op(cli: Cli, home: Path, drop: Path) -> None:
     (drop / "stocks.csv").write_text("id,symbol\n1,YHOO\n")
     cli("watch", home, drop, "--once", "--keep", "--op", "upsert", "--settle", 0)

@@ -12,13 +12,18 @@ EXAMPLES = """
 
 
 def rebuild(home: HomeArgument, as_json: JsonOption = False) -> None:
-    """Make the catalog and the registry again from the log, for instance if a file is damaged."""
+    """Make what is derived from the log again, for instance if a file is damaged.
+
+    The catalog, the registry, and the list of files that were taken from directories.
+    """
     from penstock.log import Home
     from penstock.registry import Registry
     from penstock.registry import rebuild as rebuild_registry
+    from penstock.sources.ledger import rebuild_ledger
 
     opened = Home.open(home)
     rebuild_registry(opened)
+    rebuild_ledger(opened)
     registry = Registry(opened)
     found = {
         "tables": len(registry.catalog()),
