@@ -18,7 +18,13 @@ from penstock.engine.changes import Op
 from penstock.engine.events import unreadable_file_event
 from penstock.errors import EventError, LockedError
 from penstock.log import Home, RecordKind
-from penstock.log.files import CSV_SUFFIXES, PARQUET_SUFFIXES, read_file
+from penstock.log.files import (
+    CSV_SUFFIXES,
+    MAX_BACKLOG,
+    PARQUET_SUFFIXES,
+    check_backlog,
+    read_file,
+)
 from penstock.registry import Registry
 from penstock.sources.dropped import digest_of, table_of
 from penstock.sources.ledger import FileId, Ledger, Taken, taken_entry
@@ -40,9 +46,10 @@ class Took:
 class Taker:
     """Takes files into the log of a home. For one thread; other processes may take, too."""
 
-    def __init__(self, home: Home, op: Op = Op.INSERT) -> None:
+    def __init__(self, home: Home, op: Op = Op.INSERT, *, max_backlog: int = MAX_BACKLOG) -> None:
         self._home = home
         self._op = op
+        self._max_backlog = max_backlog
         self._registry = Registry(home)
         self._ledger = Ledger(home)
 
@@ -51,7 +58,10 @@ class Taker:
         self._ledger.close()
 
     def take(self, path: Path, name: str) -> Took:
-        """Append those events of the file that are not in the log yet."""
+        """Append those events of the file that are not in the log yet.
+
+        BacklogError if the log is too far ahead of its processing: the rest can be taken later.
+        """
         status = path.stat()
         file, placed = FileId(name, digest_of(path)), status.st_ctime_ns
         before = self._ledger.taken(file)
@@ -84,6 +94,7 @@ class Taker:
 
     def _append(self, file: FileId, done: int, events: list[bytes], after: Taken) -> None:
         """Append events that follow the first `done` of the file, unless somebody else has."""
+        check_backlog(self._home, self._max_backlog)
         entries = [taken_entry(file, after), *((RecordKind.EVENT, event) for event in events)]
         with self._home.log.appending() as tail:
             present = self._ledger.taken(file, tail.end)

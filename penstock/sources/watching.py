@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.engine.changes import Op
-from penstock.errors import HomeError
+from penstock.errors import BacklogError, HomeError
 from penstock.log import Home
 from penstock.log.disk import os_errors, sync_directory
 from penstock.sources.dropped import (
@@ -70,15 +70,14 @@ class Watcher:
         """Whether there are files that may not be complete yet."""
         return any(file not in self._done for file in dropped_files(self._directory))
 
-    def look(self) -> list[Took]:
-        """Take every file that is complete by now."""
+    def look(self) -> Iterator[Took]:
+        """Take every file that is complete by now, as they are asked for."""
         now = time.monotonic()
         found = dropped_files(self._directory)
         self._done &= set(found)
         settled = [f for f in found if f not in self._done and self._is_settled(f, now)]
-        taken = [self._take(file) for file in settled]
         self._seen = {file.name: self._seen[file.name] for file in found if file.name in self._seen}
-        return taken
+        yield from map(self._take, settled)
 
     def _is_settled(self, file: Dropped, now: float) -> bool:
         """Whether the file has looked the same for long enough: by our own clock, and by its."""
@@ -123,16 +122,23 @@ def watch(
     on_file: Callable[[Took], None] | None = None,
     stop: threading.Event | None = None,
 ) -> WatchSummary:
-    """Take files until `stop` is set; or, `once`, until those that are there are taken."""
+    """Take files until `stop` is set; or, `once`, until those that are there are taken.
+
+    While the log is too far ahead of its processing nothing is taken: `once`, BacklogError says so.
+    """
     stop = stop or threading.Event()
     summary = WatchSummary()
     watcher = Watcher(home, directory, op=op, keep=keep, settle_seconds=settle_seconds)
     try:
         while not stop.is_set():
-            for took in watcher.look():
-                summary = summary.plus(took)
-                if on_file is not None:
-                    on_file(took)
+            try:
+                for took in watcher.look():
+                    summary = summary.plus(took)
+                    if on_file is not None:
+                        on_file(took)
+            except BacklogError:
+                if once:
+                    raise  # nobody may be there to catch up
             if once and not watcher.waiting:
                 break
             stop.wait(LOOK_EVERY_SECONDS)

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -21,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import Hub
-from penstock.errors import HomeError, LockedError
+from penstock.errors import BacklogError, HomeError, LockedError
 from penstock.log import Home, RecordKind
 from penstock.registry import Registry
 from penstock.sources import taking
@@ -93,11 +94,11 @@ def test_a_file_that_is_still_written_is_left_alone(home: Home, drop: Path) -> N
         (drop / name).write_bytes(lines(1))
     (drop / "fresh.jsonl").write_bytes(lines(2))
     watcher = Watcher(home, drop, settle_seconds=60)
-    assert watcher.look() == []
+    assert list(watcher.look()) == []
     assert watcher.waiting
     with mock.patch("penstock.sources.watching.time.monotonic", return_value=1e9):
         (drop / "fresh.jsonl").write_bytes(lines(2, 3))  # it has grown, so time starts again
-        assert watcher.look() == []
+        assert list(watcher.look()) == []
     with mock.patch("penstock.sources.watching.time.monotonic", return_value=1e9 + 60):
         assert [took.events for took in watcher.look()] == [2]
     assert not watcher.waiting
@@ -227,6 +228,23 @@ def test_it_ends_when_it_is_told_to(home: Home, drop: Path) -> None:
     (drop / "a.jsonl").write_bytes(lines(1))
     summary = watch(home, drop, settle_seconds=0, on_file=lambda _: stop.set(), stop=stop)
     assert summary == WatchSummary(1, 1, 0)
+
+
+def test_a_log_that_is_too_far_ahead(home: Home, drop: Path) -> None:
+    """Nothing is lost or taken twice: the rest of a file waits until somebody has caught up."""
+    (drop / "a.jsonl").write_bytes(lines(1, 2, 3))
+    with (
+        mock.patch("penstock.sources.watching.Taker", partial(Taker, max_backlog=4)),
+        small_frames(1),
+    ):
+        with pytest.raises(BacklogError):
+            take_all(home, drop)
+        assert events(home) == [line(1), line(2)]
+        with Hub(home.path):
+            pass
+        stop = threading.Event()
+        watch(home, drop, settle_seconds=0, on_file=lambda _: stop.set(), stop=stop)
+    assert events(home) == [line(1), line(2), line(3)]
 
 
 def test_the_ledger_is_derived_from_the_log(home: Home, drop: Path) -> None:
