@@ -373,7 +373,8 @@ class Hub:
                 self._withdraw(withdrawn_id(record.body))
             case RecordKind.REPLAN:
                 replan = replan_of(record)
-                return [Switch.at(record.offset, replan), *self._engine.replan(replan)]
+                if replan.subscription in self._engine.queries:  # others no longer bind
+                    return [Switch.at(record.offset, replan), *self._engine.replan(replan)]
             case RecordKind.EVENT:
                 outcome = self._engine.events((one.offset, one.body) for one in run)
                 for offset, raw, error in outcome.refused:

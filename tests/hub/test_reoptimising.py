@@ -9,6 +9,8 @@ import pytest
 from penstock import Hub
 from penstock.errors import PenstockError, SubscriptionError
 from penstock.joins.decomposition import Choice
+from penstock.log import Home, RecordKind
+from penstock.registry import replan_body
 from penstock.subscription import Subscription
 
 SQL = (
@@ -106,3 +108,13 @@ def test_what_does_not_fit_is_refused() -> None:
             hub.replan(sub, ((Choice(2, ()), Choice(0, ()), Choice(1, ())),))
         with pytest.raises(PenstockError, match="unknown method magic"):
             hub.reoptimise("magic")
+
+
+def test_another_way_for_nobody_changes_nothing(tmp_path: Path) -> None:
+    """The subscription may be one that this release cannot bind."""
+    with Hub(tmp_path / "home") as hub:
+        sub = prepared(hub)
+        home = Home.open(tmp_path / "home")
+        home.log.append([(RecordKind.REPLAN, replan_body(999, ()))])
+        hub.insert("t", {"id": 500, "k": 1, "a": 9})
+        assert sub.content()
