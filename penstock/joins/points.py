@@ -180,6 +180,11 @@ class SpacePoints:
         """How many base columns any point constrains."""
         return sum(count > 0 for count in self._columns.values())
 
+    @property
+    def base_columns(self) -> list[int]:
+        """The base columns that some point constrains."""
+        return [column for column, _ in self._compiled.base]
+
     def base_ranges(self, column: int | None) -> CodedRanges:
         """The intervals of all points over one base column (over none: everything)."""
         for candidate, ranges in self._compiled.base:

@@ -8,20 +8,15 @@ gone: a shadow that is too large costs a skyline point or a needless message, ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-
-import numpy as np
+from collections.abc import Iterable, Sequence
 
 from penstock.catalog import Key
-from penstock.joins.kernels.follow import Followed, Lookup, follow
-from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, code_of, split_gap
-from penstock.joins.kernels.trees import plant, unions_of
-from penstock.joins.points import CodeArray, CodedRanges, SpacePoints
-from penstock.joins.ranges import NO_RANGES, Flat, bridged, united
+from penstock.joins.points import SpacePoints
+from penstock.joins.ranges import Flat, united
+from penstock.joins.shadow_segment import BaseValues, Segment, Wish
 from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
-from penstock.predicates.codes import NULL_CODE
-from penstock.predicates.intervals import EVERYTHING, TOP, Cut, Interval
+from penstock.predicates.intervals import EVERYTHING, TOP, Cut
 
 OPEN_POINTS = 256
 """The open segment is built anew after each arrival: half a millisecond at this size."""
@@ -29,124 +24,6 @@ MERGE_RATIO = 8
 """A closed segment is merged with the one before it unless that one is so many times larger."""
 KEPT_ARRIVALS = 1024
 """So far back can something derived from the index catch up; after that it starts anew."""
-
-Wish = tuple[Interval, Interval]
-"""A filter interval and an interval over the index's base column."""
-
-
-def key_of(cut: Cut) -> Key | None:
-    """The key that a cut `below(key)` stands for."""
-    return cut[1] if len(cut) == 3 else None
-
-
-class Segment:
-    """Some points, in codes of their own, in one tree."""
-
-    def __init__(self, filters: CodedRanges, base: CodedRanges) -> None:
-        self._filters, self._base = filters, base
-        some = (filters.low <= filters.high) & (base.low <= base.high)
-        columns = (filters.low, filters.high, base.low, base.high)
-        self._forest = plant(np.stack([column[some] for column in columns], axis=1))
-        self._unions = unions_of(self._forest)
-        self._next_high = _next_highs(filters.low[some], filters.high[some], filters.codes.top)
-        self._constants = _as_array(filters.codes.constants)
-
-    @classmethod
-    def of(cls, wishes: Sequence[Wish]) -> Segment:
-        return cls(CodedRanges.of([w[0] for w in wishes]), CodedRanges.of([w[1] for w in wishes]))
-
-    def __len__(self) -> int:
-        return len(self._filters.low)
-
-    def wishes(self) -> Iterator[Wish]:
-        return ((self._filters.interval(i), self._base.interval(i)) for i in range(len(self)))
-
-    def next_end(self, after: Cut | None) -> Cut | None:
-        """The lowest end of all filter intervals that lie wholly above a value; None if none."""
-        codes = self._filters.codes
-        code = NULL_CODE if after is None else self._code(after) + 1
-        high = int(self._next_high[code - NULL_CODE])
-        return None if high > codes.top else codes.high_cut(high)
-
-    def split(
-        self, x: Cut | None, cut: Cut, y: Cut | None, only_middle: bool
-    ) -> tuple[Flat, Flat, Flat]:
-        low = NULL_CODE - 1 if x is None else self._code(x)
-        high = self._filters.codes.top + 1 if y is None else self._code(y)
-        code = self._code(cut)
-        parted = split_gap(self._forest, self._unions, low, code, high, only_middle)
-        left, middle, right = (self._flat(parted, part) for part in range(3))
-        return left, middle, right
-
-    def gaps(self, cuts: list[Cut]) -> tuple[dict[Cut, Flat], Flat]:
-        """The shadows of the gaps between values that are not empty, by the value on the left, and
-        the shadow of the points that contain a value."""
-        coded = np.array([self._code(cut) for cut in cuts], np.int64)
-        last_of = np.flatnonzero(np.append(np.diff(coded) > 0, True))
-        parted = all_gaps(self._forest, self._unions, coded[last_of])
-        begin, count = parted[0], len(last_of)
-        inner = np.flatnonzero(np.diff(begin[: count + 1]))
-        shadows = {cuts[last_of[gap - 1]]: self._flat(parted, int(gap)) for gap in inner}
-        return shadows, self._flat(parted, count + 1)
-
-    def follow(
-        self,
-        values: CodeArray,
-        counts: CodeArray,
-        changed: CodeArray,
-        signs: CodeArray,
-        *,
-        is_anything_to_show: bool,
-    ) -> Followed | None:
-        """What changes of filter values show and hide; None if values here are not numbers."""
-        if self._constants is None:
-            return None
-        lookup = Lookup(self._constants, self._next_high)
-        held = (values, counts, changed, signs)
-        return follow(self._forest, self._unions, lookup, *held, is_anything_to_show)
-
-    def flat(self, low: CodeArray, high: CodeArray) -> Flat:
-        """Ranges of base codes as cuts."""
-        codes = self._base.codes
-        flat: Flat = []
-        for first, last in zip(low.tolist(), high.tolist(), strict=True):
-            flat += (codes.low_cut(first), codes.high_cut(last))
-        return bridged(flat) if flat else NO_RANGES
-
-    def anyone(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
-        """Whether a point selects the base value and contains, for some run of partner values (last
-        and first), one of them, or reaches over all of the run."""
-        last, first = (np.array([self._code(run[end]) for run in runs], np.int64) for end in (0, 1))
-        return anyone(self._forest, self._unions, self._base.codes.value(value), last, first)
-
-    def _code(self, cut: Cut) -> int:
-        """The code of the filter value above a cut. Numbers are looked up in a flat array: among a
-        million Python objects every comparison would wait for memory."""
-        key = key_of(cut)
-        if self._constants is not None and isinstance(key, int):
-            try:
-                return code_of(self._constants, key)
-            except OverflowError:
-                pass  # beyond 64 bits, as no constant is
-        return self._filters.codes.value(key)
-
-    def _flat(self, parted: Parted, part: int) -> Flat:
-        begin, low, high = parted
-        return self.flat(low[begin[part] : begin[part + 1]], high[begin[part] : begin[part + 1]])
-
-
-def _as_array(constants: list[Key]) -> CodeArray | None:
-    try:
-        return np.array(constants, np.int64) if constants else None
-    except (OverflowError, ValueError):
-        return None  # text, or numbers of more than 64 bits
-
-
-def _next_highs(low: CodeArray, high: CodeArray, top: int) -> CodeArray:
-    """By code from NULL's on: the lowest high of the ranges that start there or later."""
-    lowest = np.full(top - NULL_CODE + 2, top + 1, np.int64)
-    np.minimum.at(lowest, low - NULL_CODE, high)
-    return np.minimum.accumulate(lowest[::-1])[::-1]
 
 
 class ShadowIndex:
@@ -221,13 +98,22 @@ class ShadowIndex:
         ends = [segment.next_end(after) for segment in self._segments()]
         return min((end for end in ends if end is not None), default=NEVER)
 
-    def split(
-        self, x: Cut | None, cut: Cut, y: Cut | None, *, only_middle: bool = False
-    ) -> tuple[Flat, Flat, Flat]:
+    def split(self, x: Cut | None, cut: Cut, y: Cut | None) -> tuple[Flat, Flat, Flat]:
         """The base ranges of those inside the gap (x, y): below, containing and above a value."""
-        parts = [segment.split(x, cut, y, only_middle) for segment in self._segments()]
+        parts = [segment.split(x, cut, y) for segment in self._segments()]
         left, middle, right = (united([part[i] for part in parts]) for i in range(3))
         return left, middle, right
+
+    def exposed(self, x: Cut | None, cut: Cut, y: Cut | None, base: BaseValues) -> Flat:
+        """Of some base values those selected by points inside the gap (x, y) containing a value."""
+        return united([segment.exposed(x, cut, y, base) for segment in self._segments()])
+
+    def holding(self, cuts: list[Cut], value: Key | None) -> tuple[list[Cut], bool]:
+        """The gaps, by the value on the left, whose shadows hold a base value, sorted; and whether
+        the shadow of the points that contain a value does."""
+        found = [segment.holding(cuts, value) for segment in self._segments()]
+        lefts = {left for some, _ in found for left in some}
+        return sorted(lefts), any(is_affected for _, is_affected in found)
 
     def gaps(self, cuts: list[Cut]) -> tuple[dict[Cut, Flat], Flat]:
         """The shadows of all gaps between values, and that of the points that contain a value."""

@@ -18,32 +18,26 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 
 from penstock.catalog import Key
-from penstock.joins.kernels.follow import NONE_ABOVE, NONE_BELOW, Followed
+from penstock.joins.exposures import Exposure, exposure, exposures, reaches
 from penstock.joins.ranges import NO_RANGES, Flat, holds, united
-from penstock.joins.shadow_index import Segment, ShadowIndex, key_of
-from penstock.messages import Reach, Reaches
-from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Cut, below
+from penstock.joins.shadow_index import ShadowIndex
+from penstock.joins.shadow_segment import BaseValues, key_of
+from penstock.messages import Reaches
+from penstock.predicates.intervals import BOTTOM, TOP, Cut, below
 
 QUIET_AFTER = 4
 """Base rows seen since the last change of filter values before it pays to prepare for more."""
 IDLE_AFTER = 64
 """Changes of filter values without any base row after which the shadows are dropped."""
-
-
+FEW_VALUES = 32
+"""With so few filter values, gaps are wide and their shadows many ranges: a walk for one base value
+takes less than a tenth of what it takes to gather them."""
 MANY_CHANGES = 32
 """So many changes of filter values at once are worth leaving Python for."""
-
-
-class Exposure(NamedTuple):
-    """For whom a filter value was alone in its interval, and the base values that concern them."""
-
-    reach: Reach
-    base: Flat
 
 
 class ValueShadows:
@@ -83,7 +77,7 @@ class ValueShadows:
         probe = below(value)
         if self._boundaries is None:
             if self._base_rows_since <= QUIET_AFTER:
-                return self._find(value, probe)
+                return self._look_up(value, probe)
             self._settle()
         assert self._boundaries is not None
         cell = bisect_right(self._boundaries, probe)
@@ -92,7 +86,7 @@ class ValueShadows:
             answer = self._answers[cell] = self._find(value, probe)
         return answer
 
-    def show(self, value: Key | None) -> Exposure | None:
+    def show(self, value: Key | None, base: BaseValues) -> Exposure | None:
         """A filter value comes. Who sees base rows that they did not see before?"""
         cut = below(value)
         count = self._counts.get(cut, 0)
@@ -102,15 +96,15 @@ class ValueShadows:
         place = bisect_left(self._cuts, cut)
         x, y = self._around(place)
         self._cuts.insert(place, cut)
-        left, middle, right = self._split(x, cut, y)
+        left, middle, right = self._split(x, cut, y, base)
         if self._gaps is not None:
             self._put_gap(x, left)
             self._put_gap(cut if y is not None else None, right)
             if middle:
                 self._affected = united([self._affected, middle])
-        return _exposure(x, cut, y, middle)
+        return exposure(x, cut, y, middle)
 
-    def hide(self, value: Key | None) -> Exposure | None:
+    def hide(self, value: Key | None, base: BaseValues) -> Exposure | None:
         """A filter value goes. Who no longer sees base rows that they saw?"""
         cut = below(value)
         self._counts[cut] -= 1
@@ -122,16 +116,16 @@ class ValueShadows:
         place = bisect_left(self._cuts, cut)
         del self._cuts[place]
         x, y = self._around(place)
-        left, middle, right = self._split(x, cut, y)
+        left, middle, right = self._split(x, cut, y, base)
         if self._gaps is not None:
             self._put_gap(cut, NO_RANGES)
             inner = x is not None and y is not None
             self._put_gap(x, united([left, middle, right]) if inner else NO_RANGES)
             self._loose = self._loose or bool(middle)
-        return _exposure(x, cut, y, middle)
+        return exposure(x, cut, y, middle)
 
     def follow(
-        self, changed: list[Key | None], signs: list[int], *, is_anything_to_show: bool
+        self, changed: list[Key | None], signs: list[int], base: BaseValues
     ) -> list[Exposure | None] | None:
         """Many values that come (+1) and go (-1): what `show` and `hide` would say to each.
 
@@ -147,13 +141,7 @@ class ValueShadows:
             coming = np.array(changed, np.int64)
         except (OverflowError, TypeError, ValueError):
             return None
-        followed = segment.follow(
-            values,
-            counts,
-            coming,
-            np.array(signs, np.int64),
-            is_anything_to_show=is_anything_to_show,
-        )
+        followed = segment.follow(values, counts, coming, np.array(signs, np.int64), base)
         if followed is None:
             return None
         self._cuts = [below(key) for key in followed.values.tolist()]
@@ -162,7 +150,7 @@ class ValueShadows:
         self._ends.clear()
         self._exact_ends.clear()
         self._base_rows_since = 0
-        return _exposures(segment, followed, changed)
+        return exposures(segment, followed, changed)
 
     def catch_up(self) -> bool:
         """Take in the points that came since the last time; False if this must be made anew."""
@@ -199,8 +187,13 @@ class ValueShadows:
         x = self._cuts[place - 1] if place > 0 else None
         return x, self._cuts[place] if place < len(self._cuts) else None
 
-    def _split(self, x: Cut | None, cut: Cut, y: Cut | None) -> tuple[Flat, Flat, Flat]:
-        """The shadows inside the gap (x, y) around a value of it that comes or goes."""
+    def _split(
+        self, x: Cut | None, cut: Cut, y: Cut | None, base: BaseValues
+    ) -> tuple[Flat, Flat, Flat]:
+        """The shadows inside the gap (x, y) around a value of it that comes or goes.
+
+        Where no shadows are kept, only the middle one matters, and only where it meets base rows.
+        """
         self._boundaries = None
         self._base_rows_since = 0
         self._values_since += 1
@@ -208,7 +201,9 @@ class ValueShadows:
             self._gaps = None
         if self._is_empty(x, cut, TOP if y is None else y):
             return NO_RANGES, NO_RANGES, NO_RANGES
-        return self.index.split(x, cut, y, only_middle=self._gaps is None)
+        if self._gaps is None:
+            return NO_RANGES, self.index.exposed(x, cut, y, base), NO_RANGES
+        return self.index.split(x, cut, y)
 
     def _is_empty(self, x: Cut | None, cut: Cut, y: Cut) -> bool:
         """Whether it is sure that no point lies inside the gap (x, y).
@@ -249,46 +244,31 @@ class ValueShadows:
         self._boundaries = sorted({*self._affected, *(c for g in self._gaps.values() for c in g)})
         self._answers = {}
 
+    def _look_up(self, value: Key | None, probe: Cut) -> Reaches:
+        """The answer to one base value of perhaps only a few."""
+        if self._gaps is None and len(self._cuts) <= FEW_VALUES:
+            lefts, is_affected = self.index.holding(self._cuts, value)
+            return reaches(self._runs(lefts)) if is_affected else ()
+        return self._find(value, probe)
+
     def _find(self, value: Key | None, probe: Cut) -> Reaches:
+        """The answer from the shadows."""
         if self._gaps is None:
             self._build()
         assert self._gaps is not None
         if not holds(self._affected, probe):
             return ()
-        cuts, runs, first = self._cuts, [], self._cuts[0]
-        for left in self._lefts:
-            if holds(self._gaps[left], probe):
-                runs.append((left, first))
-                first = cuts[bisect_right(cuts, left)]
-        runs.append((cuts[-1], first))
+        gaps = self._gaps
+        runs = self._runs([left for left in self._lefts if holds(gaps[left], probe)])
         if self._loose and not self.index.anyone(value, runs):
             return ()
-        return tuple(Reach(BOTTOM, last, _above(first), TOP) for last, first in runs)
+        return reaches(runs)
 
-
-def _exposures(
-    segment: Segment, followed: Followed, changed: list[Key | None]
-) -> list[Exposure | None]:
-    found: list[Exposure | None] = [None] * len(changed)
-    numbers, first = np.unique(followed.change, return_index=True)
-    ends = np.append(first, len(followed.change))
-    for number, begin, end in zip(numbers.tolist(), ends[:-1], ends[1:], strict=True):
-        before, after = int(followed.before[number]), int(followed.after[number])
-        x = None if before == NONE_BELOW else below(before)
-        y = None if after == NONE_ABOVE else below(after)
-        base = segment.flat(followed.low[begin:end], followed.high[begin:end])
-        found[number] = _exposure(x, below(changed[number]), y, base)
-    return found
-
-
-def _above(cut: Cut) -> Cut:
-    """From the cut below a value to the one above it."""
-    return (2, cut[1], 1) if len(cut) == 3 else ABOVE_NULL
-
-
-def _exposure(x: Cut | None, cut: Cut, y: Cut | None, base: Flat) -> Exposure | None:
-    if not base:
-        return None
-    lowest = BOTTOM if x is None else _above(x)
-    highest = TOP if y is None else y
-    return Exposure(Reach(lowest, cut, _above(cut), highest), base)
+    def _runs(self, lefts: list[Cut]) -> list[tuple[Cut, Cut]]:
+        """The values between gaps, given by the value on their left: last and first of each run."""
+        cuts, runs, first = self._cuts, [], self._cuts[0]
+        for left in lefts:
+            runs.append((left, first))
+            first = cuts[bisect_right(cuts, left)]
+        runs.append((cuts[-1], first))
+        return runs

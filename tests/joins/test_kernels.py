@@ -22,6 +22,12 @@ from penstock.joins.kernels.gaps import (
     split_gap,
     split_gap_reference,
 )
+from penstock.joins.kernels.probes import (
+    exposed_values,
+    exposed_values_reference,
+    gaps_holding,
+    gaps_holding_reference,
+)
 from penstock.joins.kernels.trees import Points, plant, unions_of
 from penstock.joins.kernels.unions import coarsen, stabs, union_reference, unite
 from penstock.joins.ranges import bridged, holds, united
@@ -57,10 +63,25 @@ def test_unions(given_ranges: list[tuple[int, int]], code: int) -> None:
 def test_splitting_a_gap(cloud: Points, around: list[int]) -> None:
     x, c, y = sorted(around)
     forest = plant(cloud)
-    expected = split_gap_reference(cloud, x, c, y)
-    assert parts(split_gap(forest, unions_of(forest), x, c, y, False)) == expected
-    middle = parts(split_gap(forest, unions_of(forest), x, c, y, True))
-    assert middle == [[], expected[1], []]
+    assert parts(split_gap(forest, unions_of(forest), x, c, y)) == split_gap_reference(
+        cloud, x, c, y
+    )
+
+
+@given(clouds, st.lists(st.integers(-2, 40), min_size=3, max_size=3, unique=True), values)
+def test_exposed_values(cloud: Points, around: list[int], base: list[int]) -> None:
+    x, c, y = sorted(around)
+    forest, coded, marks = plant(cloud), np.array(base, np.int64), np.zeros(len(base), np.bool_)
+    count = exposed_values(forest, unions_of(forest), x, c, y, coded, marks)
+    assert marks.tolist() == exposed_values_reference(cloud, x, c, y, base)
+    assert count == marks.sum()
+
+
+@given(clouds, values, st.integers(0, 40))
+def test_gaps_holding_a_base_value(cloud: Points, cut_at: list[int], a: int) -> None:
+    forest, coded = plant(cloud), np.array(cut_at, np.int64)
+    marks = gaps_holding(forest, unions_of(forest), coded, a)
+    assert marks.tolist() == gaps_holding_reference(cloud, cut_at, a)
 
 
 @given(clouds, values, st.integers(0, 40))

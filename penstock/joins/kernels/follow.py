@@ -1,8 +1,8 @@
 """Many filter values of one join value that come and go, followed in one go.
 
 What `ValueShadows.show` and `hide` do one by one, for whole numbers and one tree, without a Python
-object per value: keep the sorted values, find the gap of each change, and gather the base ranges
-of the points inside the gap that contain the value.
+object per value: keep the sorted values, find the gap of each change, and find the base rows that
+are selected by points inside the gap that contain the value.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.joins.kernels.gaps import code_of, split_gap
+from penstock.joins.kernels.gaps import code_of
+from penstock.joins.kernels.probes import exposed_values
 from penstock.joins.kernels.trees import Forest, Unions
 from penstock.joins.kernels.unions import Codes64
 from penstock.matching.compiled import njit
@@ -52,9 +53,12 @@ def follow(
     counts: Codes64,
     changed: Codes64,
     signs: Codes64,
-    is_anything_to_show: bool,
+    base: Codes64,
 ) -> Followed:
-    """Changes are values that come (+1) or go (-1); `values` are sorted, with `counts` of each."""
+    """Changes are values that come (+1) or go (-1); `values` are sorted, with `counts` of each.
+
+    `base` has the sorted codes of the base rows there are: only they can be shown or hidden.
+    """
     size, changes = values.shape[0], changed.shape[0]
     room = size + changes
     keys, codes, held = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
@@ -64,6 +68,7 @@ def follow(
     before, after = np.full(changes, NONE_BELOW), np.full(changes, NONE_ABOVE)
     change, low, high = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     used = 0
+    marks = np.zeros(base.shape[0], np.bool_)
     for e in range(changes):
         place = np.searchsorted(keys[:size], changed[e])
         is_held = place < size and keys[place] == changed[e]
@@ -87,10 +92,9 @@ def follow(
             following = place
         x = codes[place - 1] if place > 0 else -2
         y = codes[following] if following < size else top + 1
-        if not is_anything_to_show or lookup.next_high[x + 2] >= y:
+        if base.shape[0] == 0 or lookup.next_high[x + 2] >= y:
             continue  # no base rows, or nobody fits into the gap
-        _, found_low, found_high = split_gap(forest, unions, x, code, y, True)
-        found = found_low.shape[0]
+        found = exposed_values(forest, unions, x, code, y, base, marks)
         if found == 0:
             continue
         if place > 0:
@@ -100,9 +104,11 @@ def follow(
         if used + found > low.shape[0]:
             need = used + found
             change, low, high = _grown(change, need), _grown(low, need), _grown(high, need)
-        change[used : used + found] = e
-        low[used : used + found], high[used : used + found] = found_low, found_high
-        used += found
+        for i in range(base.shape[0]):
+            if marks[i]:
+                change[used], low[used], high[used] = e, base[i], base[i]
+                marks[i] = False
+                used += 1
     return Followed(keys[:size], held[:size], change[:used], low[:used], high[:used], before, after)
 
 

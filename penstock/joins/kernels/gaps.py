@@ -73,33 +73,14 @@ def _united_parts(part: Codes64, low: Codes64, high: Codes64, used: int, parts: 
 
 
 @njit
-def _longest(low: int, high: int, more_low: int, more_high: int) -> tuple[int, int]:
-    """The union of two ranges if it is one range, otherwise the longer of the two."""
-    if more_low <= high + 1 and low <= more_high + 1:
-        return min(low, more_low), max(high, more_high)
-    if more_high - more_low > high - low:
-        return more_low, more_high
-    return low, high
-
-
-@njit
-def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int, only_middle: bool) -> Parted:
-    """The points inside (x, y), parted by a value c of it: a union of base ranges for each part.
-
-    If only the middle is asked for, the other two come out empty, and faster: what lies in the
-    longest range gathered so far need not be looked at.
-    """
-    covered_low, covered_high = 0, -1
+def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int) -> Parted:
+    """The points inside (x, y), parted by a value c of it: a union of base ranges for each part."""
     part, low, high = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     used = 0
     node, end = 0, forest.skip.shape[0]
     while node < end:
         bounds = forest.bounds[node]
-        outside = bounds[LOW_MAX] <= x or bounds[HIGH_MIN] >= y
-        if outside or (only_middle and (bounds[HIGH_MAX] < c or bounds[LOW_MIN] > c)):
-            node = forest.skip[node]
-            continue
-        if covered_low <= bounds[BASE_MIN] and bounds[BASE_MAX] <= covered_high:
+        if bounds[LOW_MAX] <= x or bounds[HIGH_MIN] >= y:
             node = forest.skip[node]
             continue
         label = -1
@@ -118,9 +99,6 @@ def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int, only_middl
                 part[used], low[used], high[used] = label, unions.low[i], unions.high[i]
                 used += 1
             node = forest.skip[node]
-            if only_middle:
-                for i in range(used - last + first, used):
-                    covered_low, covered_high = _longest(covered_low, covered_high, low[i], high[i])
         elif forest.skip[node] == node + 1:
             need = used + forest.last[node] - forest.first[node]
             part, low, high = _room(part, need), _room(low, need), _room(high, need)
@@ -128,14 +106,8 @@ def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int, only_middl
                 point = forest.points[i]
                 if point[LOW] > x and point[HIGH] < y:
                     label = LEFT if point[HIGH] < c else RIGHT if point[LOW] > c else MIDDLE
-                    if label == MIDDLE or not only_middle:
-                        part[used], low[used] = label, point[BASE_LOW]
-                        high[used] = point[BASE_HIGH]
-                        used += 1
-                        if only_middle:
-                            covered_low, covered_high = _longest(
-                                covered_low, covered_high, point[BASE_LOW], point[BASE_HIGH]
-                            )
+                    part[used], low[used], high[used] = label, point[BASE_LOW], point[BASE_HIGH]
+                    used += 1
             node += 1
         else:
             node += 1
@@ -161,7 +133,7 @@ def all_gaps(forest: Forest, unions: Unions, values: Codes64) -> Parted:
     node, end = 0, forest.skip.shape[0]
     while node < end:
         bounds = forest.bounds[node]
-        label = _gap_of(values, bounds[LOW_MIN], bounds[HIGH_MAX])
+        label = gap_of(values, bounds[LOW_MIN], bounds[HIGH_MAX])
         if label > count:  # not inside one gap
             nearest = np.searchsorted(values, bounds[LOW_MAX])
             is_hit = nearest < count and values[nearest] <= bounds[HIGH_MIN]
@@ -181,7 +153,7 @@ def all_gaps(forest: Forest, unions: Unions, values: Codes64) -> Parted:
             part, low, high = _room(part, need), _room(low, need), _room(high, need)
             for i in range(forest.first[node], forest.last[node]):
                 point = forest.points[i]
-                label = _gap_of(values, point[LOW], point[HIGH])
+                label = gap_of(values, point[LOW], point[HIGH])
                 if label != 0 and label != count:
                     part[used], low[used], high[used] = label, point[BASE_LOW], point[BASE_HIGH]
                     used += 1
@@ -192,7 +164,7 @@ def all_gaps(forest: Forest, unions: Unions, values: Codes64) -> Parted:
 
 
 @njit
-def _gap_of(values: Codes64, low: int, high: int) -> int:
+def gap_of(values: Codes64, low: int, high: int) -> int:
     """The gap in which a range lies; one more than there are gaps, if it contains a value."""
     following = int(np.searchsorted(values, low))
     is_hit = following < values.shape[0] and values[following] <= high

@@ -1,10 +1,10 @@
 """Forests of static k-d trees over filter intervals, in flat arrays.
 
 A point of a space is four codes: its filter interval (low, high) and its range over one base
-column. A tree splits its points by filter low and filter high in turn, at the median of the wider
-spread. Nodes stand in preorder; `skip[i]` is the node after the subtree of i, so a walk needs no
-stack: a node is entered by going to i + 1, passed over by going to skip[i]. Each node knows the
-bounds of its points in all four codes.
+column. A tree splits its points at the median of the code that is spread widest: of filter low and
+filter high, or of all four. Nodes stand in preorder; `skip[i]` is the node after the subtree of i,
+so a walk needs no stack: a node is entered by going to i + 1, passed over by going to skip[i]. Each
+node knows the bounds of its points in all four codes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ LOW, HIGH, BASE_LOW, BASE_HIGH = 0, 1, 2, 3
 """Columns of a point."""
 LOW_MIN, LOW_MAX, HIGH_MIN, HIGH_MAX, BASE_MIN, BASE_MAX, BASE_LOW_MAX, BASE_HIGH_MIN = range(8)
 """Columns of a node's bounds."""
+SMALLEST = (LOW_MIN, HIGH_MIN, BASE_MIN, BASE_HIGH_MIN)
+LARGEST = (LOW_MAX, HIGH_MAX, BASE_LOW_MAX, BASE_MAX)
+"""Where a node's bounds have the smallest and the largest code of each column of its points."""
+BY_FILTER, BY_ALL = 2, 4
+"""How many columns of a point a tree may be split by."""
 
 Points = npt.NDArray[np.int64]
 
@@ -96,6 +101,17 @@ def _bounds_of(points: Points, order: Codes64, first: int, last: int, out: Codes
 
 
 @njit
+def _widest(bounds: Codes64, columns: int) -> int:
+    """The column, of the first ones, whose codes are spread most."""
+    widest, spread = LOW, -1
+    for column in range(columns):
+        candidate = bounds[LARGEST[column]] - bounds[SMALLEST[column]]
+        if candidate > spread:
+            widest, spread = column, candidate
+    return widest
+
+
+@njit
 def _plant(
     points: Points,
     order: Codes64,
@@ -105,6 +121,7 @@ def _plant(
     first: Codes64,
     last: Codes64,
     bounds: Points,
+    columns: int,
 ) -> int:
     """Build one tree over order[span]; returns the node after it."""
     stack_first = np.empty(64, np.int64)
@@ -117,9 +134,7 @@ def _plant(
         first[node], last[node] = stack_first[depth], stack_last[depth]
         _bounds_of(points, order, first[node], last[node], bounds[node])
         if last[node] - first[node] > LEAF_POINTS:
-            low_spread = bounds[node, LOW_MAX] - bounds[node, LOW_MIN]
-            high_spread = bounds[node, HIGH_MAX] - bounds[node, HIGH_MIN]
-            column = LOW if low_spread >= high_spread else HIGH
+            column = _widest(bounds[node], columns)
             middle = (first[node] + last[node]) >> 1
             _select(points, order, column, first[node], last[node] - 1, middle)
             stack_first[depth], stack_last[depth] = middle, last[node]
@@ -133,7 +148,7 @@ def _plant(
 
 
 @njit
-def _plant_all(points: Points, order: Codes64, starts: Codes64) -> Forest:
+def _plant_all(points: Points, order: Codes64, starts: Codes64, columns: int) -> Forest:
     trees = starts.shape[0] - 1
     most = 2 * (points.shape[0] // (LEAF_POINTS // 2) + trees) + 2
     roots = np.zeros(trees + 1, np.int64)
@@ -144,7 +159,7 @@ def _plant_all(points: Points, order: Codes64, starts: Codes64) -> Forest:
         roots[tree] = node
         span = (starts[tree], starts[tree + 1])
         if span[0] < span[1]:
-            node = _plant(points, order, span, node, skip, first, last, bounds)
+            node = _plant(points, order, span, node, skip, first, last, bounds, columns)
     roots[trees] = node
     return Forest(
         points[order],
@@ -157,12 +172,12 @@ def _plant_all(points: Points, order: Codes64, starts: Codes64) -> Forest:
     )
 
 
-def plant(points: Points, starts: Codes64 | None = None) -> Forest:
+def plant(points: Points, starts: Codes64 | None = None, columns: int = BY_FILTER) -> Forest:
     """One tree over all points, or one over each points[starts[t]:starts[t + 1]]."""
     if starts is None:
         starts = np.array([0, len(points)], np.int64)
     order = np.arange(len(points), dtype=np.int64)
-    return _plant_all(np.ascontiguousarray(points, np.int64), order, starts)
+    return _plant_all(np.ascontiguousarray(points, np.int64), order, starts, columns)
 
 
 @njit

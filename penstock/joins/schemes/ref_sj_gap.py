@@ -13,11 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from penstock.catalog import Key, Row, RowKey
+from penstock.joins.exposures import Exposure
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.joins.semijoin import base_row_message, initial_semijoins
 from penstock.joins.shadow_index import ShadowIndex
-from penstock.joins.shadows import Exposure, ValueShadows
+from penstock.joins.shadow_segment import BaseValues
+from penstock.joins.shadows import ValueShadows
 from penstock.joins.spaces import JoinValue
 from penstock.messages import Message, Position, Reach, Reaches
 from penstock.predicates.intervals import Cut, below
@@ -30,7 +32,16 @@ eighth is forgotten."""
 class _Remembered:
     """What is known of one join value in one space, as of one version of its group."""
 
-    __slots__ = ("column", "group", "points", "shadows", "side", "sorted_base", "version")
+    __slots__ = (
+        "base_values",
+        "column",
+        "group",
+        "points",
+        "shadows",
+        "side",
+        "sorted_base",
+        "version",
+    )
 
     def __init__(self, points: SpacePoints, group: Group) -> None:
         index = points.index(ShadowIndex)
@@ -42,12 +53,20 @@ class _Remembered:
         self.column = index.column
         # The base rows by value: made when a joining row is first shown or hidden.
         self.sorted_base: list[tuple[Cut, RowKey]] | None = None
+        self.base_values: BaseValues | None = None
 
     def fits(self, points: SpacePoints, group: Group) -> bool:
         if self.group is not group or self.version != group.version or self.points is not points:
             return False
         shadows = self.shadows
         return shadows.stamp == shadows.index.stamp or shadows.catch_up()
+
+    def base(self) -> BaseValues:
+        """The values of the base rows there are."""
+        if self.base_values is None:
+            rows, key, column = self.group.sides[self.side], self.points.base_key, self.column
+            self.base_values = BaseValues(key(column, row) for row in rows.values())
+        return self.base_values
 
     def place(self, key: RowKey, row: Row) -> tuple[Cut, RowKey]:
         return below(self.points.base_key(self.column, row)), key
@@ -145,6 +164,7 @@ def _of_base_row(known: _Remembered, step: GroupStep, found: list[Message]) -> N
         upsert = shadows.describe(points.base_key(known.column, new))
     if old is not None:
         remove = shadows.describe(points.base_key(known.column, old))
+    known.base_values = None
     if known.sorted_base is not None:
         known.follow_base_row(step)
     if upsert or remove:
@@ -157,13 +177,14 @@ def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[Message]) 
     shown = hidden = None
     if step.old is None:
         assert step.new is not None
-        shown = shadows.show(points.attribute(step.new))
+        shown = shadows.show(points.attribute(step.new), known.base())
     elif step.new is None:
-        hidden = shadows.hide(points.attribute(step.old))
+        hidden = shadows.hide(points.attribute(step.old), known.base())
     else:
         new, old = points.attribute(step.new), points.attribute(step.old)
         if new != old:
-            shown, hidden = shadows.show(new), shadows.hide(old)
+            base = known.base()
+            shown, hidden = shadows.show(new, base), shadows.hide(old, base)
     if shown is not None or hidden is not None:
         _tell(known, step, shown, hidden, found)
 
@@ -191,8 +212,7 @@ def _of_joining_rows_at_once(
             changed.append(attribute(step.old))
             signs.append(-1)
             owners.append(step)
-    is_anything_to_show = bool(known.group.sides[known.side])
-    exposures = known.shadows.follow(changed, signs, is_anything_to_show=is_anything_to_show)
+    exposures = known.shadows.follow(changed, signs, known.base())
     if exposures is None:
         for step in steps:
             _of_joining_rows(known, step, found)
