@@ -7,16 +7,35 @@ import numpy as np
 from penstock.joins.points import CodedRanges, Mask, SpacePoints
 from penstock.joins.selections import selecting_points
 from penstock.messages import ANY_FILTER, Envelope, Message, PointId, Reach, Reaches
-from penstock.predicates.codes import Codes
-from penstock.predicates.intervals import Cut
+from penstock.routing.regions import RegionIndex, coded_reach
+
+SCANNED_POINTS = 1_000
+"""Up to here, looking at all points costs less than asking an index."""
 
 
 def recipients(message: Message, points: SpacePoints) -> list[PointId]:
-    """The points that must take up or give up the message's row."""
+    """The points that must take up or give up the message's row, in any order."""
     if message.recipients:
         return list(message.recipients)
     if points.space.edge is None:
         return _of_selection(message, points)
+    if len(points) <= SCANNED_POINTS:
+        return scanned(message, points)
+    return _of_index(message, points)
+
+
+def _of_index(message: Message, points: SpacePoints) -> list[PointId]:
+    index, found = points.index(RegionIndex), []
+    if message.upsert and message.row is not None:
+        found = index.within(message.upsert, message.row)
+    if message.remove:
+        more = index.within(message.remove, message.row_before(points.base))
+        found = list(dict.fromkeys(found + more)) if found else more
+    return found
+
+
+def scanned(message: Message, points: SpacePoints) -> list[PointId]:
+    """The points in the message's regions, by looking at each of them."""
     mask = np.zeros(len(points), np.bool_)
     if message.upsert and message.row is not None:
         mask |= _reached(message.upsert, points) & points.selecting(message.row)
@@ -59,30 +78,10 @@ def enveloped(envelope: Envelope, points: SpacePoints) -> Mask:
 
 
 def _within(reach: Reach, ranges: CodedRanges) -> Mask:
-    low_from, low_to, high_from, high_to = _coded(reach, ranges.codes)
+    low_from, low_to, high_from, high_to = coded_reach(reach, ranges.codes)
     return (
         (low_from <= ranges.low)
         & (ranges.low <= low_to)
         & (high_from <= ranges.high)
         & (ranges.high <= high_to)
     )
-
-
-def _coded(reach: Reach, codes: Codes) -> tuple[int, int, int, int]:
-    """The reach in codes. Its cuts need not be among the constants, the points' ends are."""
-    return (
-        codes.lowest_at_or_above(reach.low_from),
-        _last_low(reach.low_to, codes),
-        _first_high(reach.high_from, codes),
-        codes.highest_at_or_below(reach.high_to),
-    )
-
-
-def _last_low(cut: Cut, codes: Codes) -> int:
-    code = codes.lowest_at_or_above(cut)
-    return code if codes.low_cut(code) == cut else code - 1
-
-
-def _first_high(cut: Cut, codes: Codes) -> int:
-    code = codes.highest_at_or_below(cut)
-    return code if codes.high_cut(code) == cut else code + 1
