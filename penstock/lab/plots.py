@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from html import escape
 
 _WIDTH, _HEIGHT, _MARGIN = 640, 400, 60
-_COLOURS = ("#1f6f8b", "#c8553d", "#588157", "#6d597a", "#bc6c25")
+_COLOURS = (
+    *("#1f6f8b", "#c8553d", "#588157", "#6d597a", "#bc6c25", "#264653"),
+    *("#8d99ae", "#e07a5f", "#3d405b", "#81b29a", "#b5838d", "#7f5539"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,8 @@ def is_there() -> bool:
     return importlib.util.find_spec("duckdb") is not None
 
 
-def duckdb_baseline(workload: JoinWorkload, changes: int) -> Result:
-    """CPU time for a batch of inserts into R: every subscription's new join rows, on one core."""
-    import duckdb
-
-    connection = duckdb.connect(config={"threads": 1})
+def baseline_tables(workload: JoinWorkload, changes: int) -> dict[str, pd.DataFrame]:
+    """The subscriptions, S, and a batch of inserts into R, as tables."""
     interests = workload.interests
     subs = pd.DataFrame(
         {
@@ -42,7 +39,15 @@ def duckdb_baseline(workload: JoinWorkload, changes: int) -> Result:
     s = pd.DataFrame({"b": [row[1] for row in rows], "c": [row[2] for row in rows]})
     inserts = [step.new for step in workload.inserts(0, changes) if step.new is not None]
     batch = pd.DataFrame({"a": [row[1] for row in inserts], "b": [row[2] for row in inserts]})
-    for name, frame in (("subs", subs), ("s", s), ("changes", batch)):
+    return {"subs": subs, "s": s, "changes": batch}
+
+
+def duckdb_baseline(workload: JoinWorkload, changes: int) -> Result:
+    """CPU time for a batch of inserts into R: every subscription's new join rows, on one core."""
+    import duckdb
+
+    connection = duckdb.connect(config={"threads": 1})
+    for name, frame in baseline_tables(workload, changes).items():
         connection.register(f"{name}_frame", frame)
         connection.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_frame")
     began = time.process_time()

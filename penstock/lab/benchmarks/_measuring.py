@@ -52,6 +52,16 @@ def rates(
     return Rates(tuple(values))
 
 
+def peak_megabytes() -> int:
+    """The most memory that this process has had so far; 0 where nobody can say."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak >> (20 if sys.platform == "darwin" else 10)
+
+
 @contextmanager
 def progress(text: str) -> Iterator[None]:
     """Say on standard error what takes so long, if somebody is there to read it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +13,8 @@ from penstock.joins import GroupStep, make_scheme, scheme_names
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.lab.benchmarks._join_baseline import MISSING, duckdb_baseline, is_there
 from penstock.lab.benchmarks._join_runs import Run, alternating, best_of, timed, turnover
-from penstock.lab.benchmarks._measuring import Result, progress, show
+from penstock.lab.benchmarks._measuring import Result, peak_megabytes, progress, show
+from penstock.lab.plots import Series, line_plot
 from penstock.lab.workloads.joins import JoinWorkload
 
 EXAMPLES = """
@@ -32,12 +34,16 @@ COLUMNS = (
     "messages_per_change",
     "bytes_per_change",
     "vs_smallest",
+    "peak_mb",
 )
 BATCH_CHANGES = {"ref-sj-gap": 20_000, "auto": 10_000, "rel-sel": 20_000, "ref-j": 600}
 CLUSTERED = ("ref-sj-clu", "ref-sj-clu+", "ref-sj-tup")
 CLUSTERED_CHANGES, SCANNED_CHANGES, ENUMERATED_CHANGES = 400, 24, 6
 """Batches of the schemes that cost more: enough changes for a second or so at 1M subscriptions."""
 BASELINE_CHANGES = 16
+ALTERNATING = ("ref-sj-gap", "ref-sj-clu+", "auto")
+GROWING = ("ref-j", "ref-sj-clu+", "ref-sj-gap", "rel-sel")
+R_ROWS, S_ROWS = (1_000, 16_000, 31_000), (100, 5_100, 10_100)
 MANY_VALUES = 10_000
 
 
@@ -48,13 +54,14 @@ def joins(
     scheme: Annotated[str, typer.Option(help="One scheme, or all.")] = "all",
     measure: Annotated[str, typer.Option(help=f"One of {', '.join(MEASURES)}, or all.")] = "all",
     repetitions: Annotated[int, typer.Option(help="Batches; the fastest counts.", min=1)] = 3,
+    plot: Annotated[Path | None, typer.Option(help="Write a plot (SVG) to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure the server's work on changes of both tables, in CPU time of one core.
 
-    quiet: only R changes. alternating: R and S by turns. database, output: growth with the rows of
-    R and of S. values: shadows for 10,000 join values, made within a batch. baseline: DuckDB
-    joining each batch with both tables and the subscriptions.
+    quiet: only R changes (Figure 5). alternating: R and S by turns. database, output: growth with
+    the rows of R (Figure 7) and of S (Figures 8 and 9). values: one change for each of 10,000 join
+    values. baseline: DuckDB joining each batch with both tables and the subscriptions.
     """
     if scheme != "all" and scheme not in scheme_names():
         raise typer.BadParameter(f"{scheme} is none of {', '.join(scheme_names())}, all")
@@ -63,44 +70,49 @@ def joins(
     schemes = scheme_names() if scheme == "all" else [scheme]
     sizes = [subscriptions] if subscriptions else list(SIZES)
     results: list[Result] = []
-    for name in MEASURES if measure == "all" else [measure]:
-        results += _measured(name, schemes, sizes, repetitions)
+    measures = MEASURES if measure == "all" else (measure,)
+    for size in sizes:
+        results += _of_size(measures, schemes, size, repetitions)
+    for name in measures:
+        results += _growth(name, schemes, sizes, repetitions)
     _compare(results)
+    if plot is not None:
+        plot.write_text(drawn(results), encoding="utf-8")
     notes = {} if is_there() else {"note": MISSING}
     show(results, json, COLUMNS, **notes)
 
 
-def _measured(name: str, schemes: list[str], sizes: list[int], times: int) -> Iterator[Result]:
-    if name in ("quiet", "alternating"):
-        for size in sizes:
-            with progress(f"{name}: {size:,} subscriptions"):
-                yield from _of_size(name, schemes, size, times)
-    elif name == "database":
-        for rows in (1_000, 16_000, 31_000):
-            workload = JoinWorkload(sizes[0], r_rows=rows)
-            yield from _growth(name, schemes, workload, times)
-    elif name == "output":
-        for rows in (100, 5_100, 10_100):
-            workload = JoinWorkload(sizes[0], s_rows=rows)
-            yield from _growth(name, schemes, workload, times)
-    elif name == "values":
-        yield from (_many_values(size) for size in sorted({sizes[0], sizes[-1]}))
-    elif is_there():
-        for size in sizes:
-            yield duckdb_baseline(JoinWorkload(size), BASELINE_CHANGES)
+def _of_size(
+    measures: tuple[str, ...], schemes: list[str], size: int, times: int
+) -> Iterator[Result]:
+    """What is measured over the same workload, so that it is made once."""
+    if not {"quiet", "alternating", "baseline"} & set(measures):
+        return
+    with progress(f"making {size:,} subscriptions"):
+        workload = JoinWorkload(size)
+    for name in measures:
+        for scheme in schemes:
+            if name == "quiet" or (name == "alternating" and scheme in ALTERNATING):
+                with progress(f"{name}: {scheme}, {size:,} subscriptions"):
+                    yield _result(name, scheme, workload, _run(name, scheme, workload, times))
+        if name == "baseline" and is_there():
+            with progress(f"DuckDB, {size:,} subscriptions"):
+                yield duckdb_baseline(workload, BASELINE_CHANGES)
 
 
-def _of_size(name: str, schemes: list[str], size: int, times: int) -> Iterator[Result]:
-    workload = JoinWorkload(size)
-    for scheme in schemes:
-        if name == "quiet" or scheme in ("ref-sj-gap", "ref-sj-clu+", "auto"):
-            yield _result(name, scheme, workload, _run(name, scheme, workload, times))
-
-
-def _growth(name: str, schemes: list[str], workload: JoinWorkload, times: int) -> Iterator[Result]:
-    for scheme in schemes:
-        if scheme in ("ref-j", "ref-sj-clu+", "ref-sj-gap", "rel-sel"):
-            yield _result(name, scheme, workload, _run("quiet", scheme, workload, times))
+def _growth(name: str, schemes: list[str], sizes: list[int], times: int) -> Iterator[Result]:
+    """Growth with the rows of R, with those of S, and with the number of join values."""
+    for rows in {"database": R_ROWS, "output": S_ROWS}.get(name, ()):
+        is_database = name == "database"
+        workload = JoinWorkload(sizes[0], **{"r_rows" if is_database else "s_rows": rows})
+        for scheme in schemes:
+            if scheme in GROWING:
+                with progress(f"{name}: {scheme}, {rows:,} rows"):
+                    yield _result(name, scheme, workload, _run("quiet", scheme, workload, times))
+    if name == "values" and "ref-sj-gap" in schemes:
+        for size in sorted({sizes[0], sizes[-1]}):
+            with progress(f"{MANY_VALUES:,} join values, {size:,} subscriptions"):
+                yield _many_values(size)
 
 
 def _run(name: str, scheme_name: str, workload: JoinWorkload, times: int) -> Run:
@@ -137,6 +149,7 @@ def _result(measure: str, scheme: str, workload: JoinWorkload, run: Run) -> Resu
         "messages_per_change": round(run.messages / run.changes, 3),
         "points_per_change": round(run.points / run.changes, 3),
         "bytes_per_change": round(run.bytes / run.changes, 1),
+        "peak_mb": peak_megabytes(),
     }
 
 
@@ -167,3 +180,14 @@ def _compare(results: list[Result]) -> None:
         cost = float(str(result["us_per_change"]))
         first = smallest.setdefault(place, cost)
         result["vs_smallest"] = round(cost / first, 2)
+
+
+def drawn(results: list[Result]) -> str:
+    """Microseconds per change of each scheme against the number of subscriptions."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for result in results:
+        if result["measure"] in ("quiet", "baseline"):
+            place = float(str(result["subscriptions"])), float(str(result["us_per_change"]))
+            lines.setdefault(str(result["scheme"]), []).append(place)
+    series = [Series(name, sorted(points)) for name, points in sorted(lines.items())]
+    return line_plot("microseconds per change", "subscriptions", series)
