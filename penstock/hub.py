@@ -58,7 +58,7 @@ from penstock.registry import (
     withdrawn_id,
 )
 from penstock.routing import recipients
-from penstock.sql import Query, parse_relation
+from penstock.sql import Query, hinted, parse_relation
 from penstock.subscription import Subscription
 
 MAX_BATCH_CHANGES = 1_000_000
@@ -183,12 +183,21 @@ class Hub:
     # Subscribing
 
     def subscribe(
-        self, sql: str, owner: str | None = None, *, decomposition: Decomposition | None = None
+        self,
+        sql: str,
+        owner: str | None = None,
+        *,
+        decomposition: Decomposition | None = None,
+        payload: str | Sequence[str] = (),
     ) -> Subscription:
         """Register a standing query. It starts with what its SQL returns now.
 
         How a query over several tables is split into semijoins is chosen here, unless it is given.
+        `payload` names bulky columns of a query over one table: they are sent when the subscription
+        does not have them yet, not again with every change of the row.
         """
+        if payload:
+            sql = hinted(sql, [payload] if isinstance(payload, str) else payload)
         with self._lock, self._home.log.appending() as tail:
             self._advance()
             query = self._engine.bind(sql)

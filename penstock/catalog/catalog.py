@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.catalog.halves import half_named, is_half, table_of
 from penstock.catalog.relations import Relation
 from penstock.errors import CatalogError
 
@@ -42,6 +43,9 @@ class Catalog:
         return relation
 
     def __getitem__(self, name: str) -> Relation:
+        """The relation of that name, or the half of one; KeyError if there is none."""
+        if is_half(name):
+            return half_named(name, self[table_of(name)])
         return self._relations[name.lower()]
 
     def __iter__(self) -> Iterator[Relation]:

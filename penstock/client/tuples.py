@@ -33,6 +33,7 @@ class JoinPlan:
 
     def __init__(self, query: Query) -> None:
         self.relations = [node.relation for node in query.nodes]
+        self.key_nodes = query.key_nodes
         self.visits = [_visits(query, start) for start in range(len(query.nodes))]
         self.indexed: list[set[tuple[int, ...]]] = [set() for _ in query.nodes]
         for visits in self.visits:
@@ -103,7 +104,7 @@ class BranchTuples:
         self, visits: list[_Visit], depth: int, keys: list[RowKey], rows: list[Row]
     ) -> Iterator[tuple[JoinKey, JoinRow]]:
         if depth == len(visits):
-            yield tuple(keys), tuple(rows)
+            yield tuple([keys[node] for node in self._plan.key_nodes]), tuple(rows)
             return
         visit = visits[depth]
         value = self._value_of(visit, rows)

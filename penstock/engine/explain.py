@@ -16,6 +16,7 @@ from penstock.engine.stages import RowStore
 from penstock.joins import join_value
 from penstock.predicates.boxes import Box, contains
 from penstock.predicates.intervals import describe, show_value
+from penstock.sql.payload import whole
 from penstock.sql.query import Join, Query
 
 
@@ -63,6 +64,8 @@ class Explanation:
     reasons: tuple[Reason, ...]
     filters: tuple[Filtering, ...] = ()
     """How the query is split into semijoins."""
+    payload: tuple[str, ...] = ()
+    """Columns that travel apart from the rest of the row."""
 
     def to_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -75,6 +78,7 @@ def explain(
     subscription: int, query: Query, change: Change, catalog: Catalog, rows: RowStore, offset: int
 ) -> Explanation:
     """Judge a change as if it came at `offset`. An insert of a row that exists is judged as new."""
+    query, payload = whole(query, catalog)
     checked = check(change, catalog, offset)
     current = rows.get(checked.relation, checked.key)
     new: Row | None
@@ -91,7 +95,8 @@ def explain(
     will = any(reason.in_content for reason in reasons if reason.version == "after")
     verdict = _verdict(query, checked.relation.name, was, will)
     shown = f"{change.op} {checked.relation.name} {dict(change.row)}"
-    return Explanation(subscription, query.sql, shown, was or will, verdict, tuple(reasons))
+    judged = (shown, was or will, verdict, tuple(reasons))
+    return Explanation(subscription, query.sql, *judged, payload=payload)
 
 
 def _verdict(query: Query, table: str, was: bool, will: bool) -> str:
@@ -197,6 +202,9 @@ def _agrees(query: Query, bound: dict[int, Row], other: int, row: Row) -> bool:
 def _lines(explanation: Explanation) -> Iterator[str]:
     yield f"{explanation.change}"
     yield f"{explanation.verdict} (subscription {explanation.subscription})"
+    if explanation.payload:
+        names = " and ".join(explanation.payload)
+        yield f"  {names}: sent apart from the row, and only to those who do not have it"
     several = len({reason.branch for reason in explanation.reasons}) > 1
     for reason in explanation.reasons:
         branch = f", branch {reason.branch + 1}" if several else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from penstock.catalog import Catalog, Relation, Row
+from penstock.catalog.halves import table_of
 from penstock.joins import Edge, Placed, Space, SpacePoints, place
 from penstock.joins.decomposition import Decomposition
 from penstock.messages import PointId
@@ -77,7 +78,7 @@ class Index:
             self._spaces[space.id] = points
             if space.edge is not None:
                 self._on_edge.setdefault(space.edge, []).append(points)
-                for table in sorted({side.table for side in space.edge.sides}):
+                for table in _feeding(space.edge):
                     edges = self._edges_of.setdefault(table, [])
                     if space.edge not in edges:
                         edges.append(space.edge)
@@ -99,7 +100,7 @@ class Index:
 
     def relations(self, edge: Edge) -> list[Relation]:
         """The tables that feed an edge, each once."""
-        return [self._catalog[table] for table in sorted({side.table for side in edge.sides})]
+        return [self._catalog[table] for table in _feeding(edge)]
 
     def on_edge(self, edge: Edge) -> list[SpacePoints]:
         """The spaces of an edge that have points."""
@@ -117,3 +118,8 @@ class Index:
             ids.setdefault(one.space.id, []).append(one.point.id)
         for space, points in ids.items():
             yield self._spaces[space].subset(points)
+
+
+def _feeding(edge: Edge) -> list[str]:
+    """The names of the tables whose rows an edge brings together."""
+    return sorted({table_of(side.table) for side in edge.sides})

@@ -20,6 +20,7 @@ import numpy as np
 from penstock.catalog import Relation, Row, RowKey
 from penstock.engine.changes import Checked, Delta, resolve
 from penstock.engine.index import Index
+from penstock.engine.payloads import feeds, seen_from, with_payloads
 from penstock.joins import Edge, Group, GroupStep, JoinValue, Scheme, SpacePoints, join_value
 from penstock.joins.points import Mask
 from penstock.joins.selections import concerned
@@ -134,12 +135,13 @@ class JoinStage:
     ) -> None:
         """Bring one group through its steps, and put the messages of each in its list."""
         group, spaces = self._store.get(edge, value), self._index.on_edge(edge)
+        steps = with_payloads(edge, group, (step for step, _ in batch))
         if spaces:
             by_position = {(step.offset, step.step): messages for step, messages in batch}
-            for message in self._scheme.run(group, [step for step, _ in batch], spaces):
+            for message in self._scheme.run(group, steps, spaces):
                 by_position[message.position].append(message)
         else:
-            for step, _ in batch:
+            for step in steps:
                 group.apply(step)
         self._store.put(edge, value, group)
 
@@ -189,17 +191,18 @@ def _somebody_selects(rows: Sequence[Row | None], points: SpacePoints) -> Mask:
 def group_steps(offset: int, delta: Delta, edge: Edge) -> Iterator[GroupStep]:
     """What a change of a row does to the groups of one edge, in order."""
     for number, side in enumerate(edge.sides):
-        if side.table != delta.relation.name:
+        seen = seen_from(side, delta) if feeds(delta.relation, side) else None
+        if seen is None:
             continue
         before, after = (
-            None if row is None else join_value(delta.relation, side.columns, row)
-            for row in (delta.old, delta.new)
+            None if row is None else join_value(seen.relation, side.columns, row)
+            for row in (seen.old, seen.new)
         )
         leaving, entering = FIRST_STEP + 2 * number, FIRST_STEP + 2 * number + 1
         if before is not None and before == after:
-            yield GroupStep(offset, entering, edge, number, before, delta.key, delta.old, delta.new)
+            yield GroupStep(offset, entering, edge, number, before, seen.key, seen.old, seen.new)
             continue
         if before is not None:
-            yield GroupStep(offset, leaving, edge, number, before, delta.key, delta.old, None)
+            yield GroupStep(offset, leaving, edge, number, before, seen.key, seen.old, None)
         if after is not None:
-            yield GroupStep(offset, entering, edge, number, after, delta.key, None, delta.new)
+            yield GroupStep(offset, entering, edge, number, after, seen.key, None, seen.new)

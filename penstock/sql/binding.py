@@ -24,6 +24,7 @@ from penstock.sql.conditions import ConditionBinder
 from penstock.sql.ddl import INSTEAD
 from penstock.sql.names import clause_name, other_arguments
 from penstock.sql.outputs import bind_outputs
+from penstock.sql.payload import in_halves
 from penstock.sql.query import Query
 from penstock.sql.scope import Scope
 from penstock.sql.source import Source
@@ -41,7 +42,8 @@ _WORDS: dict[str, tuple[str, ...]] = {
 
 def bind(sql: str, catalog: Catalog) -> Query:
     """What a subscription's SELECT means; SqlError, pointing at the place, if it is refused."""
-    return analyse(sql, catalog).query
+    analysis = analyse(sql, catalog)
+    return analysis.as_hinted(analysis.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,10 @@ class Analysis:
     """In the order of the text."""
     conditions: tuple[exp.Expr, ...]
     """Those that are combined by AND, without the equalities between tables."""
+
+    def as_hinted(self, query: Query) -> Query:
+        """A query of this shape as a hint in the text wants it to be run."""
+        return in_halves(self.scope.source, query)
 
 
 def analyse(sql: str, catalog: Catalog) -> Analysis:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from penstock.catalog import Catalog, Relation
+from penstock.catalog.halves import is_payload
 from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import Cut, Interval
 
@@ -51,6 +53,13 @@ class Query:
     branches: tuple[tuple[Box, ...], ...]
     outputs: tuple[Output, ...]
     warnings: tuple[str, ...] = ()
+
+    @cached_property
+    def key_nodes(self) -> tuple[int, ...]:
+        """The nodes whose rows' keys identify a row of the content. A payload belongs to the row
+        that has it."""
+        names = (node.relation.name for node in self.nodes)
+        return tuple(i for i, name in enumerate(names) if not is_payload(name))
 
 
 def plain_query(query: Query) -> list[object]:

@@ -21,7 +21,7 @@ from penstock.errors import SqlError
 from penstock.predicates.normal_form import Atom, Condition
 from penstock.predicates.unions import ANY_BUT_NULL, intersect_unions
 from penstock.sql.atoms import comparison
-from penstock.sql.binding import Analysis, analyse, normal_form
+from penstock.sql.binding import Analysis, analyse, bind, normal_form
 from penstock.sql.conditions import ConditionBinder
 from penstock.sql.literals import Constant, as_double, read_number
 from penstock.sql.query import Query
@@ -47,7 +47,7 @@ class ShapeBinder:
     def bind(self, sql: str) -> Query:
         """The same as `bind(sql, catalog)`."""
         if len(sql) > MAX_CHARACTERS:
-            return analyse(sql, self._catalog).query
+            return bind(sql, self._catalog)
         literals: list[str] = []
 
         def take(match: re.Match[str]) -> str:
@@ -58,11 +58,11 @@ class ShapeBinder:
         if text in self._shapes:
             shape = self._shapes[text]
             query = None if shape is None else shape.bind(sql, literals)
-            return query or analyse(sql, self._catalog).query
+            return query or bind(sql, self._catalog)
         analysis = analyse(sql, self._catalog)
         if len(self._shapes) < MAX_SHAPES:
             self._shapes[text] = _Shape.of(sql, analysis)
-        return analysis.query
+        return analysis.as_hinted(analysis.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,9 @@ class _Shape:
             branches = normal_form(self.analysis.scope, conditions, warnings)
         except SqlError:
             return None
-        return replace(self.analysis.query, sql=sql, branches=branches, warnings=tuple(warnings))
+        query = self.analysis.query
+        found = replace(query, sql=sql, branches=branches, warnings=tuple(warnings))
+        return self.analysis.as_hinted(found)
 
 
 def _any_part(expression: exp.Expr, numbers: dict[int, int], binder: ConditionBinder) -> _Part:

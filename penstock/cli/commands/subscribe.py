@@ -18,6 +18,7 @@ PANEL = "Publish and subscribe"
 EXAMPLES = """
   penstock subscribe shop "SELECT * FROM stocks WHERE per BETWEEN 45 AND 70"
   penstock subscribe shop "SELECT * FROM reviews WHERE rating = 1" --owner ann
+  penstock subscribe shop "SELECT id, rating, photo FROM products" --payload photo
   penstock subscribe shop --file interests.sql
 """
 
@@ -35,6 +36,14 @@ def subscribe(
         ),
     ] = None,
     owner: Annotated[str | None, typer.Option(metavar="NAME", help="Whose query it is.")] = None,
+    payload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A bulky column of a query over one table: sent when it is not there yet, not "
+            "again with every change of the row. Can be given several times.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Register a standing query and print its id.
@@ -45,12 +54,14 @@ def subscribe(
     from penstock.cli.statements import given_statements
     from penstock.log import Home
     from penstock.registry import Registry
+    from penstock.sql import hinted
 
     statements = given_statements(sql, file)
     registry = Registry(Home.open(home))
     out = Output(as_json=as_json)
     with working(f"subscribing {count(len(statements), 'query', 'queries')}"):
-        stored = registry.subscribe_many([one.sql for one in statements], owner)
+        texts = [hinted(one.sql, payload) if payload else one.sql for one in statements]
+        stored = registry.subscribe_many(texts, owner)
     subscribed = [_described(one, registry.catalog()) for one in stored]
     for one in subscribed:
         for warning in one["warnings"]:

@@ -1,0 +1,70 @@
+"""What a change of a table means to its halves, and how long a payload is kept.
+
+See `penstock.catalog.halves`. A payload is in the group of its digest as long as a row has it. The
+row stage knows rows but not groups: it hands on the payload whenever a row comes to have it. The
+join stage, which knows the group, passes over a payload that is there already, and lets the payload
+go behind the last row that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from penstock.catalog import Relation, Row, RowKey
+from penstock.catalog.halves import halves_named, is_half, is_payload, table_of
+from penstock.engine.changes import Delta
+from penstock.joins import Edge, Group, GroupStep, Side
+
+NARROW, PAYLOAD = 0, 1
+"""The sides of the edge between two halves."""
+
+
+def feeds(relation: Relation, side: Side) -> bool:
+    """Whether the rows of a table are those of a side, or what the side has of them."""
+    return table_of(side.table) == relation.name
+
+
+def seen_from(side: Side, delta: Delta) -> Delta | None:
+    """What a change is to the side of an edge that its table feeds; None if it is nothing."""
+    if not is_half(side.table):
+        return delta
+    halves = halves_named(side.table, delta.relation)
+    if not is_payload(side.table):
+        old, new = (None if r is None else halves.narrow_row(r) for r in (delta.old, delta.new))
+        return None if old == new else Delta(halves.narrow, delta.key, old, new)
+    if delta.new is None:
+        return None
+    payload = halves.payload_row(delta.new)
+    if delta.old is not None and halves.digest(delta.old) == payload[0]:
+        return None
+    return Delta(halves.payload, _key(payload), None, payload)
+
+
+def _key(payload: Row) -> RowKey:
+    digest = payload[0]
+    assert isinstance(digest, str)
+    return (digest,)
+
+
+def with_payloads(edge: Edge, group: Group, steps: Iterable[GroupStep]) -> list[GroupStep]:
+    """The steps that a group really takes, given those that the row stage asks for."""
+    if not is_half(edge.sides[NARROW].table):
+        return list(steps)
+    return list(_settled(group, steps))
+
+
+def _settled(group: Group, steps: Iterable[GroupStep]) -> Iterator[GroupStep]:
+    rows = len(group.sides[NARROW])
+    held = next(iter(group.sides[PAYLOAD].values()), None)
+    for step in steps:
+        if step.side == PAYLOAD:
+            if held is None:
+                held = step.new
+                yield step
+            continue
+        yield step
+        rows += (step.new is not None) - (step.old is not None)
+        if rows == 0 and held is not None:
+            yield replace(step, side=PAYLOAD, key=_key(held), old=held, new=None)
+            held = None
