@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.errors import PenstockError
-from penstock.joins import make_scheme, scheme_names, shadows
+from penstock.joins import GroupStep, make_scheme, scheme_names, shadows
 from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.joins.schemes import ref_sj_gap
+from penstock.joins.semijoin import partner_codes
+from penstock.joins.skyline import affected
 from penstock.messages import Message, PointId, Position, Reach
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
-from tests.joins.worlds import all_held, deliver, steps, subscribe, wishes, world
+from tests.joins.test_skyline import smallest_description
+from tests.joins.worlds import EDGE, all_held, deliver, keys, steps, subscribe, wishes, world
 
 SEMIJOIN = [name for name in scheme_names() if "sj" in name or name == "auto"]
 
@@ -77,6 +80,29 @@ def test_messages_reach_exactly_those_whose_tuples_change(name: str, data: st.Da
         same_row = {(n, s, k) for n, s, k in told if k == step.key and step.old is not None}
         assert changed <= told <= changed | same_row
         assert all(numbers for _, numbers in reached), "a message that nobody needs"
+
+
+@given(data=st.data())
+def test_the_optimal_scheme_has_the_fewest_points_and_shadows_no_fewer(
+    data: st.DataObject,
+) -> None:
+    """Against all sets of points that describe the affected among those who select the row."""
+    made = world(data.draw(st.lists(wishes, min_size=1, max_size=7)))
+    for offset in range(data.draw(st.integers(1, 5))):
+        made.group.apply(data.draw(steps(made.group, offset)))
+    row = (5000, 1, data.draw(keys))
+    step = GroupStep(100, 1, EDGE, 0, (1,), (5000,), None, row)
+    points = made.spaces[0]
+    partners = partner_codes(points, made.group.sides[1].values())
+    low, high = (ends[points.selecting(row)] for ends in (points.filters.low, points.filters.high))
+    hit = affected(low, high, partners).tolist()
+    fewest = smallest_description(list(zip(low.tolist(), high.tolist(), strict=True)), hit)
+    sent = {
+        name: list(make_scheme(name).messages(made.group, step, [points]))
+        for name in ("ref-sj-opt", "ref-sj-gap")
+    }
+    counts = {name: sum(len(one.upsert) for one in messages) for name, messages in sent.items()}
+    assert counts["ref-sj-opt"] == fewest <= counts["ref-sj-gap"]
 
 
 @settings(max_examples=40)
