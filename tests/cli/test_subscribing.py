@@ -43,6 +43,12 @@ def test_subscribe_refused_as_json(cli: Cli, home: Path) -> None:
     assert sql[error["position"] :].startswith("price")
 
 
+def test_subscribe_with_a_payload(cli: Cli, home: Path) -> None:
+    ran = cli("subscribe", home, "SELECT * FROM stocks", "--payload", "symbol", "--json")
+    assert ran.json["sql"] == "SELECT /*+ payload(symbol) */ * FROM stocks"
+    assert "not selected" in cli("subscribe", home, "SELECT id FROM stocks", "--payload", "per").err
+
+
 def test_subscribe_file_takes_all_or_none(cli: Cli, home: Path, tmp_path: Path) -> None:
     script = tmp_path / "interests.sql"
     script.write_text("SELECT * FROM stocks\n\nSELECT * FROM reviews\n-- that is all\n")

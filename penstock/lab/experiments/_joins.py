@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from penstock.joins import Group, GroupStep, make_scheme
 from penstock.joins.accounting import description_bytes, message_bytes
@@ -24,6 +24,12 @@ class Sent:
     deliveries: int = 0
     bytes: int = 0
     cpu_seconds: float = 0.0
+
+
+def total(runs: list[Sent]) -> Sent:
+    """What several runs sent together."""
+    names = [field.name for field in fields(Sent)]
+    return Sent(**{name: sum(getattr(run, name) for run in runs) for name in names})
 
 
 def copied(groups: dict[tuple[int | str, ...], Group]) -> dict[tuple[int | str, ...], Group]:

@@ -13,7 +13,7 @@ import typer
 
 from penstock.joins import scheme_names
 from penstock.lab.benchmarks._measuring import Result, progress, show
-from penstock.lab.experiments._joins import PAPER_SIZES, Sent, send
+from penstock.lab.experiments._joins import PAPER_SIZES, Sent, send, total
 from penstock.lab.workloads.joins import JoinWorkload
 
 EXAMPLES = """
@@ -44,19 +44,22 @@ def joins_server_output(
     subscriptions: Annotated[
         int, typer.Option(help="How many; 0: the three numbers of the paper.", min=0)
     ] = 0,
-    events: Annotated[int, typer.Option(help="Inserts into R.", min=8)] = 400,
-    seed: Annotated[int, typer.Option(help="Chooses subscriptions, rows and events.")] = 1,
+    events: Annotated[int, typer.Option(help="Inserts into R, per seed.", min=8)] = 100,
+    seeds: Annotated[int, typer.Option(help="So many draws of everything.", min=1)] = 3,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Messages and kilobytes per event of every scheme, beside the paper's."""
     results: list[Result] = []
     for size in [subscriptions] if subscriptions else PAPER_SIZES:
-        workload = JoinWorkload(size, seed=seed)
-        steps = list(workload.inserts(0, events))
-        for scheme in sorted(scheme_names()):
-            with progress(f"{scheme}, {size:,} subscriptions"):
-                few = steps[: len(steps) // SLOW.get(scheme, 1)]
-                results.append(_result(scheme, size, send(workload, scheme, few)))
+        runs: dict[str, list[Sent]] = {scheme: [] for scheme in sorted(scheme_names())}
+        for seed in range(1, seeds + 1):
+            workload = JoinWorkload(size, seed=seed)
+            steps = list(workload.inserts(0, events))
+            for scheme, sent in runs.items():
+                with progress(f"{size:,} subscriptions, seed {seed} of {seeds}: {scheme}"):
+                    few = steps[: len(steps) // SLOW.get(scheme, 1)]
+                    sent.append(send(workload, scheme, few))
+        results += [_result(scheme, size, total(sent)) for scheme, sent in runs.items()]
     results.sort(key=lambda result: (result["subscriptions"], -float(str(result["kb_per_event"]))))
     show(results, json, COLUMNS)
 

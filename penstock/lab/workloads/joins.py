@@ -101,8 +101,10 @@ class JoinWorkload:
     groups: dict[JoinValue, Group] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._random = np.random.default_rng(self.seed)
-        self.interests = Interests.draw(self.subscriptions, self._random)
+        # Apart, so that the tables and changes of a seed are the same for any number of
+        # subscriptions: the hundred centres that are drawn matter more than anything else.
+        self._random = np.random.default_rng([self.seed, 0])
+        self.interests = Interests.draw(self.subscriptions, np.random.default_rng([self.seed, 1]))
         self.catalog = Catalog()
         for offset, sql in enumerate((R_TABLE, S_TABLE)):
             self.catalog.add(parse_relation(sql), offset)
