@@ -57,7 +57,7 @@ from penstock.registry import (
     withdraw_body,
     withdrawn_id,
 )
-from penstock.routing import recipients
+from penstock.routing import subscribers
 from penstock.sql import Query, hinted, parse_relation
 from penstock.subscription import Subscription
 
@@ -413,8 +413,7 @@ class Hub:
             if isinstance(one, Switch):
                 numbers = {one.subscription}
             else:
-                found = recipients(one, self._engine.index.space(one.space))
-                numbers = {point.subscription for point in found}
+                numbers = subscribers(one, self._engine.index.space(one.space))
             for number in numbers & self._live.keys():
                 inboxes[number].append(one)
         return inboxes

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from penstock.catalog import Key
+from penstock.joins.array_codes import ArrayCodes, as_numbers
 from penstock.joins.kernels.follow import Followed, Lookup, follow
-from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, code_of, split_gap
+from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
 from penstock.joins.kernels.trees import plant, unions_of
 from penstock.joins.points import CodeArray, CodedRanges
 from penstock.joins.ranges import NO_RANGES, Flat, bridged
-from penstock.predicates.codes import NULL_CODE, Codes
+from penstock.predicates.codes import NULL_CODE
 from penstock.predicates.intervals import Cut, Interval
 
 Wish = tuple[Interval, Interval]
@@ -32,7 +33,7 @@ class BaseValues:
         distinct = set(values)
         self.has_null = None in distinct
         self.keys: list[Key] = [key for key in distinct if key is not None]
-        self.numbers = _as_array(self.keys)
+        self.numbers = as_numbers(self.keys)
         self.codes: dict[Segment, CodeArray] = {}
 
 
@@ -46,8 +47,7 @@ class Segment:
         self._forest = plant(np.stack([column[some] for column in columns], axis=1))
         self._unions = unions_of(self._forest)
         self._next_high = _next_highs(filters.low[some], filters.high[some], filters.codes.top)
-        self._constants = _as_array(filters.codes.constants)
-        self._base_constants = _as_array(base.codes.constants)
+        self._codes, self._base_codes = ArrayCodes(filters.codes), ArrayCodes(base.codes)
 
     @classmethod
     def of(cls, wishes: Sequence[Wish]) -> Segment:
@@ -94,9 +94,9 @@ class Segment:
         base: BaseValues,
     ) -> Followed | None:
         """What changes of filter values show and hide; None if values here are not numbers."""
-        if self._constants is None:
+        if self._codes.numbers is None:
             return None
-        lookup = Lookup(self._constants, self._next_high)
+        lookup = Lookup(self._codes.numbers, self._next_high)
         held = (values, counts, changed, signs)
         return follow(self._forest, self._unions, lookup, *held, self.base_codes(base))
 
@@ -115,7 +115,7 @@ class Segment:
         whether that of the points that contain a value does."""
         coded = np.array([self._code(cut) for cut in cuts], np.int64)
         last_of = np.flatnonzero(np.append(np.diff(coded) > 0, True))
-        code = self._base_code(value)
+        code = self._base_codes.value(value)
         marks = gaps_holding(self._forest, self._unions, coded[last_of], code)
         inner = np.flatnonzero(marks[: len(last_of)])
         return [cuts[last_of[gap - 1]] for gap in inner], bool(marks[-1])
@@ -124,10 +124,11 @@ class Segment:
         """The distinct codes of base values, sorted."""
         known = base.codes.get(self)
         if known is None:
-            if self._base_constants is not None and base.numbers is not None:
-                coded = _coded(self._base_constants, base.numbers)
+            codes = self._base_codes
+            if codes.numbers is not None and base.numbers is not None:
+                coded = codes.values(base.numbers)
             else:
-                coded = np.array([self._base.codes.value(key) for key in base.keys], np.int64)
+                coded = np.array([codes.value(key) for key in base.keys], np.int64)
             null = [NULL_CODE] if base.has_null else []
             known = base.codes[self] = np.unique(np.append(coded, null).astype(np.int64))
         return known
@@ -144,44 +145,15 @@ class Segment:
         """Whether a point selects the base value and contains, for some run of partner values (last
         and first), one of them, or reaches over all of the run."""
         last, first = (np.array([self._code(run[end]) for run in runs], np.int64) for end in (0, 1))
-        return anyone(self._forest, self._unions, self._base.codes.value(value), last, first)
+        return anyone(self._forest, self._unions, self._base_codes.value(value), last, first)
 
     def _code(self, cut: Cut) -> int:
         """The code of the filter value above a cut."""
-        return _one_code(self._filters.codes, self._constants, key_of(cut))
-
-    def _base_code(self, value: Key | None) -> int:
-        return _one_code(self._base.codes, self._base_constants, value)
+        return self._codes.value(key_of(cut))
 
     def _flat(self, parted: Parted, part: int) -> Flat:
         begin, low, high = parted
         return self.flat(low[begin[part] : begin[part + 1]], high[begin[part] : begin[part + 1]])
-
-
-def _one_code(codes: Codes, constants: CodeArray | None, key: Key | None) -> int:
-    """The code of a key. Numbers are looked up in a flat array: among a million Python objects
-    every comparison would wait for memory."""
-    if constants is not None and isinstance(key, int):
-        try:
-            return code_of(constants, key)
-        except OverflowError:
-            pass  # beyond 64 bits, as no constant is
-    return codes.value(key)
-
-
-def _coded(constants: CodeArray, keys: CodeArray) -> CodeArray:
-    """The codes of many numbers."""
-    place = np.searchsorted(constants, keys)
-    following = constants[np.minimum(place, len(constants) - 1)]
-    codes: CodeArray = 2 * place + (following == keys)
-    return codes
-
-
-def _as_array(constants: list[Key]) -> CodeArray | None:
-    try:
-        return np.array(constants, np.int64) if constants else None
-    except (OverflowError, ValueError):
-        return None  # text, or numbers of more than 64 bits
 
 
 def _next_highs(low: CodeArray, high: CodeArray, top: int) -> CodeArray:

@@ -19,7 +19,7 @@ from penstock.log.inbox import switches
 from penstock.messages import Message, decode_message
 from penstock.packing import pack
 from penstock.registry import Registry
-from penstock.routing import recipients
+from penstock.routing import subscribers
 
 
 @dataclass
@@ -110,9 +110,7 @@ class Clients:
         what comes from that record on is meant for it."""
         if not self._index.knows(message.space):
             return set()
-        found = {
-            point.subscription for point in recipients(message, self._index.space(message.space))
-        }
+        found = subscribers(message, self._index.space(message.space))
         return {one for one in found & self.contents.keys() if one <= message.position.offset}
 
     def _messages(self, header: BatchHeader) -> list[tuple[Message, int]]:

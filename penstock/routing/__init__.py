@@ -1,5 +1,5 @@
 """Finding the subscriptions that a message is meant for."""
 
-from penstock.routing.recipients import recipients
+from penstock.routing.recipients import recipients, subscribers
 
-__all__ = ["recipients"]
+__all__ = ["recipients", "subscribers"]

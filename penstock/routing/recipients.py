@@ -24,6 +24,19 @@ def recipients(message: Message, points: SpacePoints) -> list[PointId]:
     return _of_index(message, points)
 
 
+def subscribers(message: Message, points: SpacePoints) -> set[int]:
+    """The subscriptions that must take up or give up the message's row at some point of theirs."""
+    is_many = points.space.edge is not None and len(points) > SCANNED_POINTS
+    if message.recipients or not is_many:
+        return {point.subscription for point in recipients(message, points)}
+    index, found = points.index(RegionIndex), set[int]()
+    if message.upsert and message.row is not None:
+        found |= index.subscriptions_within(message.upsert, message.row)
+    if message.remove:
+        found |= index.subscriptions_within(message.remove, message.row_before(points.base))
+    return found
+
+
 def _of_index(message: Message, points: SpacePoints) -> list[PointId]:
     index, found = points.index(RegionIndex), []
     if message.upsert and message.row is not None:

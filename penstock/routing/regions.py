@@ -15,7 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.catalog import Key, Relation, Row
-from penstock.joins.kernels.trees import BY_FILTER, plant
+from penstock.joins.array_codes import ArrayCodes
+from penstock.joins.kernels.trees import BY_ALL, plant
 from penstock.joins.kernels.unions import Codes64
 from penstock.joins.points import CodedRanges, SpacePoints
 from penstock.messages import Envelope, Point, PointId, Reach, Reaches
@@ -37,14 +38,16 @@ class _Segment:
         self.ids = points.ids
         self._relation = base
         self._column = points.main_column
-        self._filters, self._base = points.filters, points.base_ranges(self._column)
-        columns = (self._filters.low, self._filters.high, self._base.low, self._base.high)
-        self._forest = plant(np.stack(columns, axis=1), columns=BY_FILTER)
+        filters, ranges = points.filters, points.base_ranges(self._column)
+        self._codes, self._base_codes = ArrayCodes(filters.codes), ArrayCodes(ranges.codes)
+        columns = (filters.low, filters.high, ranges.low, ranges.high)
+        self._forest = plant(np.stack(columns, axis=1), columns=BY_ALL)
         self._others: list[tuple[int, CodedRanges]] = [
             (column, points.base_ranges(column))
             for column in points.base_columns
             if column != self._column
         ]
+        self.subscriptions = np.array([one.subscription for one in self.ids], np.int64)
         self._is_alive = np.ones(len(self.ids), np.bool_)
         self._numbers: dict[PointId, int] | None = None
         self.alive = len(self.ids)
@@ -65,9 +68,8 @@ class _Segment:
 
     def within(self, reaches: Sequence[Reach], row: Row) -> Codes64:
         """The numbers of the points in the region."""
-        codes = self._filters.codes
-        boxes = np.array([coded_reach(reach, codes) for reach in reaches], np.int64)
-        code = self._base.codes.value(self._key(self._column, row))
+        boxes = np.array([coded_reach(reach, self._codes) for reach in reaches], np.int64)
+        code = self._base_codes.value(self._key(self._column, row))
         found = points_in_region(self._forest, boxes, code)
         if self.alive < len(self.ids):
             found = found[self._is_alive[found]]
@@ -107,19 +109,37 @@ class RegionIndex:
 
     def within(self, reaches: Reaches, row: Row) -> list[PointId]:
         """The points in the region whose base boxes contain the row."""
+        found = self._open_within(reaches, row)
+        for segment in self._segments:
+            ids = segment.ids
+            found += [ids[number] for number in self._found(segment, reaches, row).tolist()]
+        return found
+
+    def subscriptions_within(self, reaches: Reaches, row: Row) -> set[int]:
+        """The subscriptions of these points. (Their numbers stand in an array; each PointId would
+        have to be fetched from its own place in memory.)"""
+        found = {point.subscription for point in self._open_within(reaches, row)}
+        for segment in self._segments:
+            found.update(segment.subscriptions[self._found(segment, reaches, row)].tolist())
+        return found
+
+    def _open_within(self, reaches: Reaches, row: Row) -> list[PointId]:
         table = self._points.base
-        found = [
+        return [
             point.id
             for point in self._open.values()
             if any(reach.meets(point) for reach in reaches) and contains(point.base, table, row)
         ]
+
+    def _found(self, segment: _Segment, reaches: Reaches, row: Row) -> Codes64:
+        """The numbers of those in a segment."""
+        if not reaches:
+            return np.zeros(0, np.int64)
         first = [one.reaches[0] if isinstance(one, Envelope) else one for one in reaches]
-        for segment in self._segments if first else ():
-            ids = segment.ids
-            some = [ids[number] for number in segment.within(first, row).tolist()]
-            if self._points.has_envelopes:
-                some = [i for i in some if any(r.meets(self._points[i]) for r in reaches)]
-            found += some
+        found = segment.within(first, row)
+        if self._points.has_envelopes:
+            points = (self._points[segment.ids[number]] for number in found.tolist())
+            found = found[[any(reach.meets(point) for reach in reaches) for point in points]]
         return found
 
     def _replace(self, number: int, segment: _Segment) -> None:

@@ -15,7 +15,7 @@ from penstock.joins.kernels.trees import BY_ALL, BY_FILTER, plant
 from penstock.messages import ANY_FILTER, Message, Point, PointId, Position, Reach
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Interval, above, below
-from penstock.routing import recipients
+from penstock.routing import recipients, subscribers
 from penstock.routing.kernels import points_in_region, points_in_region_reference
 from penstock.routing.recipients import scanned
 
@@ -91,6 +91,7 @@ def test_the_index_follows_the_points(
                 found = recipients(message, points)
                 assert len(found) == len(set(found))
                 assert sorted(found) == sorted(expected) == sorted(scanned(message, points))
+                assert subscribers(message, points) == {one.subscription for one in expected}
 
 
 codes = st.integers(0, 40)

@@ -18,7 +18,7 @@ PANEL = "Publish and subscribe"
 EXAMPLES = """
   penstock subscribe shop "SELECT * FROM stocks WHERE per BETWEEN 45 AND 70"
   penstock subscribe shop "SELECT * FROM reviews WHERE rating = 1" --owner ann
-  penstock subscribe shop "SELECT id, rating, photo FROM products" --payload photo
+  penstock subscribe shop "SELECT id, photo FROM products" --payload photo
   penstock subscribe shop --file interests.sql
 """
 

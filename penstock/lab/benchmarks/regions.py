@@ -21,7 +21,7 @@ from penstock.lab.workloads.joins import JoinWorkload
 from penstock.messages import Message, Point, PointId
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import Interval, below
-from penstock.routing import recipients
+from penstock.routing import subscribers
 from penstock.routing.recipients import scanned
 from penstock.routing.regions import RegionIndex
 
@@ -73,13 +73,13 @@ def _measured(size: int, count: int, scans: int) -> list[Result]:
     for points in spaces.values():
         points.index(RegionIndex)
     build_seconds = time.process_time() - began
-    ask = _asking(recipients, spaces)
+    ask = _asking(subscribers, spaces)
     ask(sent[:WARM_MESSAGES])
     index_seconds, found = ask(sent)
-    scan = _asking(scanned, spaces)
+    scan = _asking(_scanned, spaces)
     some = sent[:: max(1, len(sent) // scans)]
     scan_seconds, scanned_found = scan(some)
-    assert [sorted(one) for one in scanned_found] == [sorted(one) for one in ask(some)[1]]
+    assert scanned_found == ask(some)[1]
     results = [
         _result("index", size, len(sent), index_seconds, found),
         _result("scan", size, len(some), scan_seconds, scanned_found),
@@ -98,13 +98,17 @@ def _some(workload: JoinWorkload, count: int) -> list[Message]:
     return [found[i] for i in chosen.tolist()]
 
 
-Finder = Callable[[Message, SpacePoints], list[PointId]]
+Finder = Callable[[Message, SpacePoints], set[int]]
+
+
+def _scanned(message: Message, points: SpacePoints) -> set[int]:
+    return {point.subscription for point in scanned(message, points)}
 
 
 def _asking(
     find: Finder, spaces: dict[int, SpacePoints]
-) -> Callable[[Iterable[Message]], tuple[float, list[list[PointId]]]]:
-    def ask(messages: Iterable[Message]) -> tuple[float, list[list[PointId]]]:
+) -> Callable[[Iterable[Message]], tuple[float, list[set[int]]]]:
+    def ask(messages: Iterable[Message]) -> tuple[float, list[set[int]]]:
         began = time.process_time()
         found = [find(message, spaces[message.space]) for message in messages]
         return time.process_time() - began, found
@@ -112,7 +116,7 @@ def _asking(
     return ask
 
 
-def _result(name: str, size: int, asked: int, seconds: float, found: list[list[PointId]]) -> Result:
+def _result(name: str, size: int, asked: int, seconds: float, found: list[set[int]]) -> Result:
     return {
         "matcher": name,
         "subscriptions": size,

@@ -1,8 +1,10 @@
 """How long the descriptions of affected subscriptions are: Table 4 of Chandramouli and Yang (2008).
 
-The published sizes are of bytes per event; a skyline point takes 8. What the paper does not say
-(how negative widths are avoided, how many decimals values have) is chosen in
-`penstock.lab.workloads.joins`.
+A skyline point takes 8 bytes, two numbers. What the paper does not say (how negative widths are
+avoided, how many decimals values have) is chosen in `penstock.lab.workloads.joins`. Nor does it say
+how its averages are made. They fit, for all schemes and sizes, an average over the events that are
+sent at all, with 4 bytes for a point on the diagonal (x = y), as all points of `ref-sj-tup` and
+`ref-sj-clu` are: that is `short_bytes_per_message`, to be read beside the paper's figures.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ COLUMNS = (
     "events",
     "points_per_event",
     "bytes_per_event",
+    "short_bytes_per_message",
     "lowest",
     "highest",
     "paper_bytes_per_event",
@@ -65,7 +68,8 @@ def joins_description_size(
 
 
 def _result(scheme: str, size: int, runs: list[Sent]) -> Result:
-    sent, each = total(runs), [run.description_bytes / run.events for run in runs]
+    sent = total(runs)
+    each = [run.short_bytes / max(1, run.descriptions) for run in runs]
     paper = dict(zip(PAPER_SIZES, PAPER_BYTES.get(scheme, ()), strict=False))
     published = paper.get(size)
     return {
@@ -74,8 +78,10 @@ def _result(scheme: str, size: int, runs: list[Sent]) -> Result:
         "events": sent.events,
         "points_per_event": round(sent.points / sent.events, 3),
         "bytes_per_event": round(sent.description_bytes / sent.events, 2),
+        "short_bytes_per_message": round(sent.short_bytes / max(1, sent.descriptions), 2),
         "lowest": round(min(each), 2),
         "highest": round(max(each), 2),
         "paper_bytes_per_event": published,
+        "kb_per_event": round(sent.description_bytes / sent.events / 1000, 5),
         "paper_kb_per_event": None if published is None else round(published / 1000, 5),
     }

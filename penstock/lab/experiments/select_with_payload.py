@@ -20,7 +20,7 @@ from penstock.engine.engine import Engine
 from penstock.engine.events import encode_change
 from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.messages import Message, encode_message
-from penstock.routing import recipients
+from penstock.routing import subscribers
 from penstock.sql import hinted
 
 EXAMPLES = """
@@ -106,8 +106,8 @@ class _Run:
         self._offset += 1
         told = []
         for message in outcome.messages:
-            found = recipients(message, self._engine.index.space(message.space))
-            told.append((message, len(encode_message(message)), {p.subscription for p in found}))
+            to = subscribers(message, self._engine.index.space(message.space))
+            told.append((message, len(encode_message(message)), to))
         for number, client in self._clients.items():
             client.apply([message for message, _, to in told if number in to])
         return iter(told)

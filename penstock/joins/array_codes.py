@@ -1,0 +1,50 @@
+"""Order codes over a flat array of constants.
+
+Among a million Python objects every comparison of a binary search waits for memory; in an array of
+numbers most do not. Where the constants are not numbers of 64 bits, it is the list after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.catalog import Key
+from penstock.joins.kernels.gaps import code_of
+from penstock.predicates.codes import Codes
+
+Numbers = npt.NDArray[np.int64]
+
+
+def as_numbers(keys: Sequence[Key]) -> Numbers | None:
+    """Keys as an array; None if there are none, or some that are not numbers of 64 bits."""
+    try:
+        return np.array(keys, np.int64) if keys else None
+    except (OverflowError, ValueError):
+        return None
+
+
+class ArrayCodes(Codes):
+    __slots__ = ("numbers",)
+
+    def __init__(self, codes: Codes) -> None:
+        self.constants = codes.constants
+        self.numbers = as_numbers(codes.constants)
+
+    def value(self, key: Key | None) -> int:
+        if self.numbers is not None and isinstance(key, int):
+            try:
+                return code_of(self.numbers, key)
+            except OverflowError:
+                pass  # beyond 64 bits, as no constant is
+        return super().value(key)
+
+    def values(self, keys: Numbers) -> Numbers:
+        """The codes of many numbers; `numbers` must be there."""
+        assert self.numbers is not None
+        place = np.searchsorted(self.numbers, keys)
+        following = self.numbers[np.minimum(place, len(self.numbers) - 1)]
+        codes: Numbers = 2 * place + (following == keys)
+        return codes
