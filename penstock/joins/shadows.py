@@ -17,7 +17,7 @@ ranges appear, or from whom they vanish.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -86,8 +86,11 @@ class ValueShadows:
             answer = self._answers[cell] = self._find(value, probe)
         return answer
 
-    def show(self, value: Key | None, base: BaseValues) -> Exposure | None:
-        """A filter value comes. Who sees base rows that they did not see before?"""
+    def show(self, value: Key | None, base: Callable[[], BaseValues]) -> Exposure | None:
+        """A filter value comes. Who sees base rows that they did not see before?
+
+        `base` has the values of the base rows there are; mostly nobody asks for them.
+        """
         cut = below(value)
         count = self._counts.get(cut, 0)
         self._counts[cut] = count + 1
@@ -104,7 +107,7 @@ class ValueShadows:
                 self._affected = united([self._affected, middle])
         return exposure(x, cut, y, middle)
 
-    def hide(self, value: Key | None, base: BaseValues) -> Exposure | None:
+    def hide(self, value: Key | None, base: Callable[[], BaseValues]) -> Exposure | None:
         """A filter value goes. Who no longer sees base rows that they saw?"""
         cut = below(value)
         self._counts[cut] -= 1
@@ -188,7 +191,7 @@ class ValueShadows:
         return x, self._cuts[place] if place < len(self._cuts) else None
 
     def _split(
-        self, x: Cut | None, cut: Cut, y: Cut | None, base: BaseValues
+        self, x: Cut | None, cut: Cut, y: Cut | None, base: Callable[[], BaseValues]
     ) -> tuple[Flat, Flat, Flat]:
         """The shadows inside the gap (x, y) around a value of it that comes or goes.
 
@@ -202,7 +205,7 @@ class ValueShadows:
         if self._is_empty(x, cut, TOP if y is None else y):
             return NO_RANGES, NO_RANGES, NO_RANGES
         if self._gaps is None:
-            return NO_RANGES, self.index.exposed(x, cut, y, base), NO_RANGES
+            return NO_RANGES, self.index.exposed(x, cut, y, base()), NO_RANGES
         return self.index.split(x, cut, y)
 
     def _is_empty(self, x: Cut | None, cut: Cut, y: Cut) -> bool:

@@ -177,14 +177,13 @@ def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[Message]) 
     shown = hidden = None
     if step.old is None:
         assert step.new is not None
-        shown = shadows.show(points.attribute(step.new), known.base())
+        shown = shadows.show(points.attribute(step.new), known.base)
     elif step.new is None:
-        hidden = shadows.hide(points.attribute(step.old), known.base())
+        hidden = shadows.hide(points.attribute(step.old), known.base)
     else:
         new, old = points.attribute(step.new), points.attribute(step.old)
         if new != old:
-            base = known.base()
-            shown, hidden = shadows.show(new, base), shadows.hide(old, base)
+            shown, hidden = shadows.show(new, known.base), shadows.hide(old, known.base)
     if shown is not None or hidden is not None:
         _tell(known, step, shown, hidden, found)
 
