@@ -8,7 +8,7 @@ compacted a little less.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.engine.changes import Change, Op
@@ -138,7 +138,7 @@ def base_messages(
         found += engine.events(inserts[done : done + EVENTS_AT_ONCE]).messages
         advance(done, len(inserts))
     return [
-        encode_message(replace(message, position=Position(header.end - 1, number)))
+        encode_message(message._replace(position=Position(header.end - 1, number)))
         for number, message in enumerate(found)
     ]
 

@@ -15,6 +15,7 @@ from penstock.errors import SqlError
 from penstock.joins import scheme_names
 from penstock.log import Home
 from penstock.messages import Message, decode_message
+from penstock.sql import ShapeBinder, bind
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Subscribe, Withdraw
 from tests.differential.stories import SELECTIONS, Story, stories
@@ -148,6 +149,18 @@ def test_explain_says_what_travels_apart() -> None:
         assert explained.reaches
         assert explained.payload == ("photo",)
         assert "photo: sent apart from the row" in str(explained)
+
+
+def test_statements_of_one_shape_keep_their_hints() -> None:
+    with Hub() as hub:
+        hub.execute(PRODUCTS)
+        binder = ShapeBinder(hub.catalog)
+        for hint in ("", "/*+ payload(photo) */"):
+            for rating in (3, 4):
+                sql = f"SELECT {hint} * FROM products WHERE rating > {rating}"
+                query = binder.bind(sql)
+                assert query == bind(sql, hub.catalog)
+                assert len(query.nodes) == (2 if hint else 1)
 
 
 def test_a_home_can_be_opened_again(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ import time
 from dataclasses import dataclass, fields
 
 from penstock.joins import Group, GroupStep, make_scheme
-from penstock.joins.accounting import NUMBER_BYTES, description_bytes, message_bytes
+from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.lab.workloads.joins import R_SPACE, JoinWorkload
-from penstock.messages import Envelope, Reach
 
 PAPER_SIZES = (100_000, 300_000, 500_000)
 """The numbers of subscriptions in Tables 3 and 4."""
@@ -23,8 +22,6 @@ class Sent:
     description_bytes: int = 0
     descriptions: int = 0
     """Messages that carry the inserted row, each with a description."""
-    short_bytes: int = 0
-    """Their descriptions, if a point on the diagonal is sent as the one number that it is."""
     messages: int = 0
     deliveries: int = 0
     bytes: int = 0
@@ -39,12 +36,6 @@ def total(runs: list[Sent]) -> Sent:
 
 def copied(groups: dict[tuple[int | str, ...], Group]) -> dict[tuple[int | str, ...], Group]:
     return {v: Group((dict(g.sides[0]), dict(g.sides[1]))) for v, g in groups.items()}
-
-
-def _short_bytes(reach: Reach | Envelope) -> int:
-    assert isinstance(reach, Reach)
-    is_diagonal = len(reach.low_to) == 3 and reach.low_to[1:2] == reach.high_from[1:2]
-    return NUMBER_BYTES if is_diagonal else 2 * NUMBER_BYTES
 
 
 def send(workload: JoinWorkload, name: str, steps: list[GroupStep]) -> Sent:
@@ -62,7 +53,6 @@ def send(workload: JoinWorkload, name: str, steps: list[GroupStep]) -> Sent:
                 sent.points += len(message.upsert)
                 sent.description_bytes += description_bytes(message)
                 sent.descriptions += 1
-                sent.short_bytes += sum(map(_short_bytes, message.upsert))
             sent.messages += 1
             sent.deliveries += max(1, len(message.recipients))
             sent.bytes += message_bytes(message)

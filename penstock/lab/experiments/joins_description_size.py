@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.joins.accounting import NUMBER_BYTES
 from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.experiments._joins import PAPER_SIZES, Sent, send, total
 from penstock.lab.workloads.joins import JoinWorkload
@@ -27,6 +28,8 @@ PAPER_BYTES = {
     "ref-sj-clu": (29.59, 38.15, 42.87),
     "ref-sj-clu+": (16.88, 21.96, 24.68),
 }
+DIAGONAL = ("ref-sj-tup", "ref-sj-clu")
+"""Both coordinates of their points are the same joining value."""
 SCHEMES = (*PAPER_BYTES, "ref-sj-opt", "ref-sj-gap")
 COLUMNS = (
     "scheme",
@@ -69,7 +72,9 @@ def joins_description_size(
 
 def _result(scheme: str, size: int, runs: list[Sent]) -> Result:
     sent = total(runs)
-    each = [run.short_bytes / max(1, run.descriptions) for run in runs]
+    size_of_point = NUMBER_BYTES * (1 if scheme in DIAGONAL else 2)
+    each = [run.points * size_of_point / max(1, run.descriptions) for run in runs]
+    average = sent.points * size_of_point / max(1, sent.descriptions)
     paper = dict(zip(PAPER_SIZES, PAPER_BYTES.get(scheme, ()), strict=False))
     published = paper.get(size)
     return {
@@ -78,7 +83,7 @@ def _result(scheme: str, size: int, runs: list[Sent]) -> Result:
         "events": sent.events,
         "points_per_event": round(sent.points / sent.events, 3),
         "bytes_per_event": round(sent.description_bytes / sent.events, 2),
-        "short_bytes_per_message": round(sent.short_bytes / max(1, sent.descriptions), 2),
+        "short_bytes_per_message": round(average, 2),
         "lowest": round(min(each), 2),
         "highest": round(max(each), 2),
         "paper_bytes_per_event": published,
