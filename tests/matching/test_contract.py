@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from penstock.matching import matcher_names
+import pytest
+
+from penstock.matching import create, matcher_names
 from penstock.matching.segment import Policy
-from tests.matching.contract import MatcherContract
+from penstock.predicates.intervals import point
+from tests.matching.contract import STOCKS, MatcherContract
 
 for _name in matcher_names():
     _class = f"Test{_name.title()}"
     _settings = {"name": _name, "options": {}, "__module__": __name__}
-    if _name in ("naive", "lanes"):
-        _settings["crowd"] = 100_000
     globals()[_class] = type(_class, (MatcherContract,), _settings)
 
 # Few boxes would never be indexed: here each route of `lanes` has to take them all.
@@ -22,3 +23,16 @@ for _route in ("scan", "lanes", "walk", "boxes", "bitmaps", "blocks"):
         (MatcherContract,),
         {"name": "lanes", "options": _options, "__module__": __name__},
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["naive", "lanes"])
+def test_a_hundred_thousand_subscriptions_with_one_predicate(name: str) -> None:
+    """The contract has a few thousand of them for every matcher."""
+    crowd = 100_000
+    matcher = create(name, STOCKS)
+    matcher.insert_many((i, [((0, point(3)),)]) for i in range(crowd))
+    assert matcher.match((3, None, None)) == list(range(crowd))
+    assert matcher.match((4, None, None)) == []
+    assert matcher.remove(17)
+    assert len(matcher.match((3, None, None))) == crowd - 1
