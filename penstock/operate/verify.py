@@ -15,6 +15,7 @@ from penstock.errors import PenstockError
 from penstock.lab.traffic import Clients
 from penstock.log import BatchHeader, Home
 from penstock.log.replaying import Replay, replay_tables
+from penstock.log.statistics import DIRECTORY as STATISTICS_DIRECTORY
 from penstock.matching.snapshot import MANIFEST, damaged_segments
 from penstock.operate.checkpoints import check_checkpoint, checkpoint_files
 from penstock.operate.contents import compare
@@ -65,12 +66,19 @@ def verify(home: Home, step: Step, *, sample: int | None = None, seed: int = 0) 
 
         batches = _verify_files(home, verdict, seen)
     verdict.frontier = batches.frontier
-    if verdict.has(Severity.DAMAGE):
+    if any(_hinders(home, finding) for finding in verdict.findings):
         what = "contents are not compared: the files they come from must be whole first"
         verdict.findings.append(remark(home.path, what))
     elif verdict.frontier is not None:
         verdict.findings += _verify_contents(home, verdict, verdict.frontier, step, sample, seed)
     return verdict
+
+
+def _hinders(home: Home, finding: Finding) -> bool:
+    """Whether contents cannot be compared: neither they nor the tables come from everything."""
+    apart = (home.checkpoint, home.snapshots, home.path / STATISTICS_DIRECTORY)
+    is_apart = any(Path(finding.where).is_relative_to(directory) for directory in apart)
+    return finding.severity is Severity.DAMAGE and not is_apart
 
 
 def _checked_files(home: Home) -> Iterator[Path]:

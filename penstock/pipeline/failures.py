@@ -12,6 +12,11 @@ _ERROR_LINE = re.compile(
     r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (?P<text>.*)"
 )
 _MAX_LINES = 8
+# What Hadoop and Spark say of files of a checkpoint that are cut off, changed or missing.
+_DAMAGED_CHECKPOINT = re.compile(
+    r"ChecksumException|CANNOT_LOAD_STATE_STORE|STATE_STORE_\w*(CORRUPT|CHECKSUM|CHECKPOINT)\w*"
+    r"|(EOFException|FileNotFoundException|IllegalStateException)[^\n]*/checkpoint/"
+)
 
 
 def pipeline_error(failure: BaseException, log_file: Path) -> PipelineError:
@@ -20,7 +25,18 @@ def pipeline_error(failure: BaseException, log_file: Path) -> PipelineError:
     _keep(text, log_file)
     primary, detail = distil(text)
     return PipelineError(
-        f"the pipeline stopped: {primary}", detail=detail, hint=f"all of it is in {log_file}"
+        f"the pipeline stopped: {primary}", detail=detail, hint=_hint(text, log_file)
+    )
+
+
+def _hint(text: str, log_file: Path) -> str:
+    hint = f"all of it is in {log_file}"
+    if not _DAMAGED_CHECKPOINT.search(text):
+        return hint
+    home = log_file.parent.parent
+    return (
+        f"the checkpoint seems to be damaged: penstock verify {home} says where; if it is, remove "
+        f"what is in {home / 'checkpoint'}: the next run rebuilds it from the log; {hint}"
     )
 
 

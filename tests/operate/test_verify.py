@@ -184,6 +184,14 @@ def test_messages_that_say_something_else(home: Path) -> None:
     assert all("rows of its content: " in what for _, what in found)
 
 
+def test_contents_do_not_come_from_the_checkpoint(home: Path) -> None:
+    victim = home / "checkpoint" / "state" / "0" / "0" / "1.changelog"
+    victim.write_bytes(victim.read_bytes()[:-1])
+    verdict = look(home)
+    assert [where for where, _ in serious(verdict)] == [str(victim)]
+    assert len(verdict.compared) == len(QUERIES)
+
+
 def test_a_lost_quarantine_file(home: Path) -> None:
     (lost,) = (home / "quarantine").glob("*.quarantine")
     lost.unlink()

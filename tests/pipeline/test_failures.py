@@ -75,3 +75,23 @@ def test_all_of_it_is_kept(tmp_path: Path) -> None:
     assert "org.apache" not in str(error)
     assert str(log) in error.hint
     assert "DAGScheduler" in log.read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/shop/checkpoint/offsets/1",
+        "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.",
+        "java.io.FileNotFoundException: File file:/shop/checkpoint/state/0/0/1.zip does not exist",
+    ],
+)
+def test_a_damaged_checkpoint_can_be_helped(text: str, tmp_path: Path) -> None:
+    error = pipeline_error(RuntimeError(text), tmp_path / "logs" / "spark.log")
+    assert f"penstock verify {tmp_path} says where" in error.hint
+    assert f"remove what is in {tmp_path / 'checkpoint'}" in error.hint
+
+
+def test_other_failures_do_not_blame_the_checkpoint(tmp_path: Path) -> None:
+    for text in (FROM_A_WORKER, FROM_A_STRANGER, FROM_JAVA, FROM_STARTING):
+        error = pipeline_error(RuntimeError(text), tmp_path / "logs" / "spark.log")
+        assert "checkpoint" not in error.hint
