@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-import struct
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from zlib import crc32
 
 from penstock.errors import CorruptionError, HomeError, LockedError
+from penstock.log.acknowledged import read_acknowledged, write_acknowledged
 from penstock.log.disk import (
     file_lock,
     os_errors,
@@ -40,7 +39,6 @@ SEGMENT_BYTES = (
 APPEND_LOCK_SECONDS = 30.0  # far longer than any append; beyond it a writer hangs
 
 _LOCK_NAME = "append.lock"
-_ACKNOWLEDGED = struct.Struct("<QI")  # an offset and its checksum
 _LOGGER = logging.getLogger("penstock.log")
 
 
@@ -85,12 +83,7 @@ class Log:
         Segments that are cut off at the end of a frame look like a shorter log. This tells them
         apart, unless the machine lost power: then it may be an older offset, never a later one.
         """
-        try:
-            raw = self.lock_path.read_bytes()[: _ACKNOWLEDGED.size]
-            end, checksum = _ACKNOWLEDGED.unpack(raw)
-        except (OSError, struct.error):
-            return None
-        return int(end) if checksum == crc32(raw[:-4]) else None
+        return read_acknowledged(self.lock_path)
 
     def read(
         self, start: int, end: int | None = None, kinds: frozenset[RecordKind] | None = None
@@ -201,13 +194,8 @@ class Log:
                     os.ftruncate(descriptor, position)
                     raise
             segment.extend(synced=True)
-            self._remember(segment.end)
+            write_acknowledged(self.lock_path, segment.end)
             return first
-
-    def _remember(self, end: int) -> None:
-        raw = struct.pack("<Q", end)
-        with self.lock_path.open("r+b", buffering=0) as file:
-            os.pwrite(file.fileno(), raw + struct.pack("<I", crc32(raw)), 0)
 
     def _writable_segment(self) -> Segment:
         """The last segment without its torn tail, or a new one where that is full or missing."""
