@@ -32,7 +32,6 @@ from penstock.registry.records import (
 from penstock.sources.ledger import TakenBody
 
 _REBUILD = "make it again from the log: penstock rebuild {home}"
-_REMOVE = "remove it: it is made again from the log"
 _KINDS = frozenset(
     {
         RecordKind.DDL,
@@ -79,11 +78,10 @@ def _subscribed(body: bytes) -> tuple[str, str | None]:
 
 
 def check_databases(home: Home, logged: Logged, log_end: int) -> Iterator[Finding]:
-    rebuild = _REBUILD.format(home=home.path)
-    for path, compare, hint in (
-        (home.catalog_db, _catalog, rebuild),
-        (home.registry_db, _registry, rebuild),
-        (home.sources_db, _sources, _REMOVE),
+    for path, compare in (
+        (home.catalog_db, _catalog),
+        (home.registry_db, _registry),
+        (home.sources_db, _sources),
     ):
         if path == home.sources_db and not path.exists():
             continue  # only those have it who take files
@@ -100,7 +98,7 @@ def check_databases(home: Home, logged: Logged, log_end: int) -> Iterator[Findin
         if wrong == _OTHER_VERSION:
             yield remark(path, wrong, "it is made from the log at the next use")
         elif wrong:
-            yield damage(path, wrong, hint)
+            yield damage(path, wrong, _REBUILD.format(home=home.path))
 
 
 _OTHER_VERSION = "another release made it"
