@@ -53,14 +53,14 @@ def status_of(home: Home) -> Status:
     frontier = home.messages.frontier
     active = 0 if frontier is None else frontier.active
     with Registry(home) as registry:
-        known = [one.id for one in registry.subscriptions()]
+        known, waiting = registry.count(), registry.count(active)
     recent = MetricsFiles(home.metrics).recent(RECENT_BATCHES)
     return Status(
         processed_by=home.processed_by(),
         log_end=home.log.end,
         offset=0 if frontier is None else frontier.end,
-        subscriptions=len(known),
-        waiting=sum(1 for number in known if number >= active),
+        subscriptions=known,
+        waiting=waiting,
         log_bytes=_bytes_of(home.log.directory.glob("*")),
         message_bytes=_bytes_of(home.messages.directory.glob("*")),
         quarantine_bytes=_bytes_of(home.quarantine.directory.glob("*")),

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, insert, select, update
+from sqlalchemy import Connection, Select, func, insert, select, update
 
 from penstock.catalog import Catalog
 from penstock.errors import CorruptionError, SubscriptionError
@@ -155,6 +155,14 @@ class Registry:
             wanted = wanted.where(columns.broken == "")
         with self._database.reading() as connection:
             return from_rows(connection.execute(wanted).all())
+
+    def count(self, low: int = 0) -> int:
+        """How many subscriptions recorded from `low` on are neither withdrawn nor broken."""
+        columns = subscriptions.c
+        counted = select(func.count()).select_from(subscriptions).where(columns.id >= low)
+        there = counted.where(columns.withdrawn_at.is_(None), columns.broken == "")
+        with self._database.reading() as connection:
+            return int(connection.execute(there).scalar_one())
 
     def subscription(self, subscription: int, *, withdrawn: bool = False) -> StoredSubscription:
         """One subscription; SubscriptionError if there is none, or if it was withdrawn."""

@@ -286,3 +286,27 @@ def test_owners_have_a_limit(home: AnyHome) -> None:
             registry.subscribe(CHEAP, owner)
     with pytest.raises(SubscriptionError, match="not Unicode"):
         registry.subscribe(CHEAP, "\ud800")
+
+
+def test_counting(home: AnyHome) -> None:
+    registry = Registry(home)
+    registry.define(STOCKS)
+    first, second = registry.subscribe(CHEAP), registry.subscribe(DEAR)
+    assert (registry.count(), registry.count(second.id)) == (2, 1)
+    registry.withdraw(first.id)
+    assert registry.count() == 1
+
+
+def test_a_value_that_changed_by_itself_is_noticed(disk: Home) -> None:
+    """SQLite would hand it out: it knows nothing of checksums."""
+    with Registry(disk) as registry:
+        registry.define(STOCKS)
+        subscription = registry.subscribe(CHEAP)
+        with registry._database.writing() as connection:
+            connection.exec_driver_sql("UPDATE subscriptions SET sql = replace(sql, '10', '11')")
+        with pytest.raises(CorruptionError, match="is not as it was written") as caught:
+            registry.subscription(subscription.id)
+        assert "penstock rebuild" in caught.value.hint
+    rebuild(disk)
+    with Registry(disk) as registry:
+        assert registry.subscription(subscription.id).sql == CHEAP
