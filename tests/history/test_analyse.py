@@ -54,7 +54,7 @@ def dry_analyse(home: Home, records: int = 3) -> HomeStatistics:
     return put_together(end, catalog, queries, edges, whole(rows))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(story=stories(MIXED, max_steps=14))
 def test_counts_equal_those_of_a_plain_pass(story: Story) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -204,7 +204,7 @@ def test_the_matcher_gets_the_sample(home: Home) -> None:
         assert len(points.sample) == 11
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(story=stories(MIXED, max_steps=12), batch_rows=st.integers(1, 4))
 def test_batches_are_the_same_with_and_without_statistics(story: Story, batch_rows: int) -> None:
     """Byte for byte: a batch may be replayed after an analysis that was not there before."""

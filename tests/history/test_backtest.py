@@ -82,9 +82,20 @@ def live_through(path: Path, steps: list[Step]) -> dict[str, Life]:
 BAD = (b"no event", b'{"table": "t0", "op": "delete", "row": {"id": 99}}', b'{"table": "nowhere"}')
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(story=stories(MIXED, max_steps=16), bad=st.lists(st.sampled_from(BAD), max_size=4))
 def test_a_backtest_equals_the_live_subscription(story: Story, bad: list[bytes]) -> None:
+    check(story, bad)
+
+
+@pytest.mark.slow
+@settings(max_examples=200)
+@given(story=stories(MIXED, max_steps=16), bad=st.lists(st.sampled_from(BAD), max_size=4))
+def test_many_backtests_equal_the_live_subscriptions(story: Story, bad: list[bytes]) -> None:
+    check(story, bad)
+
+
+def check(story: Story, bad: list[bytes]) -> None:
     steps = list(story.steps)
     for i, raw in enumerate(bad):
         steps.insert(len(steps) - 3 * i if 3 * i < len(steps) else 0, Bad(raw))
@@ -97,7 +108,7 @@ def test_a_backtest_equals_the_live_subscription(story: Story, bad: list[bytes])
             assert tested.totals.notifications == sum(tested.totals.by_range) == len(life.received)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(story=stories(MIXED, max_steps=12), at_once=st.integers(1, 3))
 def test_many_queries_at_once_from_any_offset(story: Story, at_once: int) -> None:
     """All queries of a story from every offset: the same as each alone, whatever is in memory."""

@@ -259,7 +259,7 @@ class Crash(BaseException):
     """The process is gone."""
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     files=st.lists(st.lists(st.integers(0, 99), max_size=6), min_size=1, max_size=3),
     crashes=st.lists(st.tuples(st.integers(0, 8), st.booleans()), max_size=5),
