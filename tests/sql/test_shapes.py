@@ -74,6 +74,7 @@ def test_usual_statements_have_a_shape(sql: str) -> None:
         "SELECT id FROM t /* 5 */ WHERE tiny = 1",
         "SELECT id FROM t WHERE text = 'it''s 5' AND tiny = 1",
         "SELECT id FROM t WHERE double = 1e5 AND text = 'x' -- 'y'",
+        "SELECT /*+ payload(text) */ id, text FROM t WHERE tiny = 1 AND text = '5'",
     ],
 )
 def test_what_only_looks_like_a_literal_is_left_alone(sql: str) -> None:
