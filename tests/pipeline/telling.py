@@ -132,7 +132,7 @@ def content(
     active = False
     known: dict[object, dict[str, Outside]] = {}
     for header, messages in Inbox(home.messages, subscription, query, chosen, replans).new():
-        if position is None or header.start <= position:
+        if position is None or header.start < position:  # what it starts with has this offset
             active = True
         before = [m for m in messages if position is None or m.position.offset < position]
         for told in built.apply(before):
