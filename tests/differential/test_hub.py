@@ -29,6 +29,7 @@ from tests.differential.stories import (
 )
 
 EXAMPLES = 450  # five kinds of stories: together more than 2,000
+EXAMPLES_OF_EACH_SCHEME = 20  # there are a dozen, and three kinds of stories for each
 
 
 def tell(
@@ -119,7 +120,7 @@ def test_selections_through_the_matcher(story: Story) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", scheme_names())
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES_OF_EACH_SCHEME)
 @given(story=stories(JOINS))
 def test_every_scheme(scheme: str, story: Story) -> None:
     with (
@@ -131,7 +132,7 @@ def test_every_scheme(scheme: str, story: Story) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=200)
 @given(stories(MULTI_WAY, any_plan=True))
 def test_any_decomposition(story: Story) -> None:
     check(story)
@@ -146,7 +147,7 @@ def test_any_decomposition_of_self_joins(story: Story) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", scheme_names())
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES_OF_EACH_SCHEME)
 @given(story=stories(JOINS, any_plan=True))
 def test_any_decomposition_with_every_scheme(scheme: str, story: Story) -> None:
     with (
@@ -159,7 +160,7 @@ def test_any_decomposition_with_every_scheme(scheme: str, story: Story) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", scheme_names())
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES_OF_EACH_SCHEME)
 @given(story=stories(WIDE, any_plan=True))
 def test_several_filter_columns_with_every_scheme(scheme: str, story: Story) -> None:
     with (

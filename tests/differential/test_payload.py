@@ -70,7 +70,7 @@ def test_contents_equal_the_sql(story: Story) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", scheme_names())
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(story=payload_stories())
 def test_with_every_scheme(scheme: str, story: Story) -> None:
     with (

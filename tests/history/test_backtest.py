@@ -89,7 +89,7 @@ def test_a_backtest_equals_the_live_subscription(story: Story, bad: list[bytes])
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(story=stories(MIXED, max_steps=16), bad=st.lists(st.sampled_from(BAD), max_size=4))
 def test_many_backtests_equal_the_live_subscriptions(story: Story, bad: list[bytes]) -> None:
     check(story, bad)
