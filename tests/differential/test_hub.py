@@ -196,25 +196,25 @@ def test_reoptimising_after_every_step(story: Story) -> None:
     reoptimised(story)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(stories(WIDE, max_steps=10))
 def test_a_quick_look_at_reoptimising(story: Story) -> None:
     reoptimised(story)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(stories(WIDE, max_steps=10, any_plan=True))
 def test_a_quick_look_at_several_filter_columns(story: Story) -> None:
     check(story)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(stories(JOINS, max_steps=10, any_plan=True))
 def test_a_quick_look_at_any_decomposition(story: Story) -> None:
     check(story)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(stories(MIXED, max_steps=8))
 def test_a_quick_look(story: Story) -> None:
     check(story)

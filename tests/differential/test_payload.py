@@ -61,6 +61,7 @@ def tell(story: Story, hub: Hub, oracle: Oracle) -> None:
                 assert len(change.key) == 1  # a row is known by its own key, not by its payload
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(payload_stories())
 def test_contents_equal_the_sql(story: Story) -> None:
@@ -81,6 +82,7 @@ def test_with_every_scheme(scheme: str, story: Story) -> None:
         tell(story, hub, oracle)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(story=payload_stories(), batch_rows=st.integers(1, 5))
 def test_through_the_stages_of_the_pipeline(

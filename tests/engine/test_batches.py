@@ -71,6 +71,7 @@ def told(story: Story, scheme: Scheme) -> list[bytes]:
     return [encode_message(message) for message in messages]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", scheme_names())
 @settings(max_examples=40)
 @given(story=stories(JOINS, max_steps=25))

@@ -54,6 +54,7 @@ def dry_analyse(home: Home, records: int = 3) -> HomeStatistics:
     return put_together(end, catalog, queries, edges, whole(rows))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(story=stories(MIXED, max_steps=14))
 def test_counts_equal_those_of_a_plain_pass(story: Story) -> None:
@@ -204,6 +205,7 @@ def test_the_matcher_gets_the_sample(home: Home) -> None:
         assert len(points.sample) == 11
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(story=stories(MIXED, max_steps=12), batch_rows=st.integers(1, 4))
 def test_batches_are_the_same_with_and_without_statistics(story: Story, batch_rows: int) -> None:

@@ -82,6 +82,7 @@ def live_through(path: Path, steps: list[Step]) -> dict[str, Life]:
 BAD = (b"no event", b'{"table": "t0", "op": "delete", "row": {"id": 99}}', b'{"table": "nowhere"}')
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(story=stories(MIXED, max_steps=16), bad=st.lists(st.sampled_from(BAD), max_size=4))
 def test_a_backtest_equals_the_live_subscription(story: Story, bad: list[bytes]) -> None:
@@ -108,6 +109,7 @@ def check(story: Story, bad: list[bytes]) -> None:
             assert tested.totals.notifications == sum(tested.totals.by_range) == len(life.received)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(story=stories(MIXED, max_steps=12), at_once=st.integers(1, 3))
 def test_many_queries_at_once_from_any_offset(story: Story, at_once: int) -> None:

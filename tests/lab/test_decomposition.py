@@ -9,6 +9,7 @@ import pytest
 from penstock.lab.experiments.joins_decomposition import joins_decomposition
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("star", [False, True])
 def test_every_way_is_measured(star: bool, capsys: pytest.CaptureFixture[str]) -> None:
     joins_decomposition(subscriptions=34, events=12, star=star, seed=3, json=True)

@@ -346,6 +346,7 @@ def test_constants_and_equal_spellings() -> None:
     assert all(a != b for a, b in combinations(matcher.diagrams(), 2))
 
 
+@pytest.mark.slow
 def test_the_order_matters_in_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     diagram_order(subscriptions=400, random_orders=0, repetitions=1, json=True)
     results = json.loads(capsys.readouterr().out)["results"]

@@ -23,6 +23,7 @@ from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Chorus, Teller, interleaved, scenario_paths, values_of
 
 
+@pytest.mark.slow
 def test_all_scenarios_in_small_batches(tmp_path: Path) -> None:
     teller = Teller(Home.create(tmp_path / "home"))
     pipeline = DryPipeline(teller.home, batch_rows=3)

@@ -57,6 +57,7 @@ def space() -> SpacePoints:
     return SpacePoints(SPACE, catalog)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("open_points", "merge_ratio"), [(0, 4), (3, 2), (100, 4)])
 @settings(max_examples=50)
 @given(data=st.data())

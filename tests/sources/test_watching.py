@@ -323,6 +323,7 @@ watching.watch(Home.open(sys.argv[1]), Path(sys.argv[2]), once=True, settle_seco
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "count"), [("a.jsonl", lines(1, 2), 2), ("nobody.csv", b"id\n1\n", 1)]
 )

@@ -41,7 +41,7 @@ def siblings(draw: st.DrawFn) -> list[str]:
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(siblings())
 def test_every_statement_is_bound_as_by_itself(statements: list[str]) -> None:
     binder = ShapeBinder(CATALOG)
