@@ -20,7 +20,7 @@ _unhurried = {
 }
 
 # dev: quick, and new examples every time.
-settings.register_profile("dev", max_examples=30, **_unhurried)
+settings.register_profile("dev", max_examples=10, **_unhurried)
 # ci: the same examples every time, so that a red run is red again when repeated.
 settings.register_profile("ci", max_examples=100, derandomize=True, print_blob=True, **_unhurried)
 # soak: as many as patience allows; `make soak SEED=…` chooses them.

@@ -102,6 +102,7 @@ def test_home_in_use(cli: Cli, home: Path) -> None:
         assert cli("subscribe", home, "SELECT * FROM stocks").code == 0
 
 
+@pytest.mark.slow
 def test_reader_that_goes_away(home: Path) -> None:
     """As in `penstock tables shop | head -0`: no complaint, and no traceback."""
     reading, writing = os.pipe()
@@ -118,6 +119,7 @@ def test_reader_that_goes_away(home: Path) -> None:
     assert (ran.returncode, ran.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 def test_poor_terminal(home: Path) -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     ran = subprocess.run(

@@ -196,6 +196,7 @@ def test_reoptimising_after_every_step(story: Story) -> None:
     reoptimised(story)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(stories(WIDE, max_steps=10))
 def test_a_quick_look_at_reoptimising(story: Story) -> None:

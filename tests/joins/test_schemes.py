@@ -47,6 +47,7 @@ def test_an_unknown_scheme_is_refused_by_name() -> None:
     assert "ref-sj-opt" in caught.value.hint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEMIJOIN)
 @settings(max_examples=60)
 @given(data=st.data())
@@ -156,6 +157,7 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert {row["id"] for row in sub.content()} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ref-sj-gap", "ref-sj-clu+", "enum-j"])
 def test_keys_with_many_rows_on_each_side(name: str) -> None:
     """Thousands of rows with one join value and few distinct values: many are equal."""

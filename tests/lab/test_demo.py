@@ -124,6 +124,7 @@ def test_same_seed_same_numbers(tmp_path: Path) -> None:
     assert figures[0]["naive_rows"] > figures[0]["messages"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_spark")
 def test_what_it_tells_people_to_try_works(tmp_path: Path) -> None:
     runner = CliRunner()

@@ -118,6 +118,7 @@ def test_a_client_that_goes_on_from_its_cursor(home: Path) -> None:
     assert caught.value.hint == "start again from the content"
 
 
+@pytest.mark.slow
 def test_only_so_far(home: Path) -> None:
     before = everything_known(home)
     done = shrink(home, to=100)
@@ -131,6 +132,7 @@ def test_only_so_far(home: Path) -> None:
     assert verify(Home.open(home), silent).findings == []
 
 
+@pytest.mark.slow
 def test_several_segments(home: Path) -> None:
     log = Log(home / "log", segment_bytes=2000)
     middle = log.roll()
@@ -281,6 +283,7 @@ def test_a_kill_at_each_step(
 # Damage
 
 
+@pytest.mark.slow
 def test_a_damaged_base_or_compacted_segment_is_named(home: Path, tmp_path: Path) -> None:
     shrink(home)
     (base,) = (home / "messages").glob("*.base")

@@ -48,6 +48,7 @@ def test_a_whole_home(home: Path) -> None:
     assert {".log", ".messages", ".quarantine", ".bin", ".changelog", ".db"} <= kinds
 
 
+@pytest.mark.slow
 def test_a_sample(home: Path) -> None:
     opened = Home.open(home)
     drawn = {tuple(verify(opened, silent, sample=1, seed=seed).compared) for seed in range(20)}
@@ -134,6 +135,7 @@ def test_flipped_bits_and_cut_files(whole: Path, known: object, tmp_path: Path, 
         assert_named_or_harmless(path, damaged, known)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("directory", ["log", "messages", "quarantine", "checkpoint", "snapshots"])
 def test_missing_files(whole: Path, known: object, tmp_path: Path, directory: str) -> None:
     for number, path in enumerate(sorted((whole / directory).rglob("*"))):

@@ -81,6 +81,7 @@ def test_findings() -> None:
     assert findings.contradictions == [(0, 1)]
 
 
+@pytest.mark.slow
 def test_a_blow_up_is_noticed_while_multiplying() -> None:
     pairs = [Some((equal(2 * i, 1), equal(2 * i + 1, 1))) for i in range(40)]
     start = time.process_time()
@@ -98,6 +99,7 @@ def test_lists_do_not_multiply_before_they_must() -> None:
     assert len(branches_of(condition, 1)) == 1_001
 
 
+@pytest.mark.slow
 def test_long_products_are_refused() -> None:
     def alternative(start: int) -> All:
         return All(tuple(equal(start + i, 1) for i in range(40)))

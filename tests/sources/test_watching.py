@@ -259,6 +259,7 @@ class Crash(BaseException):
     """The process is gone."""
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     files=st.lists(st.lists(st.integers(0, 99), max_size=6), min_size=1, max_size=3),

@@ -73,6 +73,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_statements_are_refused_quickly(name: str) -> None:
     sql, reason = HOSTILE[name]
@@ -96,6 +97,7 @@ def test_many_columns_are_refused() -> None:
     parse_relation(f"CREATE STREAM s ({columns.removesuffix(', c1000 INT')})")
 
 
+@pytest.mark.slow
 def test_long_chains_are_fine() -> None:
     terms = [f"per <> {i}" for i in range(1_000)]
     assert len(bind(where(" AND ".join(terms)), CATALOG).branches) == 1_001
