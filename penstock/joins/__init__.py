@@ -6,10 +6,7 @@ from penstock.joins.registry import make_scheme, scheme_names
 from penstock.joins.scheme import Scheme
 from penstock.joins.spaces import Edge, JoinValue, Placed, Side, Space, join_value, place
 
-DEFAULT_SCHEME: Scheme = make_scheme()
-
 __all__ = [
-    "DEFAULT_SCHEME",
     "Edge",
     "Group",
     "GroupStep",

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from penstock.catalog import Row
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import CodeArray, Mask, SpacePoints
-from penstock.joins.semijoin import base_row_message, message_to
+from penstock.joins.semijoin import base_row_message, joining_row_message, message_to
 from penstock.messages import Envelope, Message, Position, Reach, Reaches, Vector
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
 
@@ -93,15 +93,7 @@ def _of_joining_rows(group: Group, step: GroupStep, points: SpacePoints) -> Iter
     for key, row in group.sides[1 - step.side].items():
         upsert, remove = (_reached(alone, points, row) for alone in (shown, hidden))
         if upsert or remove:
-            yield Message(
-                Position(step.offset, step.step),
-                points.space.id,
-                key,
-                row=row if upsert else None,
-                upsert=upsert,
-                old=None if upsert else points.mentioned(row),
-                remove=remove,
-            )
+            yield joining_row_message(step, points, (key, row), upsert, remove)
 
 
 def _reached(alone: _Alone | None, points: SpacePoints, row: Row) -> Reaches:

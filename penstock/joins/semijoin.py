@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from penstock.catalog import Key, Row
+from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import CodeArray, CodedRanges, Mask, SpacePoints
 from penstock.joins.scheme import StepByStep
@@ -86,15 +86,7 @@ class SemijoinScheme(StepByStep):
         removes = _reached(self, points, hidden, joining.values())
         for (key, row), upsert, remove in zip(joining.items(), upserts, removes, strict=True):
             if upsert or remove:
-                yield Message(
-                    Position(step.offset, step.step),
-                    points.space.id,
-                    key,
-                    row=row if upsert else None,
-                    upsert=upsert,
-                    old=None if upsert else points.mentioned(row),
-                    remove=remove,
-                )
+                yield joining_row_message(step, points, (key, row), upsert, remove)
 
 
 Alone = tuple[Reach, Mask]
@@ -122,6 +114,26 @@ def base_row_message(
         upsert,
         points.mentioned(step.old) if remove and step.old is not None else None,
         remove,
+    )
+
+
+def joining_row_message(
+    step: GroupStep,
+    points: SpacePoints,
+    keyed: tuple[RowKey, Row],
+    upsert: Reaches,
+    remove: Reaches,
+) -> Message:
+    """A row on the other side, which the step shows to some and hides from others."""
+    key, row = keyed
+    return Message(
+        Position(step.offset, step.step),
+        points.space.id,
+        key,
+        row=row if upsert else None,
+        upsert=upsert,
+        old=None if upsert else points.mentioned(row),
+        remove=remove,
     )
 
 
