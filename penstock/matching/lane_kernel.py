@@ -48,13 +48,19 @@ def pass_events(trie: Trie, columns: int) -> int:
     return max(fewest, min(_MOST_PASS_EVENTS, fitting))
 
 
-def lane_runs(trie: Trie, cells: Ints32, dead: Flags, runs: RunBuffers) -> bool:
+def lane_runs(
+    trie: Trie, cells: Ints32, dead: Flags, runs: RunBuffers, columns: range | None = None
+) -> bool:
     """Add the matches of all events with all boxes that have predicates.
 
-    `dead` owners match nothing (no array: nobody is dead). False if the buffers were too small.
+    With `columns`, only those in clusters rooted there. `dead` owners match nothing (no array:
+    nobody is dead). False if the buffers were too small.
     """
+    chosen = columns or range(cells.shape[1])
     counts = _walk_all(
         cells,
+        chosen.start,
+        chosen.stop,
         trie.row_bases,
         trie.nodes,
         trie.depths,
@@ -73,6 +79,8 @@ def lane_runs(trie: Trie, cells: Ints32, dead: Flags, runs: RunBuffers) -> bool:
 @njit
 def _walk_all(
     cells: Ints32,
+    first_column: int,
+    last_column: int,
     row_bases: Ints32,
     nodes: Ints32,
     depths: npt.NDArray[np.uint16],
@@ -94,7 +102,7 @@ def _walk_all(
     live = np.zeros((height + 1, WORDS), np.uint64)
     live_narrow = np.zeros((height + 1, NARROW_WORDS), np.uint64)
     run_count = listed = picked = 0
-    for column in range(column_count):
+    for column in range(first_column, last_column):
         if root_offsets[column] == root_offsets[column + 1]:
             continue
         order = events[listed : listed + event_count]

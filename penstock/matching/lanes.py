@@ -142,10 +142,16 @@ class LaneMatcher:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, "penstock-match")
         share = -(-len(batch) // self._threads)
-        shared = [s for s in segments if s.prefers_sharing_boxes(share)]
-        parts = [s.match_sharing_boxes(batch, self._pool, self._threads) for s in shared]
-        firsts = [0] * len(parts)
-        if rest := [segment for segment in segments if segment not in shared]:
+        parts, firsts, rest = [], [], []
+        for segment in segments:
+            route = segment.shared_route(share, self._threads)
+            if route is None:
+                rest.append(segment)
+            else:
+                found = segment.match_sharing_boxes(batch, route, self._pool, self._threads)
+                parts.append(found)
+                firsts.append(0)
+        if rest:
             starts = list(range(0, len(batch), share))
             slices = [batch.slice(start, start + share) for start in starts]
             parts += self._pool.map(lambda part: _matched(rest, part), slices)

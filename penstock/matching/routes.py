@@ -37,7 +37,7 @@ from penstock.matching.pairs import CONTIGUOUS, NO_LANES, Runs, runs_by_event
 from penstock.matching.runs import EachEvent, Room, RunBuffers
 from penstock.matching.scan import scan_runs
 from penstock.matching.table import BoxTable
-from penstock.matching.trie import Trie
+from penstock.matching.trie import SKIP, Trie
 from penstock.matching.walk import Doors, build_doors, walk_matches
 
 Ints32 = npt.NDArray[np.int32]
@@ -156,10 +156,51 @@ class Routes:
             lambda part, runs: scan_runs(self._table, part, dead, runs),
         )
 
+    def shares_boxes(self, route: str, events: int, threads: int) -> bool:
+        """Whether threads had better share the boxes of a batch than take `events` of it each.
+
+        Indexed events are cheaper the more of them there are, and so are those that walk the trie
+        side by side, up to the size of a pass; but to share boxes there, the columns that events
+        are sorted by must be enough for everybody.
+        """
+        if route != "lanes":
+            return route == "boxes"
+        trie = self._trie
+        assert trie is not None
+        too_few = events < pass_events(trie, len(trie.row_bases) - 1)
+        return too_few and len(self._access) >= 2 * threads and not len(self._trie_names.doubtful)
+
     def batch_sharing_boxes(
+        self, route: str, cells: Ints32, dead: Flags, pool: Executor, threads: int
+    ) -> tuple[Runs, ...]:
+        """The same by a route that shares boxes: each thread takes some of them."""
+        if route == "lanes":
+            return self._sharing_columns(cells, dead, pool)
+        return self._sharing_rectangles(cells, dead, pool, threads)
+
+    def _sharing_columns(self, cells: Ints32, dead: Flags, pool: Executor) -> tuple[Runs, ...]:
+        """Whoever is free takes the clusters rooted at the next column."""
+        trie = self._trie
+        assert trie is not None
+        names, size = self._trie_names, pass_events(trie, cells.shape[1])
+
+        def one(work: tuple[int, range]) -> Runs:
+            first, columns = work
+            return self._with_room(
+                f"lanes {columns.start}",
+                names,
+                cells[first : first + size],
+                first,
+                lambda part, runs: lane_runs(trie, part, dead, runs, columns),
+            )
+
+        firsts = range(0, len(cells), size)
+        found = pool.map(one, [(first, columns) for first in firsts for columns in self._access])
+        return (*found, *self._unconditional(trie, len(cells), dead))
+
+    def _sharing_rectangles(
         self, cells: Ints32, dead: Flags, pool: Executor, threads: int
     ) -> tuple[Runs, ...]:
-        """The same by the route `boxes`; each thread takes some of the boxes."""
         index = self._box_index
         assert index is not None
         cuts = np.linspace(0, index.ranges.shape[1], threads + 1).astype(np.int64).tolist()
@@ -220,7 +261,8 @@ class Routes:
     def each(self, route: str, cells: Ints32, dead: Flags) -> tuple[Ints64, Ints32]:
         """Offsets and owners by event, found one event at a time, nothing shared.
 
-        An owner (a place among the ids of the table) comes once for each of its boxes.
+        An owner (a place among the ids of the table) comes once for each of its boxes. The next
+        call of the same thread overwrites them.
         """
         room = self._each.setdefault(route, EachEvent())
         if route == "bitmaps":
@@ -253,6 +295,18 @@ class Routes:
     def _doors(self) -> Doors:
         assert self._trie is not None
         return build_doors(self._trie)
+
+    @cached_property
+    def _access(self) -> list[range]:
+        """The columns that root clusters, those of most boxes first."""
+        assert self._trie is not None
+        offsets, roots = self._trie.root_offsets, self._trie.root_nodes
+        nodes = self._trie.nodes
+        sizes = nodes[roots, SKIP] - roots
+        before = np.concatenate([[0], np.cumsum(sizes)])
+        walked = before[offsets[1:]] - before[offsets[:-1]]
+        order = np.argsort(-walked, kind="stable").tolist()
+        return [range(column, column + 1) for column in order if walked[column]]
 
     @cached_property
     def _trie_names(self) -> BoxNames:

@@ -6,7 +6,7 @@ single events have cost as much without them as building would.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
@@ -153,19 +153,19 @@ class Segment:
             self._pay_for_bitmaps(route, len(cells))
         return Pairs(len(cells), self._batch(route, cells))
 
-    def prefers_sharing_boxes(self, events: int) -> bool:
-        """Whether threads should share the boxes of a batch, not `events` events each.
+    def shared_route(self, events: int, threads: int) -> str | None:
+        """The route by which threads had better share the boxes of a batch, not `events` events
+        each; none before it is known what that costs."""
+        route = self.choose(events)
+        known = self.policy.route == route or self.planner.cost(route, events) > 0.0
+        return route if known and self.routes.shares_boxes(route, events, threads) else None
 
-        Not before it is known what they cost.
-        """
-        if self.planner.cost("boxes", events) == 0.0 and self.policy.route != "boxes":
-            return False
-        return self.choose(events) == "boxes"
-
-    def match_sharing_boxes(self, batch: EventBatch, pool: Executor, threads: int) -> Pairs:
+    def match_sharing_boxes(
+        self, batch: EventBatch, route: str, pool: Executor, threads: int
+    ) -> Pairs:
         """All pairs of the batch; each thread takes some of the boxes."""
         cells = self.table.cells(batch)
-        parts = self.routes.batch_sharing_boxes(cells, self.dead, pool, threads)
+        parts = self.routes.batch_sharing_boxes(route, cells, self.dead, pool, threads)
         return Pairs(len(cells), parts)
 
     def match_keys(self, keys: Sequence[Key | None]) -> Ints64:
@@ -185,12 +185,16 @@ class Segment:
     def _coders(self) -> list[Callable[[Key | None], int]]:
         return [key_coder(boundaries) for boundaries in self.table.boundaries]
 
-    def match_each(self, batch: EventBatch, route: str) -> tuple[Ints64, Ints32]:
-        """Offsets and owners by event, found one event at a time.
+    def match_each(
+        self, batch: EventBatch, route: str, at_once: int
+    ) -> Iterator[tuple[Ints64, Ints32]]:
+        """Offsets and owners by event, found one event at a time, handed out for `at_once` events.
 
         For measuring: an owner comes once for each of its boxes.
         """
-        return self.routes.each(route, self.table.cells(batch), self.dead)
+        cells = self.table.cells(batch)
+        for first in range(0, len(cells), at_once):
+            yield self.routes.each(route, cells[first : first + at_once], self.dead)
 
     def _batch(self, route: str, cells: Ints32) -> tuple[Runs, ...]:
         return self._timed(route, cells, lambda some: self.routes.batch(route, some, self.dead))

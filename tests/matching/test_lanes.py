@@ -110,12 +110,14 @@ def test_large_batches_are_shared_among_threads() -> None:
     assert one.concerned().sum() == other.concerned().sum() > 0
 
 
-def test_threads_share_boxes_where_each_has_its_own_ranges() -> None:
-    workload = matching_workload("JHIGH", 3000, 6000)
-    alone = LaneMatcher(workload.relation, threads=1, policy=Policy(0, "boxes"))
+@pytest.mark.parametrize(("name", "route"), [("JHIGH", "boxes"), ("MA", "lanes")])
+def test_threads_share_boxes_where_events_are_better_left_together(name: str, route: str) -> None:
+    workload = matching_workload(name, 30_000, 6000)
+    alone = LaneMatcher(workload.relation, threads=1, policy=Policy(0, route))
     alone.insert_ranges(workload.boxes)
+    alone.insert(-1, [Box({})])  # contains every row
     both = alone.with_threads(2)
-    assert both.segments[0].prefers_sharing_boxes(6000)
+    assert both.segments[0].shared_route(3000, threads=2) == route
     one, other = (m.match_batch(workload.events) for m in (alone, both))
     for a, b in zip(one.by_event(), other.by_event(), strict=True):
         assert np.array_equal(a, b)

@@ -130,13 +130,12 @@ def _single(
         return _calls(matcher, events, repetitions), "match"
     segment = matcher.segments[0]
     per_call = int(max(1, _MATCHES_PER_CALL / (matches + 1)))
-    parts = [events.slice(first, first + per_call) for first in range(0, count, per_call)]
     best: tuple[Rates, str] | None = None
     for route in segment.routes.each_routes():
 
         def work(route: str = route) -> int:
-            for part in parts:
-                segment.match_each(part, route)
+            for _ in segment.match_each(events, route, per_call):
+                pass
             return count
 
         found = rates(work, repetitions)
