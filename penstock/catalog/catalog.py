@@ -42,6 +42,10 @@ class Catalog:
             return None
         return relation
 
+    def since(self, name: str) -> int:
+        """The offset of the record that declared a relation; KeyError if there is none."""
+        return self._since[name.lower()]
+
     def __getitem__(self, name: str) -> Relation:
         """The relation of that name, or the half of one; KeyError if there is none."""
         if is_half(name):

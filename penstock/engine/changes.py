@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from penstock.catalog import Catalog, Outside, Relation, Row, RowKey, Stored
 from penstock.errors import ChangeError
@@ -32,8 +33,7 @@ class Change:
     row: Mapping[str, Outside]
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """A change whose values fit the relation. `given` are the columns that the change names."""
 
     relation: Relation
@@ -43,8 +43,7 @@ class Checked:
     given: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """What a change does to one row: `old` is None for a new row, `new` for a deleted one."""
 
     relation: Relation

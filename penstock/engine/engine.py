@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
 from penstock.engine.changes import Change, Checked, check, resolve
-from penstock.engine.events import decode_event
 from penstock.engine.index import Index
 from penstock.engine.memory import MemoryGroups, MemoryRows
+from penstock.engine.plain_events import read_change
 from penstock.engine.stages import JoinStage, Located, RowStage
 from penstock.errors import ChangeError, SubscriptionError
 from penstock.joins import Edge, GroupStep, Placed, Scheme, make_scheme
@@ -103,7 +103,7 @@ class Engine:
         resolved: list[Located] = []
         for offset, raw in run:
             try:
-                checked = check(decode_event(raw), self.catalog, offset)
+                checked = read_change(raw, self.catalog, offset)
                 located = self._row_stage.resolve(offset, checked)
             except ChangeError as error:
                 outcome.refused.append((offset, raw, error))

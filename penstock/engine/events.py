@@ -42,41 +42,8 @@ _FORMS = 'write {"table": ..., "op": "insert", "row": {...}}, a Debezium event o
 _ENCODER = msgspec.json.Encoder()
 
 
-class _Plain(msgspec.Struct, forbid_unknown_fields=True):
-    """A plain line, for a parser that knows what to expect."""
-
-    table: str
-    row: dict[str, Any]
-    op: str | msgspec.UnsetType = msgspec.UNSET
-
-
-_PLAIN = msgspec.json.Decoder(_Plain, float_hook=Decimal)
-
-
 def decode_event(raw: bytes) -> Change:
     """The change that an event asks for; EventError says why it cannot be read."""
-    change = _plain_change(raw)
-    return change if change is not None else _any_change(raw)
-
-
-def _plain_change(raw: bytes) -> Change | None:
-    """A plain line of the usual kind; None for what needs a closer look."""
-    if len(raw) > MAX_EVENT_BYTES or raw.count(b"[") or raw.count(b"{") != 2:
-        return None
-    try:
-        plain = _PLAIN.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    op = Op.INSERT if plain.op is msgspec.UNSET else _OPS.get(plain.op)
-    # Every member has one colon. Where there are more, one was given twice, or a text has one: not
-    # worth telling apart here.
-    members = len(plain.row) + (2 if plain.op is msgspec.UNSET else 3)
-    if op is None or raw.count(b":") != members:
-        return None
-    return Change(plain.table, op, plain.row)
-
-
-def _any_change(raw: bytes) -> Change:
     event = parse_json(raw)
     if isinstance(event, dict) and "specversion" in event:
         event = _data_of_cloud_event(event)

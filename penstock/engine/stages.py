@@ -76,24 +76,7 @@ class RowStage:
 
     def consequences(self, run: Sequence[Located]) -> Iterator[Message | GroupStep]:
         """Whom the changes concern that were made since the subscriptions last changed."""
-        told = self._selection_messages(run)
-        for i, (offset, delta) in enumerate(run):
-            if i in told:
-                yield told[i]
-            for edge in self._index.edges_of(delta.relation):
-                yield from group_steps(offset, delta, edge)
-
-    def _selection_messages(self, run: Sequence[Located]) -> dict[int, Message]:
-        """The messages to subscriptions over one table, by their place in the run."""
-        places: dict[str, list[int]] = {}
-        for i, (_, delta) in enumerate(run):
-            places.setdefault(delta.relation.name, []).append(i)
-        told: dict[int, Message] = {}
-        for mine in places.values():
-            points = self._index.selections(run[mine[0]].delta.relation)
-            if points is not None:
-                told |= selection_messages([(i, run[i]) for i in mine], points)
-        return told
+        return consequences(self._index, run)
 
     def seed(self, offset: int, edge: Edge) -> Iterator[GroupStep]:
         """Steps that bring the rows known so far into the groups of a new edge."""
@@ -157,6 +140,29 @@ class JoinStage:
         position = Position(offset, INITIAL_STEP)
         for _, group in self._store.groups(points.space.edge):
             yield from self._scheme.initial(position, group, points)
+
+
+def consequences(index: Index, run: Sequence[Located]) -> Iterator[Message | GroupStep]:
+    """Whom some changes concern, between which no subscription comes or goes."""
+    told = _told_by_place(index, run)
+    for i, (offset, delta) in enumerate(run):
+        if i in told:
+            yield told[i]
+        for edge in index.edges_of(delta.relation):
+            yield from group_steps(offset, delta, edge)
+
+
+def _told_by_place(index: Index, run: Sequence[Located]) -> dict[int, Message]:
+    """The messages to subscriptions over one table, by their place in the run."""
+    places: dict[str, list[int]] = {}
+    for i, (_, delta) in enumerate(run):
+        places.setdefault(delta.relation.name, []).append(i)
+    told: dict[int, Message] = {}
+    for mine in places.values():
+        points = index.selections(run[mine[0]].delta.relation)
+        if points is not None:
+            told |= selection_messages([(i, run[i]) for i in mine], points)
+    return told
 
 
 def selection_messages(

@@ -7,8 +7,8 @@ from contextlib import suppress
 from itertools import pairwise
 
 from penstock.catalog import Catalog
-from penstock.engine.changes import Checked, check
-from penstock.engine.events import decode_event
+from penstock.engine.changes import Checked
+from penstock.engine.plain_events import read_change
 from penstock.errors import CatalogError, ChangeError, HomeError, SqlError
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.sql import parse_relation
@@ -73,7 +73,7 @@ def changes_in(
 
 def _checked(body: bytes, catalog: Catalog, offset: int) -> Checked | ChangeError:
     try:
-        return check(decode_event(body), catalog, offset)
+        return read_change(body, catalog, offset)
     except ChangeError as error:
         return error
 

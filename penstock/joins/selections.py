@@ -56,7 +56,7 @@ class SelectionIndex:
         self._matcher.remove(number)
 
     def concerned(self, rows: Sequence[Row]) -> Mask:
-        batch = EventBatch.of_rows(self._relation, rows)
+        batch = EventBatch.of_stored(self._relation, rows)
         return self._matcher.match_batch(batch).concerned()
 
     def match(self, row: Row) -> list[PointId]:

@@ -12,10 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
-from penstock.engine.changes import Change, Op, check, resolve
-from penstock.engine.events import decode_event, encode_change
+from penstock.engine.changes import Change, Op, resolve
+from penstock.engine.events import encode_change
 from penstock.engine.index import Index
 from penstock.engine.memory import MemoryRows
+from penstock.engine.plain_events import read_change
 from penstock.engine.stages import RowStage
 from penstock.errors import CatalogError, ChangeError, HomeError, SqlError
 from penstock.log.frames import compacted_header, encode_frame
@@ -67,7 +68,7 @@ def _live_rows(log: RecordLog, end: int, on_offset: Callable[[int], None] | None
 
 
 def _apply(live: _Live, stage: RowStage, offset: int, body: bytes) -> None:
-    located = stage.resolve(offset, check(decode_event(body), live.catalog, offset))
+    located = stage.resolve(offset, read_change(body, live.catalog, offset))
     if located is None:
         return
     delta = located.delta
@@ -80,7 +81,7 @@ def _apply(live: _Live, stage: RowStage, offset: int, body: bytes) -> None:
 def _insert(catalog: Catalog, offset: int, relation: Relation, key: RowKey, row: Row) -> bytes:
     """An event that inserts a row; what it is read as must be that very row."""
     body = encode_change(Change(relation.name, Op.INSERT, relation.show_row(row)))
-    checked = check(decode_event(body), catalog, offset)
+    checked = read_change(body, catalog, offset)
     read = resolve(checked, None)
     if (read.key, pack(read.new)) != (key, pack(row)):
         raise HomeError(

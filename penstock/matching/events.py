@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from operator import itemgetter
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,15 @@ class EventBatch:
                 )
         columns = [
             _of_stored(column, [row[i] for row in rows])
+            for i, column in enumerate(relation.columns)
+        ]
+        return cls(relation, tuple(columns), len(rows))
+
+    @classmethod
+    def of_stored(cls, relation: Relation, rows: Sequence[Row]) -> EventBatch:
+        """From rows as the relation has stored them, which need no second look."""
+        columns = [
+            _of_keys(column, list(map(itemgetter(i), rows)))
             for i, column in enumerate(relation.columns)
         ]
         return cls(relation, tuple(columns), len(rows))
@@ -169,14 +179,22 @@ def _of_stored(column: Column, values: list[Stored]) -> KeyColumn:
     for value in values:
         if value is not None:
             check_stored(column, value)
-    keys = [None if value is None else column.type.key(value) for value in values]
+    return _of_keys(column, values)
+
+
+def _of_keys(column: Column, values: list[Stored]) -> KeyColumn:
+    """A column of stored values that fit it."""
     if not fits_int64(column.type):
-        places: dict[Key, int] = {}
-        indices = [-1 if key is None else places.setdefault(key, len(places)) for key in keys]
-        return DictionaryColumn(np.array(indices, np.int32), tuple(places))
-    nulls = np.array([key is None for key in keys], np.bool_)
-    numbers = np.array([0 if key is None else key for key in keys], np.int64)
-    return NumberColumn(numbers, nulls if nulls.any() else None)
+        places: dict[Stored, int] = {None: -1}
+        # Those beyond 64 bits are their own keys, as texts are.
+        indices = [places.setdefault(value, len(places) - 1) for value in values]
+        del places[None]
+        return DictionaryColumn(np.array(indices, np.int32), tuple(cast(Iterable[Key], places)))
+    nulls = np.array([value is None for value in values], np.bool_) if None in values else None
+    if nulls is not None:
+        values = [0 if value is None else value for value in values]
+    kind = {"double": np.float64, "boolean": np.bool_}.get(column.type.kind, np.int64)
+    return _numbers(np.array(values, kind), nulls)
 
 
 def _of_array(column: Column, array: npt.NDArray[np.generic]) -> KeyColumn:

@@ -33,9 +33,16 @@ ENVELOPE_VERSION = 2
 MAX_MESSAGE_BYTES = 64 << 20
 
 _UNBOUNDED = (BOTTOM, TOP, BOTTOM, TOP)
+_VERSION_BYTE = bytes([VERSION])
+_ANYONE: tuple[list[list[Cut]], list[list[Cut]]] = ([], [[]])
+"""The plain forms of a region that is nothing and of one that is everything."""
 
 
 def encode_message(message: Message) -> bytes:
+    if _is_simple(message.upsert) and _is_simple(message.remove) and message.partner is None:
+        position, space, key, row, upsert, old, remove, recipients, _ = message
+        simple = (position, space, key, row, _ANYONE[len(upsert)], old, _ANYONE[len(remove)])
+        return _VERSION_BYTE + pack((*simple, recipients))
     version, plain = VERSION, _plain_reaches
     if _has_envelope(message.upsert) or _has_envelope(message.remove):
         version, plain = ENVELOPE_VERSION, _plain_boxes
@@ -87,6 +94,11 @@ def _message(body: list[Any], boxes: Callable[[list[Any]], Reaches]) -> Message:
         recipients=tuple(PointId(*recipient) for recipient in recipients),
         partner=tuple(partner[0]) if partner else None,
     )
+
+
+def _is_simple(reaches: Reaches) -> bool:
+    """Whether a region is nothing, or everything: so it is for subscriptions over one table."""
+    return not reaches or (len(reaches) == 1 and reaches[0] is ANY_FILTER)
 
 
 def _has_envelope(reaches: Reaches) -> bool:

@@ -1,27 +1,34 @@
-"""The first stage, without state: events to changes that fit the catalog, or to the quarantine."""
+"""The first stage, without state: events to changes that fit the catalog, or to the quarantine.
+
+What an event of a stream without a key means follows from the event and the subscriptions alone. So
+it is told here, many at a time, and only kept further down, for subscriptions to come.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
-from penstock.catalog import Catalog
-from penstock.engine.changes import check
-from penstock.engine.events import decode_event
+from penstock.catalog import Relation, Row
+from penstock.engine.plain_events import reader_of
+from penstock.engine.streams import event_messages, event_steps, needs_no_rows
 from penstock.errors import ChangeError
 from penstock.pipeline.bodies import pack_change, row_place
+from penstock.pipeline.row_stage import add_message, add_step
 from penstock.pipeline.rows import (
     BUCKETS,
+    CHUNK_ROWS,
     Inbox,
     Reason,
     RowBuffer,
     RowKind,
-    StageRow,
+    Span,
     bucket_of,
 )
-from penstock.pipeline.view import worker_view
-from penstock.pipeline.workers import settle
+from penstock.pipeline.state.streams import pack_events
+from penstock.pipeline.view import View, worker_view
+from penstock.pipeline.workers import settle, without_garbage
 
 ArrowStage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -32,33 +39,71 @@ def decoder(home: str) -> ArrowStage:
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         view = worker_view(home)
         settle("decode")
-        for batch in batches:
-            inbox = Inbox.of_batches([batch])
-            yield decode_rows(inbox, view.catalog).to_arrow()
+        with without_garbage():
+            for out in decode_partition(map(Inbox.of_batch, batches), view):
+                yield out.to_arrow()
 
     return decode
 
 
-def decode_rows(inbox: Inbox, catalog_at: Callable[[int], Catalog]) -> RowBuffer:
+def decode_partition(inboxes: Iterable[Inbox], view: View) -> Iterator[RowBuffer]:
+    """The rows of one partition, whose first inbox has the header."""
+    span = None
+    for inbox in inboxes:
+        for header in inbox.rows(RowKind.HEADER):
+            span = Span.from_bytes(header.body)
+            yield _ticks(span, header.body) if header.step == 0 else RowBuffer()
+        if span is not None:
+            yield _decoded(inbox, span, view)
+
+
+def _ticks(span: Span, header: bytes) -> RowBuffer:
     out = RowBuffer()
-    events = inbox.rows(RowKind.EVENT)
-    # Relations are known from the offset of their record on, and are never changed. So one catalog,
-    # of the last of these events, serves all of them.
-    catalog = catalog_at(events[-1].offset if events else 0)
-    for header in inbox.rows(RowKind.HEADER):
-        for bucket in range(BUCKETS):
-            out.add(bucket, RowKind.TICK, header.offset, header.body)
-    for event in events:
-        _decode_event(event, catalog, out)
+    for bucket in range(BUCKETS):
+        out.add(bucket, RowKind.TICK, span.start, header)
     return out
 
 
-def _decode_event(row: StageRow, catalog: Catalog, out: RowBuffer) -> None:
-    try:
-        checked = check(decode_event(row.body), catalog, row.offset)
-    except ChangeError as error:
-        bucket = row.offset % BUCKETS
-        out.add(bucket, RowKind.BAD, row.offset, Reason.of(error).to_bytes())
-    else:
-        bucket = bucket_of(row_place(checked.relation.name, checked.key))
-        out.add(bucket, RowKind.CHANGE, row.offset, pack_change(checked))
+def _decoded(inbox: Inbox, span: Span, view: View) -> RowBuffer:
+    out = RowBuffer()
+    # Relations are known from the offset of their record on, and are never changed. So one catalog,
+    # of the end of the batch, serves all events.
+    catalog = view.catalog(span.end)
+    read = reader_of(catalog).read
+    of_streams: dict[str, list[tuple[int, Row]]] = {r.name: [] for r in catalog if needs_no_rows(r)}
+    for offset, _, body in inbox.rows(RowKind.EVENT):
+        try:
+            checked = read(body, offset)
+        except ChangeError as error:
+            out.add(offset % BUCKETS, RowKind.BAD, offset, Reason.of(error).to_bytes())
+            continue
+        relation, _, key, row, _ = checked
+        events = of_streams.get(relation.name)
+        if events is None:
+            bucket = bucket_of(row_place(relation.name, key))
+            out.add(bucket, RowKind.CHANGE, offset, pack_change(checked))
+        else:
+            events.append((offset, row))
+    for name, events in of_streams.items():
+        if events:
+            view.move_to(span.active)
+            _tell(catalog[name], events, view, out)
+            _keep(name, events, out)
+    return out
+
+
+def _tell(stream: Relation, events: list[tuple[int, Row]], view: View, out: RowBuffer) -> None:
+    """What events that need no rows mean."""
+    bucket = events[0][0] % BUCKETS
+    for message in event_messages(view.index, stream, events):
+        add_message(bucket, message, out)
+    for step in event_steps(view.index, stream, events):
+        add_step(RowKind.STEP, step, out)
+
+
+def _keep(stream: str, events: list[tuple[int, Row]], out: RowBuffer) -> None:
+    """Send events to where they are kept, many in one piece."""
+    for first in range(0, len(events), CHUNK_ROWS):
+        part = events[first : first + CHUNK_ROWS]
+        bucket = part[0][0] // CHUNK_ROWS % BUCKETS
+        out.add(bucket, RowKind.EVENTS, part[0][0], pack_events(stream, part))

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from penstock.pipeline.rows import BUCKETS
-from penstock.pipeline.workers import settle
+from penstock.pipeline.workers import settle, without_garbage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ class RowProcessor(_Processor):
         from penstock.pipeline.view import worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
-        with self._opened(bucket) as state:
+        with without_garbage(), self._opened(bucket) as state:
             store = StoredRows(state)
             out = advance_rows(bucket, Inbox.of_frames(rows), store, view)
             store.flush()
@@ -83,7 +83,7 @@ class JoinProcessor(_Processor):
         from penstock.pipeline.view import worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
-        with self._opened(bucket) as state:
+        with without_garbage(), self._opened(bucket) as state:
             store = StoredGroups(state)
             out = advance_groups(bucket, Inbox.of_frames(rows), store, view)
             store.flush()

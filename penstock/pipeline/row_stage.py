@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.engine.stages import Located, RowStage, RowStore
+from penstock.engine.stages import Located, RowStage
 from penstock.errors import ChangeError
 from penstock.joins import GroupStep
 from penstock.messages import Message, encode_message
@@ -23,19 +23,22 @@ from penstock.pipeline.rows import (
     StageRow,
     bucket_of,
 )
+from penstock.pipeline.state.stores import StoredRows
 from penstock.pipeline.view import View
 
 
-def advance_rows(bucket: int, inbox: Inbox, store: RowStore, view: View) -> RowBuffer:
+def advance_rows(bucket: int, inbox: Inbox, store: StoredRows, view: View) -> RowBuffer:
     """Bring one bucket through one batch; returns the rows for the next stage."""
     (tick,) = inbox.rows(RowKind.TICK)
     out = RowBuffer()
     out.add(bucket, RowKind.TICK, tick.offset, tick.body)
-    out.forward(bucket, inbox, RowKind.BAD)
+    out.forward(bucket, inbox, RowKind.BAD, RowKind.MESSAGE, RowKind.STEP)
     span = Span.from_bytes(tick.body)
     view.move_to(span.active)
     stage = RowStage(store, view.index)
     _welcome(bucket, span, stage, view, out)
+    for events in inbox.rows(RowKind.EVENTS):
+        store.keep_events(events.offset, events.body)
     _carry_out(bucket, span, inbox.rows(RowKind.CHANGE), stage, view, out)
     return out
 
@@ -45,7 +48,7 @@ def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffe
     arrivals = view.arrivals(span)
     for edge in arrivals.edges:
         for step in stage.seed(span.start, edge):
-            _add_step(RowKind.SEED, step, out)
+            add_step(RowKind.SEED, step, out)
     for points in view.index.parts(arrivals.points):
         if points.space.edge is None:
             for message in stage.initial(span.start, points):
@@ -74,10 +77,10 @@ def _carry_out(
         if isinstance(consequence, Message):
             add_message(bucket, consequence, out)
         else:
-            _add_step(RowKind.STEP, consequence, out)
+            add_step(RowKind.STEP, consequence, out)
 
 
-def _add_step(kind: RowKind, step: GroupStep, out: RowBuffer) -> None:
+def add_step(kind: RowKind, step: GroupStep, out: RowBuffer) -> None:
     bucket = bucket_of(group_place(step.edge, step.value))
     out.add(bucket, kind, step.offset, pack_step(step), step.step)
 

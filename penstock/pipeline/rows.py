@@ -43,7 +43,8 @@ ARROW_SCHEMA = pa.schema(
 
 class RowKind(IntEnum):
     HEADER = 0
-    """What the batch covers: once per batch, from the source and again to the sink."""
+    """What the batch covers: from the source in every partition, to the sink once. The partition
+    with step 0 leads: it has the buckets told."""
     EVENT = 1
     """A publisher's bytes, as they are in the log."""
     TICK = 2
@@ -57,6 +58,8 @@ class RowKind(IntEnum):
     MESSAGE = 6
     BAD = 7
     """An event that cannot be applied, with the reason."""
+    EVENTS = 8
+    """Events of a stream that are done with, on the way to where they are kept."""
 
 
 class StageRow(NamedTuple):
@@ -173,6 +176,10 @@ class Inbox:
         for batch in batches:
             inbox._add(*(batch.column(name).to_pylist() for name in ("kind", "count", "chunk")))
         return inbox
+
+    @classmethod
+    def of_batch(cls, batch: pa.RecordBatch) -> Inbox:
+        return cls.of_batches([batch])
 
     def _add(self, kinds: list[int], counts: list[int], chunks: list[bytes]) -> None:
         for kind, count, chunk in zip(kinds, counts, chunks, strict=True):

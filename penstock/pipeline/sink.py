@@ -32,7 +32,7 @@ from penstock.pipeline.rows import (
     Span,
     StageRow,
 )
-from penstock.pipeline.workers import settle
+from penstock.pipeline.workers import settle, without_garbage
 
 if TYPE_CHECKING:
     from penstock.log import BatchLog
@@ -78,9 +78,8 @@ class MessageWriter(DataSourceStreamArrowWriter):
         settle("commit")
         home = Home.open(self._path)
         paths = [Path(one.path) for one in messages if isinstance(one, Staged)]
-        outcome = gather(paths)
-        with home.publishing(self._term):
-            publish(home.log, home.messages, outcome)
+        with without_garbage(), home.publishing(self._term):
+            publish(home.log, home.messages, gather(paths))
         _remove(paths)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

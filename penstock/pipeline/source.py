@@ -37,11 +37,12 @@ _EVENTS = frozenset({RecordKind.EVENT})
 
 @dataclass(frozen=True)
 class LogRange(InputPartition):
-    """A share of a batch; one of them carries the header."""
+    """A share of a batch; one of them leads."""
 
     start: int
     end: int
-    header: Span | None
+    header: Span
+    leads: bool
 
 
 class LogSource(DataSource):
@@ -108,8 +109,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         count = max(1, min(self._partitions, records // RECORDS_PER_PARTITION))
         cuts = [span.start + records * i // count for i in range(count + 1)]
         return [
-            LogRange(low, high, span if i == 0 else None)
-            for i, (low, high) in enumerate(pairwise(cuts))
+            LogRange(low, high, span, leads=i == 0) for i, (low, high) in enumerate(pairwise(cuts))
         ]
 
     def read(self, partition: LogRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
@@ -141,8 +141,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def read_range(log: RecordLog, part: LogRange) -> Iterator[pa.RecordBatch]:
     """The events of a share of a batch. Other records are for the registry."""
     out = RowBuffer()
-    if part.header is not None:
-        out.add(0, RowKind.HEADER, part.header.start, part.header.to_bytes())
+    out.add(0, RowKind.HEADER, part.header.start, part.header.to_bytes(), int(not part.leads))
     for first, entries in log.frames(part.start, part.end, _EVENTS):
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from penstock.log import Home
-from penstock.pipeline.decode import decode_rows
+from penstock.pipeline.decode import decode_partition
 from penstock.pipeline.join_stage import advance_groups
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
 from penstock.pipeline.row_stage import advance_rows
@@ -88,7 +88,11 @@ class DryPipeline:
         """What a batch gives. The state has moved on, the message log has not."""
         self._registry.catch_up(end.position)
         span = span_of(self.offset, end)
-        decoded = decode_rows(_events(self.home, span), self._view.catalog)
+        decoded = RowBuffer()
+        for part in _partitions(span):
+            inboxes = map(Inbox.of_batch, read_range(self.home.log, part))
+            for out in decode_partition(inboxes, self._view):
+                _append(decoded, out)
         changed = RowBuffer()
         for bucket, rows in _by_bucket(decoded):
             with self._opened("rows", bucket, self.rows[bucket]) as state:
@@ -101,9 +105,9 @@ class DryPipeline:
                 groups = StoredGroups(state)
                 _append(joined, advance_groups(bucket, rows, groups, self._view))
                 groups.flush()
-        out = Inbox.of_batches([joined.to_arrow()])
-        assert len(out.rows(RowKind.HEADER)) == 1
-        return Outcome(span, out.rows(RowKind.MESSAGE), out.rows(RowKind.BAD))
+        sent = Inbox.of_batches([joined.to_arrow()])
+        assert len(sent.rows(RowKind.HEADER)) == 1
+        return Outcome(span, sent.rows(RowKind.MESSAGE), sent.rows(RowKind.BAD))
 
     @contextmanager
     def _opened(self, name: str, bucket: int, stored: FakeMap) -> Iterator[BucketState]:
@@ -137,11 +141,12 @@ class DryPipeline:
             self.offset = end
 
 
-def _events(home: Home, span: Span) -> Inbox:
-    """The rows of the source, from two partitions."""
+def _partitions(span: Span) -> list[LogRange]:
     middle = (span.start + span.end) // 2
-    parts = [LogRange(span.start, middle, span), LogRange(middle, span.end, None)]
-    return Inbox.of_batches(batch for part in parts for batch in read_range(home.log, part))
+    return [
+        LogRange(span.start, middle, span, leads=True),
+        LogRange(middle, span.end, span, leads=False),
+    ]
 
 
 def _by_bucket(out: RowBuffer) -> Iterable[tuple[int, Inbox]]:

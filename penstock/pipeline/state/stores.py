@@ -13,8 +13,10 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from penstock.catalog import Relation, Row, RowKey
+from penstock.engine.streams import needs_no_rows
 from penstock.joins import Edge, Group, JoinValue
 from penstock.packing import pack, read_extension
+from penstock.pipeline.state.streams import stream_of, unpack_events
 
 MAX_KEY_BYTES = 400
 """Longer keys are replaced by a digest: the mirror stops at 511 bytes."""
@@ -61,8 +63,16 @@ class StoredRows:
         self._rows[place] = (key, row)
         self._changed.add(place)
 
+    def keep_events(self, first_offset: int, data: bytes) -> None:
+        """Keep events of a stream without a key (`pack_events`); nobody will change them."""
+        place = _events_prefix(stream_of(data)) + first_offset.to_bytes(8)
+        self._entries.put(place, data)
+
     def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]:
         """All rows of a relation, as they are now."""
+        if needs_no_rows(relation):
+            for _, data in self._entries.scan(_events_prefix(relation.name)):
+                yield from (((offset,), row) for offset, row in unpack_events(data))
         prefix = self._prefix(relation)
         for place, data in self._entries.scan(prefix):
             if place not in self._changed:
@@ -173,6 +183,10 @@ class StoredGroups:
 
 
 _GROUP_BYTES = 8 + 16
+
+
+def _events_prefix(stream: str) -> bytes:
+    return _digest(b"events of " + stream.encode(), 8)
 
 
 def _digest(data: bytes, size: int) -> bytes:

@@ -1,0 +1,49 @@
+"""Events of streams without a key: what they mean follows from the subscriptions alone.
+
+Each is known by its offset, so none ever meets a row that is there. They need not pass the rows of
+the tables, and many are told of at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from penstock.catalog import Relation, Row
+from penstock.engine.changes import Delta
+from penstock.engine.index import Index
+from penstock.engine.stages import FIRST_STEP, group_steps
+from penstock.joins import GroupStep
+from penstock.joins.selections import concerned
+from penstock.messages import ANY_FILTER, Message, Position
+
+
+def needs_no_rows(relation: Relation) -> bool:
+    """Whether what an event of this relation means can be told without knowing other rows.
+
+    Events of a stream without a key never meet a row that is there: each is known by its offset.
+    """
+    return relation.is_stream and not relation.key
+
+
+def event_messages(
+    index: Index, stream: Relation, events: Sequence[tuple[int, Row]]
+) -> Iterator[Message]:
+    """The messages of events with their offsets to those who subscribe to their stream alone."""
+    points = index.selections(stream)
+    if points is None:
+        return
+    space, everybody = points.space.id, (ANY_FILTER,)
+    for i in np.flatnonzero(concerned(points, [row for _, row in events])).tolist():
+        offset, row = events[i]
+        yield Message(Position(offset, FIRST_STEP), space, (offset,), row, everybody)
+
+
+def event_steps(
+    index: Index, stream: Relation, events: Sequence[tuple[int, Row]]
+) -> Iterator[GroupStep]:
+    """What the events do to the groups of all edges that their stream feeds."""
+    for edge in index.edges_of(stream):
+        for offset, row in events:
+            yield from group_steps(offset, Delta(stream, (offset,), None, row), edge)
