@@ -19,6 +19,7 @@ from penstock.errors import ChangeError, SubscriptionError
 from penstock.joins import Edge, GroupStep, Placed, Scheme, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.joins.decomposition.statistics import Statistics
+from penstock.joins.selections import NewSelections
 from penstock.messages import Message
 from penstock.sql import Query, ShapeBinder, parse_relation
 
@@ -79,8 +80,10 @@ class Engine:
         """The rows that points start with, for them alone."""
         messages: list[Message] = []
         for points in self.index.parts(placed):
-            stage = self._row_stage if points.space.edge is None else self._join_stage
-            messages += stage.initial(offset, points)
+            if points.space.edge is None:
+                messages += self._row_stage.initial(offset, NewSelections(points))
+            else:
+                messages += self._join_stage.initial(offset, points)
         return messages
 
     def withdraw(self, subscription: int) -> None:

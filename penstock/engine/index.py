@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from penstock.catalog import Catalog, Relation, Row
 from penstock.catalog.halves import table_of
 from penstock.joins import Edge, Placed, Space, SpacePoints, place
+from penstock.joins.covered import CoveredPoints
 from penstock.joins.decomposition import Decomposition
+from penstock.joins.selections import Selections
 from penstock.messages import PointId
 from penstock.sql.query import Query
 
@@ -28,12 +30,18 @@ class Index:
         self._on_edge: dict[Edge, list[SpacePoints]] = {}
         self._edges_of: dict[str, list[Edge]] = {}
         self._placed: dict[int, list[Placed]] = {}
+        self._covered: dict[str, CoveredPoints] = {}
 
     def __len__(self) -> int:
         return len(self._placed)
 
     def __contains__(self, subscription: int) -> bool:
         return subscription in self._placed
+
+    def is_selection(self, subscription: int) -> bool:
+        """Whether it is here, with points in the space of one table alone."""
+        placed = self._placed.get(subscription)
+        return placed is not None and placed[0].space.edge is None
 
     def add(
         self, subscription: int, query: Query, chosen: Decomposition | None = None
@@ -65,8 +73,11 @@ class Index:
                 yield one
 
     def remove(self, subscription: int) -> list[Placed]:
-        """Make a subscription inactive; returns the points it had."""
+        """Make a subscription inactive; returns the points it had, except covered ones."""
         placed = self._placed.pop(subscription, [])
+        if not placed:
+            for covered in self._covered.values():
+                covered.remove(subscription)
         for one in placed:
             self._spaces[one.space.id].remove(one.point.id)
         return placed
@@ -106,10 +117,21 @@ class Index:
         """The spaces of an edge that have points."""
         return [points for points in self._on_edge.get(edge, []) if len(points)]
 
-    def selections(self, relation: Relation) -> SpacePoints | None:
+    def cover(self, covered: CoveredPoints) -> None:
+        """Take in the points of many subscriptions over one relation, which are not objects."""
+        self._covered[covered.relation.name] = covered
+
+    @property
+    def covered(self) -> list[CoveredPoints]:
+        return list(self._covered.values())
+
+    def selections(self, relation: Relation) -> Selections | None:
         """The points of the subscriptions over this relation alone, if there are any."""
-        points = self._spaces.get(Space(relation.name).id)
-        return points if points is not None and len(points) else None
+        space = Space(relation.name)
+        points, covered = self._spaces.get(space.id), self._covered.get(relation.name)
+        if not points and not covered:
+            return None
+        return Selections(space, points or None, covered or None)
 
     def parts(self, placed: Iterable[Placed]) -> Iterator[SpacePoints]:
         """The spaces of some points, with only those points."""

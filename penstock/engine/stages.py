@@ -13,6 +13,7 @@ it enters a new one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,14 +22,23 @@ from penstock.catalog import Relation, Row, RowKey
 from penstock.engine.changes import Checked, Delta, resolve
 from penstock.engine.index import Index
 from penstock.engine.payloads import feeds, seen_from, with_payloads
-from penstock.joins import Edge, Group, GroupStep, JoinValue, Scheme, SpacePoints, join_value
+from penstock.joins import (
+    Edge,
+    Group,
+    GroupStep,
+    JoinValue,
+    Scheme,
+    Space,
+    SpacePoints,
+    join_value,
+)
 from penstock.joins.points import Mask
-from penstock.joins.selections import concerned
-from penstock.joins.semijoin import message_to
+from penstock.joins.selections import NewSelections, Selections
 from penstock.messages import ANY_FILTER, Message, Position
 
 INITIAL_STEP = 0
 FIRST_STEP = 1
+_ROWS_AT_ONCE = 4096
 
 
 class RowStore(Protocol):
@@ -84,11 +94,14 @@ class RowStage:
             for key, row in self._store.rows(relation):
                 yield from group_steps(offset, Delta(relation, key, None, row), edge)
 
-    def initial(self, offset: int, points: SpacePoints) -> Iterator[Message]:
-        """The current content of new subscriptions over one table."""
-        position = Position(offset, INITIAL_STEP)
-        for key, row in self._store.rows(points.base):
-            yield from message_to(position, points, key, row, points.selecting(row))
+    def initial(self, offset: int, new: NewSelections) -> Iterator[Message]:
+        """The current content of new subscriptions over one table, a message for each row."""
+        position, space = Position(offset, INITIAL_STEP), Space(new.relation.name).id
+        for part in _batched(self._store.rows(new.relation), _ROWS_AT_ONCE):
+            chosen = new.selecting([row for _, row in part])
+            for (key, row), recipients in zip(part, chosen, strict=True):
+                if recipients:
+                    yield Message(position, space, key, row=row, recipients=recipients)
 
 
 class JoinStage:
@@ -166,7 +179,7 @@ def _told_by_place(index: Index, run: Sequence[Located]) -> dict[int, Message]:
 
 
 def selection_messages(
-    run: Sequence[tuple[int, Located]], points: SpacePoints
+    run: Sequence[tuple[int, Located]], points: Selections
 ) -> Iterator[tuple[int, Message]]:
     """The messages that somebody needs among those who subscribe to the changed table alone."""
     taken = _somebody_selects([located.delta.new for _, located in run], points)
@@ -187,10 +200,10 @@ def selection_messages(
         )
 
 
-def _somebody_selects(rows: Sequence[Row | None], points: SpacePoints) -> Mask:
+def _somebody_selects(rows: Sequence[Row | None], points: Selections) -> Mask:
     found = np.zeros(len(rows), np.bool_)
     present = [i for i, row in enumerate(rows) if row is not None]
-    found[present] = concerned(points, [row for row in rows if row is not None])
+    found[present] = points.concerned([row for row in rows if row is not None])
     return found
 
 
@@ -212,3 +225,8 @@ def group_steps(offset: int, delta: Delta, edge: Edge) -> Iterator[GroupStep]:
             yield GroupStep(offset, leaving, edge, number, before, seen.key, seen.old, None)
         if after is not None:
             yield GroupStep(offset, entering, edge, number, after, seen.key, None, seen.new)
+
+
+def _batched(rows: Iterator[tuple[RowKey, Row]], size: int) -> Iterator[list[tuple[RowKey, Row]]]:
+    while part := list(islice(rows, size)):
+        yield part

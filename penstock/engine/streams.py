@@ -15,7 +15,6 @@ from penstock.engine.changes import Delta
 from penstock.engine.index import Index
 from penstock.engine.stages import FIRST_STEP, group_steps
 from penstock.joins import GroupStep
-from penstock.joins.selections import concerned
 from penstock.messages import ANY_FILTER, Message, Position
 
 
@@ -35,7 +34,7 @@ def event_messages(
     if points is None:
         return
     space, everybody = points.space.id, (ANY_FILTER,)
-    for i in np.flatnonzero(concerned(points, [row for _, row in events])).tolist():
+    for i in np.flatnonzero(points.concerned([row for _, row in events])).tolist():
         offset, row = events[i]
         yield Message(Position(offset, FIRST_STEP), space, (offset,), row, everybody)
 

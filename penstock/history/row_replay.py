@@ -17,6 +17,7 @@ from penstock.errors import ChangeError
 from penstock.history.question import Prepared
 from penstock.history.rows import HistoryKind, HistoryRow, place_of, refused
 from penstock.joins import GroupStep
+from penstock.joins.selections import NewSelections
 from penstock.messages import Message
 from penstock.pipeline.bodies import group_place, pack_change, pack_step, row_place, unpack_change
 
@@ -104,7 +105,7 @@ class _RowReplay:
             for step in stage.seed(start, edge):
                 yield _step_row(HistoryKind.SEED, step)
         for points in self._prepared.selections:
-            yield from self._prepared.deliveries(stage.initial(start, points))
+            yield from self._prepared.deliveries(stage.initial(start, NewSelections(points)))
         self._begun, self._begun_count = MemoryRows(), 0
 
     def _told(self) -> Iterator[HistoryRow]:

@@ -232,10 +232,15 @@ class SpacePoints:
             mask &= ranges.containing(self.base_key(column, row))
         return mask
 
+    @property
+    def mentioned_columns(self) -> set[int]:
+        """The base columns that some point constrains."""
+        return {column for column, count in self._columns.items() if count > 0}
+
     def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
         """The values of a base row that any point's box looks at."""
         if self._mentioned is None:
-            self._mentioned = [c for c in sorted(self._columns) if self._columns[c] > 0]
+            self._mentioned = sorted(self.mentioned_columns)
         return tuple([(column, row[column]) for column in self._mentioned])
 
     def _by_id(self) -> dict[PointId, Point]:

@@ -7,11 +7,14 @@ looked through as arrays; many are kept in the matcher that stateless matching i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.catalog import Row
+from penstock.catalog import Relation, Row, Stored
+from penstock.joins.covered import CoveredPoints
 from penstock.joins.points import Mask, SpacePoints
+from penstock.joins.spaces import Space
 from penstock.matching import DEFAULT_MATCHER, EventBatch, create
 from penstock.messages import Point, PointId
 
@@ -19,10 +22,62 @@ SCANNED_POINTS = 1_000
 """Up to here, looking at all points costs less than asking the matcher about a single row."""
 
 
-def concerned(points: SpacePoints, rows: Sequence[Row]) -> Mask:
-    """Which of the rows some point selects."""
-    if not rows:
-        return np.zeros(0, np.bool_)
+@dataclass(frozen=True, slots=True)
+class Selections:
+    """All points of a table's own space: those that are objects, and those that are covered."""
+
+    space: Space
+    points: SpacePoints | None
+    covered: CoveredPoints | None
+
+    def concerned(self, rows: Sequence[Row]) -> Mask:
+        """Which of the rows some point selects."""
+        found = np.zeros(len(rows), np.bool_)
+        if rows and self.points is not None:
+            found |= _concerned(self.points, rows)
+        if rows and self.covered is not None:
+            found |= self.covered.concerned(rows)
+        return found
+
+    def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
+        """The values of a row that any point's box looks at."""
+        if self.covered is None:
+            return () if self.points is None else self.points.mentioned(row)
+        columns = self.covered.mentioned_columns
+        if self.points is not None:
+            columns |= self.points.mentioned_columns
+        return tuple([(column, row[column]) for column in sorted(columns)])
+
+
+@dataclass(frozen=True, slots=True)
+class NewSelections:
+    """Points of a table's own space that have no content yet: some that are objects, and those
+    covered ones whose subscriptions were recorded from `since` on."""
+
+    points: SpacePoints | None
+    covered: CoveredPoints | None = None
+    since: int = 0
+
+    @property
+    def relation(self) -> Relation:
+        if self.points is not None:
+            return self.points.base
+        assert self.covered is not None
+        return self.covered.relation
+
+    def selecting(self, rows: Sequence[Row]) -> list[tuple[PointId, ...]]:
+        """For each row, the points that select it, in order: the same whichever are covered."""
+        found: list[tuple[PointId, ...]] = [()] * len(rows)
+        if self.covered is not None:
+            found = self.covered.selecting(rows, self.since)
+        if self.points is not None:
+            for i, row in enumerate(rows):
+                mine = selecting_points(self.points, row)
+                found[i] = tuple(sorted([*found[i], *mine]))
+        return found
+
+
+def _concerned(points: SpacePoints, rows: Sequence[Row]) -> Mask:
     if len(points) <= SCANNED_POINTS:
         return np.array([points.selecting(row).any() for row in rows], np.bool_)
     return points.index(SelectionIndex).concerned(rows)

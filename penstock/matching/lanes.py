@@ -121,6 +121,13 @@ class LaneMatcher:
         found[0].kill(found[1])
         return True
 
+    def boxes_of(self, subscription: int) -> Sequence[Box] | None:
+        """What a subscription asks for; None if it is not here."""
+        with self._changing:
+            boxes: Sequence[Box] | None = self._waiting.get(subscription)
+            found = self._find(subscription) if boxes is None else None
+        return found[0].table.boxes_of(found[1]) if found is not None else boxes
+
     # --- matching -------------------------------------------------------------------------------
 
     def match(self, row: Row) -> list[int]:
@@ -247,13 +254,9 @@ class LaneMatcher:
         )
 
     def explain(self, row: Row, subscription: int) -> Explanation:
-        with self._changing:
-            boxes: Sequence[Box] | None = self._waiting.get(subscription)
-            found = self._find(subscription)
+        boxes = self.boxes_of(subscription)
         if boxes is None:
-            if found is None:
-                raise SubscriptionError(f"no subscription {subscription} over {self.relation.name}")
-            boxes = found[0].table.boxes_of(found[1])
+            raise SubscriptionError(f"no subscription {subscription} over {self.relation.name}")
         return explain_boxes(self.relation, subscription, boxes, row)
 
     def with_threads(self, threads: int) -> LaneMatcher:

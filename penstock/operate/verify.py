@@ -16,7 +16,6 @@ from penstock.lab.traffic import Clients
 from penstock.log import BatchHeader, Home
 from penstock.log.replaying import Replay, replay_tables
 from penstock.log.statistics import DIRECTORY as STATISTICS_DIRECTORY
-from penstock.matching.snapshot import MANIFEST, damaged_segments
 from penstock.operate.checkpoints import check_checkpoint, checkpoint_files
 from penstock.operate.contents import compare
 from penstock.operate.databases import Logged, check_databases
@@ -28,6 +27,7 @@ from penstock.operate.logfiles import (
     check_quarantine,
     check_statistics,
 )
+from penstock.pipeline.snapshots import all_snapshots, is_sound
 from penstock.registry import Registry
 from penstock.testing.oracle import Oracle
 
@@ -111,15 +111,12 @@ def _verify_files(home: Home, verdict: Verdict, seen: Callable[[Path], None]) ->
 
 
 def _verify_snapshots(directory: Path, seen: Callable[[Path], None]) -> Iterator[Finding]:
-    hint = "remove its directory: it is made again from the registry"
-    for manifest in sorted(directory.rglob(MANIFEST)):
-        try:
-            for name in damaged_segments(manifest.parent):
-                yield damage(manifest.parent / name, "it is not what its checksum says", hint)
-        except PenstockError as error:
-            yield damage(manifest, error.primary, hint)
-        for path in manifest.parent.iterdir():
-            seen(path)
+    for path in all_snapshots(directory):
+        if not is_sound(path):
+            hint = "remove it: it is made again from the registry"
+            yield damage(path, "a part of it is not what its checksum says", hint)
+        for part in path.rglob("*"):
+            seen(part)
 
 
 def _verify_contents(

@@ -49,10 +49,9 @@ def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffe
     for edge in arrivals.edges:
         for step in stage.seed(span.start, edge):
             add_step(RowKind.SEED, step, out)
-    for points in view.index.parts(arrivals.points):
-        if points.space.edge is None:
-            for message in stage.initial(span.start, points):
-                add_message(bucket, message, out)
+    for new in arrivals.selections(view.index):
+        for message in stage.initial(span.start, new):
+            add_message(bucket, message, out)
 
 
 def _carry_out(

@@ -25,6 +25,7 @@ from penstock.pipeline.workers import settle
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.pipeline.keeping import SnapshotKeeper
     from penstock.registry import Registry
 
 SOURCE_NAME = "penstock_log"
@@ -76,6 +77,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._partitions = partitions
         self._home: Home | None = None
         self._registry: Registry | None = None
+        self._keeper: SnapshotKeeper | None = None
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
@@ -99,7 +101,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         records = end.position - begin.position
         self._under_way = (records, time.monotonic()) if records else None
         # Workers read the tables and subscriptions that others have applied: here, before a batch.
-        self._follow(end.position)
+        self._follow(end.position).keep_up(end.active)
         return end.to_json()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[LogRange]:
@@ -122,20 +124,23 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers get a copy; they open what they need themselves.
-        return self.__dict__ | {"_home": None, "_registry": None}
+        return self.__dict__ | {"_home": None, "_registry": None, "_keeper": None}
 
     def _opened(self) -> Home:
         if self._home is None:
             self._home = Home.open(self._path)
         return self._home
 
-    def _follow(self, end: int) -> None:
+    def _follow(self, end: int) -> SnapshotKeeper:
         # Most processes that load this class only look at it, and need no database for that.
+        from penstock.pipeline.keeping import SnapshotKeeper
         from penstock.registry import Registry
 
-        if self._registry is None:
+        if self._registry is None or self._keeper is None:
             self._registry = Registry(self._opened(), catch_up=False)
+            self._keeper = SnapshotKeeper(self._opened(), self._registry)
         self._registry.catch_up(end)
+        return self._keeper
 
 
 def read_range(log: RecordLog, part: LogRange) -> Iterator[pa.RecordBatch]:

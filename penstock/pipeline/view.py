@@ -7,16 +7,22 @@ batches it sees; a batch that is replayed, and so asks for an earlier one, makes
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.catalog import Catalog
 from penstock.engine.index import Index
+from penstock.errors import PenstockError
 from penstock.joins import Edge, Placed, place
+from penstock.joins.covered import CoveredPoints
 from penstock.joins.decomposition import Decomposition, Replan
+from penstock.joins.selections import NewSelections
 from penstock.log import AnyHome, Home
 from penstock.log.statistics import samples, usable_statistics
 from penstock.pipeline.rows import Span
+from penstock.pipeline.snapshots import Snapshot, newest
 from penstock.registry import Registry, StoredSubscription, SubscriptionChanges
 from penstock.sql.query import Query
 
@@ -30,15 +36,30 @@ class Arrivals:
     that another decomposition has moved."""
     edges: list[Edge]
     """Not known before: no subscription that was ever recorded needed them."""
+    covered_since: int | None
+    """Covered subscriptions that were recorded from here on are new as well."""
+
+    def selections(self, index: Index) -> Iterator[NewSelections]:
+        """The new points of the spaces of tables, space by space."""
+        objects = {p.base.name: p for p in index.parts(self.points) if p.space.edge is None}
+        covered = {} if self.covered_since is None else {c.relation.name: c for c in index.covered}
+        for name in sorted({*objects, *covered}):
+            yield NewSelections(objects.get(name), covered.get(name), self.covered_since or 0)
 
 
 class View:
-    """The active subscriptions of a home. For one thread; follows what others have applied."""
+    """The active subscriptions of a home. For one thread; follows what others have applied.
+
+    Subscriptions over one table are taken from the newest snapshot that there is, as far as it
+    goes; all others are objects.
+    """
 
     def __init__(self, home: AnyHome) -> None:
         self._registry = Registry(home, catch_up=False)
+        stored = home if isinstance(home, Home) else None
+        self._snapshots = None if stored is None else stored.snapshots
         # They change what matching costs, and not which messages a batch gives.
-        self._samples = samples(usable_statistics(home.path) if isinstance(home, Home) else None)
+        self._samples = samples(None if stored is None else usable_statistics(stored.path))
         self._catalog_to = 0
         self._begin()
 
@@ -48,6 +69,7 @@ class View:
         self.index.samples = self._samples
         self.edges: dict[str, Edge] = {}
         self.active = 0
+        self._covered_to = 0
         self._recorded: list[int] = []
         # Which record was the first to need an edge. Those of withdrawn subscriptions count: the
         # state kept for their edges stays.
@@ -67,7 +89,26 @@ class View:
             self._begin()
         if active == self.active:
             return
-        changes = self._registry.changes_between(self.active, active)
+        snapshot = None if self._snapshots is None else newest(self._snapshots, active)
+        if snapshot is not None and snapshot.active > max(self._covered_to, self.active):
+            # Should it be removed just now, a newer one is there for the next batch.
+            with suppress(PenstockError, OSError):
+                self._adopt(snapshot, list(snapshot.covered(self.catalog(active))))
+        self._follow(self._registry.changes_between(self.active, active), active)
+
+    def _adopt(self, snapshot: Snapshot, covered: list[CoveredPoints]) -> None:
+        """Go to the subscriptions of a snapshot: what it covers need not be objects any more."""
+        others = self._registry.numbered(snapshot.others_from(self.active))
+        changes = self._registry.changes_between(self.active, snapshot.active, added=False)
+        self._follow(replace(changes, added=others), snapshot.active)
+        for number in [n for n in self._recorded if self.index.is_selection(n)]:
+            self.index.remove(number)
+        self._recorded = [number for number in self._recorded if number in self.index]
+        for points in covered:
+            self.index.cover(points)
+        self._covered_to = snapshot.active
+
+    def _follow(self, changes: SubscriptionChanges, active: int) -> None:
         catalog = self.catalog(active)
         touched: list[Placed] = []
         # In the order of the log: then every worker knows the same spaces in the same order,
@@ -123,7 +164,7 @@ class View:
             if number < span.told <= known.chosen[-1][0]:
                 points += self.index.points_of(number, known.points_at(number, span.told))
         edges = [edge for edge, first in self._first_needed.items() if first >= span.previous]
-        return Arrivals(points, edges)
+        return Arrivals(points, edges, span.told if span.told < self._covered_to else None)
 
 
 @dataclass(frozen=True, slots=True)

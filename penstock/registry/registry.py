@@ -42,6 +42,7 @@ from penstock.sql import parse_relation
 
 MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
 
+_IDS_AT_ONCE = 500
 _SUBSCRIBES = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN})
 
 
@@ -182,15 +183,43 @@ class Registry:
             )
         return stored
 
-    def changes_between(self, low: int, high: int) -> SubscriptionChanges:
-        """What the records of [low, high) did to the set of subscriptions that can be used."""
+    def recorded(self, low: int, high: int, most: int) -> list[StoredSubscription]:
+        """The first of those that the records of [low, high) added and that can be used, even if
+        they were withdrawn since; ordered by id."""
         columns = subscriptions.c
         sound = select(subscriptions).where(columns.broken == "")
-        added = sound.where(columns.id >= low, columns.id < high).order_by(columns.id)
+        wanted = sound.where(columns.id >= low, columns.id < high).order_by(columns.id).limit(most)
+        with self._database.reading() as connection:
+            return from_rows(connection.execute(wanted).all())
+
+    def numbered(self, ids: Sequence[int]) -> list[StoredSubscription]:
+        """The subscriptions with these ids, even if they were withdrawn since; ordered by id."""
+        found: list[StoredSubscription] = []
+        with self._database.reading() as connection:
+            for first in range(0, len(ids), _IDS_AT_ONCE):
+                some = ids[first : first + _IDS_AT_ONCE]
+                wanted = select(subscriptions).where(subscriptions.c.id.in_(some))
+                found += from_rows(connection.execute(wanted.order_by(subscriptions.c.id)).all())
+        return found
+
+    def recorded_count(self, low: int, high: int) -> int:
+        """How many subscriptions the records of [low, high) added."""
+        columns = subscriptions.c
+        counted = select(func.count()).select_from(subscriptions)
+        with self._database.reading() as connection:
+            within = counted.where(columns.id >= low, columns.id < high)
+            return int(connection.execute(within).scalar_one())
+
+    def changes_between(self, low: int, high: int, *, added: bool = True) -> SubscriptionChanges:
+        """What the records of [low, high) did to the set of subscriptions that can be used; on
+        request without those that were added."""
+        columns = subscriptions.c
+        sound = select(subscriptions).where(columns.broken == "")
+        fresh = sound.where(columns.id >= low, columns.id < high).order_by(columns.id)
         gone = sound.where(columns.withdrawn_at >= low, columns.withdrawn_at < high)
         with self._database.reading() as connection:
             return SubscriptionChanges(
-                from_rows(connection.execute(added).all()),
+                from_rows(connection.execute(fresh).all()) if added else [],
                 from_rows(connection.execute(gone.order_by(columns.withdrawn_at)).all()),
                 replans_from_rows(connection.execute(_replans(low, high)).all()),
             )

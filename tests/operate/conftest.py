@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.catalog import Catalog
 from penstock.log import Home, Log, RecordKind
 from penstock.log.statistics import HomeStatistics, save_statistics
-from penstock.matching.lanes import LaneMatcher
 from penstock.operate.checkpoints import hadoop_checksums
+from penstock.pipeline.snapshots import compile_snapshot
 from penstock.registry import Registry
 from penstock.sources.ledger import FileId, Ledger, Taken, taken_entry
-from penstock.sql import bind, parse_relation
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR NOT NULL, per DECIMAL(8,2))"
 REVIEWS = "CREATE TABLE reviews (id BIGINT PRIMARY KEY, symbol VARCHAR, rating INTEGER, day DATE)"
@@ -51,7 +49,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Hub(path):
         pass
     save_statistics(path, HomeStatistics(home.log.end, 0, 0, (), ()))
-    _save_index(home.snapshots / "stocks")
+    with Registry(home) as registry:
+        compile_snapshot(home.snapshots, registry, home.log.end, {})
     _pretend_checkpoint(home)
     with Registry(home, catch_up=False) as registry:
         registry.catch_up()
@@ -66,17 +65,6 @@ def tell(hub: Hub, first: int) -> None:
         hub.insert("reviews", {"id": i, "symbol": symbol, "rating": i % 8, "day": "2024-02-29"})
     hub.update("stocks", {"id": first + 1, "per": 44})
     hub.delete("reviews", {"id": first + 2})
-
-
-def _save_index(directory: Path) -> None:
-    catalog = Catalog()
-    relation = parse_relation(STOCKS)
-    catalog.add(relation, 0)
-    matcher = LaneMatcher(relation)
-    for number in range(20):
-        query = bind(f"SELECT * FROM stocks WHERE per > {number}", catalog)
-        matcher.insert(number, [branch[0] for branch in query.branches])
-    matcher.save(directory)
 
 
 def _pretend_checkpoint(home: Home) -> None:

@@ -108,8 +108,10 @@ KINDS = (
     "statistics/*",
     "*.db-wal",
     "*.db-shm",
-    "snapshots/*/manifest.json",
-    "snapshots/*/*.bin",
+    "snapshots/*/snapshot.json",
+    "snapshots/*/others.ids",
+    "snapshots/*/*/manifest.json",
+    "snapshots/*/*/*.bin",
     "checkpoint/**/[0-9m]*",
     "checkpoint/**/.*.crc",
 )

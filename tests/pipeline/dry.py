@@ -6,6 +6,7 @@ Quick enough to be led through thousands of stories, and through crashes at ever
 from __future__ import annotations
 
 import copy
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
 from penstock.pipeline.row_stage import advance_rows
 from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind, Span
 from penstock.pipeline.sink import Outcome, publish
+from penstock.pipeline.snapshots import compile_snapshot
 from penstock.pipeline.source import LogRange, read_range
 from penstock.pipeline.state import BucketState, Mirror, StoredGroups, StoredRows
 from penstock.pipeline.view import View
@@ -134,11 +136,26 @@ class DryPipeline:
             outcome = self.compute(end)
             publish(self.home.log, self.home.messages, outcome)
             self.rows, self.groups = before
+            # Those who replay it may find other snapshots than those who began it.
+            if list(self.home.snapshots.glob("*")):
+                self.lose_snapshots()
+            else:
+                self.snapshot(end.active)
             self._view = View(self.home)
             # It was planned, so it is replayed, by other workers, and must give the same.
             assert self.compute(end) == outcome
             publish(self.home.log, self.home.messages, outcome)
             self.offset = end
+
+    def snapshot(self, active: int) -> None:
+        """Compile the subscriptions before an offset, as the planner of batches does at times."""
+        self._registry.catch_up(active)
+        if active and not (self.home.snapshots / f"{active:020d}").exists():
+            compile_snapshot(self.home.snapshots, self._registry, active, {})
+
+    def lose_snapshots(self) -> None:
+        for path in self.home.snapshots.iterdir():
+            shutil.rmtree(path)
 
 
 def _partitions(span: Span) -> list[LogRange]:

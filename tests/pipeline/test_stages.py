@@ -56,6 +56,8 @@ EVENTS = (
     "hub",
     "lose checkpoint",
     "compact",
+    "snapshot",
+    "lose snapshots",
     "nothing",
 )
 
@@ -109,6 +111,10 @@ def happen(event: str, pipeline: DryPipeline, batch_rows: int) -> DryPipeline:
     match event:
         case "compact":
             compacted(pipeline)
+        case "snapshot":
+            pipeline.snapshot(pipeline.offset.position)
+        case "lose snapshots":
+            pipeline.lose_snapshots()
         case "run":
             pipeline.run()
         case "batch":
