@@ -117,9 +117,10 @@ class Index:
         """The spaces of an edge that have points."""
         return [points for points in self._on_edge.get(edge, []) if len(points)]
 
-    def cover(self, covered: CoveredPoints) -> None:
-        """Take in the points of many subscriptions over one relation, which are not objects."""
-        self._covered[covered.relation.name] = covered
+    def cover(self, covered: Iterable[CoveredPoints]) -> None:
+        """Take in the points of many subscriptions, relation by relation, which are not objects;
+        they replace those that were taken in before."""
+        self._covered = {points.relation.name: points for points in covered}
 
     @property
     def covered(self) -> list[CoveredPoints]:

@@ -104,8 +104,7 @@ class View:
         for number in [n for n in self._recorded if self.index.is_selection(n)]:
             self.index.remove(number)
         self._recorded = [number for number in self._recorded if number in self.index]
-        for points in covered:
-            self.index.cover(points)
+        self.index.cover(covered)
         self._covered_to = snapshot.active
 
     def _follow(self, changes: SubscriptionChanges, active: int) -> None:

@@ -57,6 +57,8 @@ def test_arrow_and_rows_give_the_same_keys() -> None:
     rows = [ALL.store_row({n: v[i] for n, v in values.items()}) for i in range(3)]
     by_rows = EventBatch.of_rows(ALL, rows)
     by_arrow = EventBatch.of_arrow(ALL, pa.RecordBatch.from_pydict(values))
+    of_stored = EventBatch.of_stored(ALL, rows)
+    assert [of_stored.keys(i) for i in range(3)] == [by_rows.keys(i) for i in range(3)]
     for i in range(3):
         assert by_rows.keys(i) == by_arrow.keys(i)
     assert by_rows.row(2) == rows[2]
