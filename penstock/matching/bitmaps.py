@@ -1,12 +1,14 @@
 """One event at a time over shared predicates: a bitmap of boxes for every cell of every column.
 
 The boxes that contain an event are those set in all of its cells' bitmaps. A summary has one bit
-per word that is not empty, so most words are never looked at. The boxes are in the order of the
+per word that is not empty, so most words are never looked at; where there are very many boxes, the
+summary has a summary of its own. The boxes are in the order of the
 trie: boxes with the same root are neighbours, and whole words fall to one predicate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +24,15 @@ Ints64 = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.uint8]
 
+TALL_WORDS = 2
+"""Words of the top from which it pays to begin there: more than 262,144 boxes."""
 ROWS_PER_ROUND = 4
 """Rows that are looked at before it is asked whether any box is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bitmaps:
-    """Bitmaps over boxes by row (see `Trie`), and their summaries.
+    """Bitmaps over boxes by row (see `Trie`), their summaries, and the summaries of those.
 
     `used` are the columns with predicates, those of most boxes first.
     """
@@ -37,11 +41,12 @@ class Bitmaps:
     row_bases: Ints32
     bits: Words
     summary: Words
+    top: Words
     box_owners: Ints32
 
     @property
     def nbytes(self) -> int:
-        return self.bits.nbytes + self.summary.nbytes
+        return self.bits.nbytes + self.summary.nbytes + self.top.nbytes
 
 
 def bitmap_bytes(trie: Trie) -> int:
@@ -55,7 +60,6 @@ def build_bitmaps(table: BoxTable, trie: Trie) -> Bitmaps:
     word_count = -(-max(1, len(table.owners)) // 64)
     rows = int(trie.row_bases[-1])
     bits = np.empty((rows, -(-word_count // 64) * 64), np.uint64)
-    summary = np.zeros((rows, bits.shape[1] // 64), np.uint64)
     place = np.empty(len(trie.box_order), np.int32)
     place[trie.box_order] = np.arange(len(place), dtype=np.int32)
     _set_bits(
@@ -67,23 +71,26 @@ def build_bitmaps(table: BoxTable, trie: Trie) -> Bitmaps:
         table.lows,
         table.highs,
     )
-    _summarise(bits, summary)
-    return Bitmaps(used.astype(np.int64), trie.row_bases, bits, summary, trie.box_owners)
+    summary = _summarised(bits)
+    top = _summarised(summary)
+    return Bitmaps(used.astype(np.int64), trie.row_bases, bits, summary, top, trie.box_owners)
 
 
 def bitmap_matches(
     bitmaps: Bitmaps, cells: Ints32, dead: Flags, each_event: EachEvent
 ) -> tuple[Ints64, Ints32]:
     """Offsets and owners: who matches each event. An owner comes once for each of its boxes."""
+    match_each = _match_each if bitmaps.top.shape[1] < TALL_WORDS else _match_each_from_top
     return each_event(
         len(cells),
-        lambda first, offsets, owners: _match_each(
+        lambda first, offsets, owners: match_each(
             first,
             cells,
             bitmaps.used,
             bitmaps.row_bases,
             bitmaps.bits,
             bitmaps.summary,
+            bitmaps.top,
             bitmaps.box_owners,
             dead,
             offsets,
@@ -123,56 +130,14 @@ def _set_bits(
 
 
 @njit
-def _summarise(bits: Words, summary: Words) -> None:
+def _summarised(bits: Words) -> Words:
+    """One bit for each word that is not 0."""
+    summary = np.zeros((bits.shape[0], (bits.shape[1] + 63) // 64), np.uint64)
     for row in range(bits.shape[0]):
         for word in range(bits.shape[1]):
             if bits[row, word] != 0:
                 summary[row, word >> 6] |= np.uint64(1) << np.uint64(word & 63)
-
-
-@njit
-def _match_each(
-    first: int,
-    cells: Ints32,
-    used: Ints64,
-    row_bases: Ints32,
-    bits: Words,
-    summary: Words,
-    box_owners: Ints32,
-    dead: Flags,
-    offsets: Ints64,
-    owners: Ints32,
-) -> int:
-    found = offsets[first]
-    width = bits.shape[1]
-    flat = bits.reshape(bits.size)
-    # Unsigned, since negative indices would be looked out for; one more round of rows to AND.
-    starts = np.zeros(len(used) + ROWS_PER_ROUND, np.uint64)
-    maybe = np.zeros(summary.shape[1], np.uint64)
-    for event in range(first, len(cells)):
-        maybe[:] = ~np.uint64(0)
-        for i in range(len(used)):
-            row = row_bases[used[i]] + cells[event, used[i]]
-            starts[i] = np.uint64(row * width)
-            for k in range(len(maybe)):
-                maybe[k] &= summary[row, k]
-        starts[len(used) :] = starts[0]
-        for k in range(len(maybe)):
-            words = maybe[k]
-            if words != 0 and found + 64 * 64 > len(owners):
-                return event
-            while words != 0:
-                word = np.uint64((k << 6) + trailing_zeros(words))
-                words &= words - np.uint64(1)
-                left = ~np.uint64(0)
-                for i in range(0, len(used), ROWS_PER_ROUND):
-                    for row in range(ROWS_PER_ROUND):
-                        left &= flat[starts[i + row] + word]
-                    if left == 0:
-                        break
-                found = _list_boxes(left, word << np.uint64(6), box_owners, dead, owners, found)
-        offsets[event + 1] = found
-    return len(cells)
+    return summary
 
 
 @njit
@@ -192,3 +157,94 @@ def _list_boxes(
         owners[found] = owner
         found += int(not any_dead or dead[owner] == 0)
     return found
+
+
+def each_kernel(from_top: bool) -> Callable[..., int]:
+    """A kernel that matches one event after the other.
+
+    From the top, only those words of the summary are looked at that the top does not rule out;
+    otherwise all of them, many at a time.
+    """
+
+    @njit
+    def match_each(
+        first: int,
+        cells: Ints32,
+        used: Ints64,
+        row_bases: Ints32,
+        bits: Words,
+        summary: Words,
+        top: Words,
+        box_owners: Ints32,
+        dead: Flags,
+        offsets: Ints64,
+        owners: Ints32,
+    ) -> int:
+        found = offsets[first]
+        width = bits.shape[1]
+        flat = bits.reshape(bits.size)
+        rows = np.zeros(len(used), np.int64)
+        # Unsigned, since negative indices would be looked out for; one more round of rows to AND.
+        starts = np.zeros(len(used) + ROWS_PER_ROUND, np.uint64)
+        maybe = np.zeros(summary.shape[1], np.uint64)
+        places = np.arange(len(maybe))
+        possible = len(maybe)
+        for event in range(first, len(cells)):
+            for i in range(len(used)):
+                rows[i] = row_bases[used[i]] + cells[event, used[i]]
+                starts[i] = np.uint64(rows[i] * width)
+            starts[len(used) :] = starts[0]
+            if from_top:
+                possible = _list_set(top, rows, places)
+                for p in range(possible):
+                    maybe[places[p]] = _all_of(summary, rows, places[p])
+            else:
+                maybe[:] = ~np.uint64(0)
+                for i in range(len(rows)):
+                    for k in range(len(maybe)):
+                        maybe[k] &= summary[rows[i], k]
+            for p in range(possible):
+                k = places[p]
+                words = maybe[k]
+                if words != 0 and found + 64 * 64 > len(owners):
+                    return event
+                while words != 0:
+                    word = np.uint64((k << 6) + trailing_zeros(words))
+                    words &= words - np.uint64(1)
+                    left = ~np.uint64(0)
+                    for i in range(0, len(used), ROWS_PER_ROUND):
+                        for row in range(ROWS_PER_ROUND):
+                            left &= flat[starts[i + row] + word]
+                        if left == 0:
+                            break
+                    found = _list_boxes(left, word << np.uint64(6), box_owners, dead, owners, found)
+            offsets[event + 1] = found
+        return len(cells)
+
+    return match_each
+
+
+@njit
+def _all_of(words: Words, rows: Ints64, place: int) -> np.uint64:
+    """The word at a place of all rows, ANDed."""
+    left = ~np.uint64(0)
+    for i in range(len(rows)):
+        left &= words[rows[i], place]
+    return left
+
+
+@njit
+def _list_set(words: Words, rows: Ints64, places: Ints64) -> int:
+    """List the bits that are set in all rows; returns how many there are."""
+    found = 0
+    for place in range(words.shape[1]):
+        left = _all_of(words, rows, place)
+        while left != 0:
+            places[found] = (place << 6) + trailing_zeros(left)
+            found += 1
+            left &= left - np.uint64(1)
+    return found
+
+
+_match_each = each_kernel(from_top=False)
+_match_each_from_top = each_kernel(from_top=True)

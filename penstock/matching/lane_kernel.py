@@ -28,9 +28,11 @@ LANES = 64 * WORDS
 NARROW_WORDS = 2
 """Most clusters are entered by few events; these walk it with so many words."""
 _PASS_BYTES = 1 << 19
-_FEWEST_PASS_EVENTS, _MOST_PASS_EVENTS = 8192, 65_536
+_FEWEST_PASS_EVENTS, _MOST_PASS_EVENTS = 8192, 262_144
 _MANY_NODES = 1_000_000
 """So many are 18 MB: more than a core's share of the last cache."""
+_FULL_LANES = LANES // 2
+"""Events that enter a cluster in one go should be so many, on average."""
 
 _walk_narrow = cluster_walk(NARROW_WORDS)
 _walk_wide = cluster_walk(WORDS)
@@ -40,12 +42,13 @@ def pass_events(trie: Trie, columns: int) -> int:
     """How many events to sort and walk in one go.
 
     As many as have their cells in half a megabyte, so that they stay in the second-level cache;
-    but so many that a cluster entered by one event in 200 still fills 40 lanes, and more where
-    the nodes come from memory anew for each pass.
+    but so many that a cluster entered by one event in 200 still fills 40 lanes, more where the
+    nodes come from memory anew for each pass, and more where most clusters are entered by few.
     """
     fitting = _PASS_BYTES // (4 * max(1, columns))
     fewest = _FEWEST_PASS_EVENTS if len(trie.nodes) < _MANY_NODES else 4 * _FEWEST_PASS_EVENTS
-    return max(fewest, min(_MOST_PASS_EVENTS, fitting))
+    filling = int(_FULL_LANES / max(trie.root_share, 1e-9))
+    return min(_MOST_PASS_EVENTS, max(fewest, fitting, filling))
 
 
 def lane_runs(

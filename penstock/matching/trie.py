@@ -56,6 +56,15 @@ class Trie:
         return int(self.depths.max()) if len(self.depths) else 0
 
     @property
+    def root_share(self) -> float:
+        """The share of the cells of its column that the root of a cluster accepts, on average: of
+        the events too, if they are spread evenly."""
+        if not len(self.root_nodes):
+            return 1.0
+        cells = np.repeat(np.diff(self.row_bases) - 1, np.diff(self.root_offsets))
+        return float(np.mean((self.root_highs - self.root_lows) / np.maximum(cells, 1)))
+
+    @property
     def unconditional(self) -> Ints32:
         """The owners of boxes that contain every row."""
         return self.box_owners[: self.nodes[0, FIRST_BOX]]

@@ -38,7 +38,7 @@ COLUMNS = (
     "build_s",
 )
 KINDS = ("single", "batch", "expanded")
-_BATCH_EVENTS = 65_536
+_BATCH_EVENTS = 262_144
 """So many that events still share topics where there are a thousand of them."""
 _SINGLE_EVENTS = 10_000
 _SINGLE_AT_ONCE = 400
