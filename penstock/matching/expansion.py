@@ -62,16 +62,21 @@ def write_pairs(
 
 
 @njit
-def listed_events(spans: Ints32, starts: Ints64, events: Ints32, lanes: Lanes) -> Ints32:
-    """The events of all runs, one run after the other, each run's events once."""
-    total = 0
+def mark_listed(
+    spans: Ints32, starts: Ints64, events: Ints32, lanes: Lanes, seen: npt.NDArray[np.bool_]
+) -> None:
+    """Mark the events that any run lists. A stretch of events costs two numbers, however long."""
+    begun = np.zeros(len(events) + 1, np.int32)
     for run in range(len(spans)):
-        total += spans[run, 3]
-    found = np.empty(total, np.int32)
-    listed = 0
-    for run in range(len(spans)):
-        base, start = spans[run, 2], starts[run]
-        for k in range(spans[run, 3]):
-            found[listed + k] = events[base + (k if start < 0 else lanes[start + k])]
-        listed += spans[run, 3]
-    return found
+        base, start, length = spans[run, 2], starts[run], spans[run, 3]
+        if start < 0:
+            begun[base] += 1
+            begun[base + length] -= 1
+        else:
+            for k in range(length):
+                seen[events[base + lanes[start + k]]] = True
+    open_runs = 0
+    for place in range(len(events)):
+        open_runs += begun[place]
+        if open_runs > 0:
+            seen[events[place]] = True

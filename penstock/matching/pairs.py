@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.expansion import SLACK, listed_events, write_pairs
+from penstock.matching.expansion import SLACK, mark_listed, write_pairs
 
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
@@ -168,8 +168,7 @@ class Pairs:
         """Which events match anybody at all."""
         seen = np.zeros(self.event_count, np.bool_)
         for part in self.parts:
-            some = listed_events(part.spans, part.starts, part.events, part.lanes)
-            seen[some + part.first_event] = True
+            mark_listed(part.spans, part.starts, part.events, part.lanes, seen[part.first_event :])
         return seen
 
 
