@@ -30,7 +30,9 @@ _Choice: TypeAlias = Callable[[int, int], np.ndarray]
 def measured(spark: SparkSession, layout: str, work: StateWork, patience: float) -> Result:
     """Lead a layout through everything, or up to the batch that takes too long."""
     result: Result = {"layout": layout, "values": work.values, "rows": work.rows}
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory:
+    # Spark may write a snapshot after the query has ended: in a directory that goes with Spark.
+    scratch = spark.sparkContext.getConf().get("spark.local.dir")
+    with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as directory:
         run = StateRun(spark, layout, Path(directory) / "full", patience)
         empty = StateRun(spark, layout, Path(directory) / "empty", patience)
         course = _Course(run, empty, work)
