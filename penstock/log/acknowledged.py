@@ -8,20 +8,31 @@ from __future__ import annotations
 
 import os
 import struct
+from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
+
+LOST = (
+    "restore the log from a backup; if they are really gone for good, stop everything that uses "
+    "the home and remove {lock}, which remembers them"
+)
+"""What to do about records that were acknowledged and are not there."""
 
 _FIELDS = struct.Struct("<QI")
 
 
 def write_acknowledged(path: Path, end: int) -> None:
-    """Into a file that is there: the one that appending locks."""
+    """Into a file that is there: the one that appending locks.
+
+    The records are on disk, so nobody is told if this fails, for want of room perhaps.
+    """
     raw = struct.pack("<Q", end)
-    descriptor = os.open(path, os.O_WRONLY)
-    try:
-        os.pwrite(descriptor, raw + struct.pack("<I", crc32(raw)), 0)
-    finally:
-        os.close(descriptor)
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY)
+        try:
+            os.pwrite(descriptor, raw + struct.pack("<I", crc32(raw)), 0)
+        finally:
+            os.close(descriptor)
 
 
 def read_acknowledged(path: Path) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -17,6 +18,9 @@ from penstock.errors import CorruptionError, HomeError, LockedError
 
 TEMPORARY_SUFFIX = ".tmp"
 
+NO_ROOM = "make room on that disk, then try again"
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FIRST_WAIT_SECONDS = 0.001
 _LONGEST_WAIT_SECONDS = 0.05
 
@@ -70,7 +74,9 @@ def os_errors(doing: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise HomeError(f"cannot {doing}: {error.strerror or error}", detail=str(path)) from error
+        hint = NO_ROOM if error.errno in _FULL else ""
+        primary = f"cannot {doing}: {error.strerror or error}"
+        raise HomeError(primary, detail=str(path), hint=hint) from error
 
 
 def sync_directory(directory: Path) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from penstock.errors import PipelineError
 
 _PYTHON_TRACE = "Traceback (most recent call last):"
+_JAVA_CAUSE = "\nCaused by: "
 _ERROR_LINE = re.compile(
     r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (?P<text>.*)"
+)
+_BEYOND = re.compile(
+    r"\s*(at |Caused by|\.\.\. \d+ more|Driver stack|=== Streaming Query|SQLSTATE)"
 )
 _MAX_LINES = 8
 # What Hadoop and Spark say of files of a checkpoint that are cut off, changed or missing.
@@ -17,23 +22,41 @@ _DAMAGED_CHECKPOINT = re.compile(
     r"ChecksumException|CANNOT_LOAD_STATE_STORE|STATE_STORE_\w*(CORRUPT|CHECKSUM|CHECKPOINT)\w*"
     r"|(EOFException|FileNotFoundException|IllegalStateException)[^\n]*/checkpoint/"
 )
+# What Spark says of a worker that died without a word, each time it was tried.
+_DEAD_WORKER = re.compile(r"Python worker exited unexpectedly|Python worker .*crashed")
+# What the operating system and SQLite say of a disk without room.
+_FULL_DISK = re.compile(
+    r"No space left on device|Disk quota exceeded|disk is full|disk I/O error", re.IGNORECASE
+)
 
 
 def pipeline_error(failure: BaseException, log_file: Path) -> PipelineError:
     """The failure of a query as an error of ours; all of it goes to the end of the log file."""
     text = _full_text(failure)
     _keep(text, log_file)
-    primary, detail = distil(text)
+    primary, told = distil(text)
+    lines = told.splitlines()
+    hints = [line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")]
+    details = [line.removeprefix("detail: ") for line in lines if not line.startswith("hint: ")]
     return PipelineError(
-        f"the pipeline stopped: {primary}", detail=detail, hint=_hint(text, log_file)
+        f"the pipeline stopped: {primary}",
+        detail="\n".join(details),
+        hint="; ".join([*hints, _hint(text, log_file)]),
     )
 
 
 def _hint(text: str, log_file: Path) -> str:
     hint = f"all of it is in {log_file}"
-    if not _DAMAGED_CHECKPOINT.search(text):
-        return hint
     home = log_file.parent.parent
+    if _FULL_DISK.search(text):
+        return (
+            f"the disk seems to be full: make room for {home}, and where Spark keeps temporary "
+            f"files, then run it again: it goes on where it stopped; {hint}"
+        )
+    if not _DAMAGED_CHECKPOINT.search(text):
+        if _DEAD_WORKER.search(text):
+            hint = f"look how much memory was free, then run it again; {hint}"
+        return hint
     return (
         f"the checkpoint seems to be damaged: penstock verify {home} says where; if it is, remove "
         f"what is in {home / 'checkpoint'}: the next run rebuilds it from the log; {hint}"
@@ -42,9 +65,11 @@ def _hint(text: str, log_file: Path) -> str:
 
 def distil(text: str) -> tuple[str, str]:
     """The cause of a failure in one line, and what else is told about it."""
-    # The last trace of Python is the innermost: the worker that failed first.
+    # The last trace of Python is the innermost: the worker that failed first. So is Java's last
+    # cause, which names the file where what comes before it only says that all has failed.
     _, found, trace = text.rpartition(_PYTHON_TRACE)
-    lines = trace.splitlines() if found else text.strip().splitlines()
+    _, _, cause = text.rpartition(_JAVA_CAUSE)
+    lines = trace.splitlines() if found else cause.strip().splitlines()
     for i, line in enumerate(lines):
         matched = _ERROR_LINE.match(line if found else line.strip().removeprefix(": "))
         if matched:
@@ -56,10 +81,11 @@ def distil(text: str) -> tuple[str, str]:
 
 
 def _details(lines: list[str]) -> list[str]:
-    """The rest of a Python error: its own further lines, up to where Java's trace begins."""
+    """The rest of an error: its own further lines, up to Java's trace or Spark's description of the
+    query."""
     details: list[str] = []
     for line in lines[:_MAX_LINES]:
-        if not line.strip() or re.match(r"\s*(at |Caused by|\.\.\. \d+ more|Driver stack)", line):
+        if not line.strip() or _BEYOND.match(line):
             break
         details.append(line.strip())
     return details
@@ -75,6 +101,8 @@ def _full_text(failure: BaseException) -> str:
 
 
 def _keep(text: str, log_file: Path) -> None:
-    log_file.parent.mkdir(parents=True, exist_ok=True)
-    with log_file.open("a", encoding="utf-8") as log:
-        log.write(f"{text}\n")
+    # What is to be told matters more than that all of it is kept, for which there may be no room.
+    with suppress(OSError):
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        with log_file.open("a", encoding="utf-8") as log:
+            log.write(f"{text}\n")

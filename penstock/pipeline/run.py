@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.errors import PipelineError
 from penstock.log import Home
 from penstock.log.home import Processing
 from penstock.pipeline.checkpoint import check_home
@@ -29,9 +30,10 @@ from penstock.pipeline.listener import metrics_written
 from penstock.pipeline.offsets import StreamOffset
 from penstock.pipeline.processors import JoinProcessor, RowProcessor
 from penstock.pipeline.rows import CHUNK_SCHEMA, RowKind
-from penstock.pipeline.session import spark_session
+from penstock.pipeline.session import end_of_java, spark_session
 from penstock.pipeline.sink import SINK_NAME, MessageSink, sweep_staging
 from penstock.pipeline.source import SOURCE_NAME, LogSource
+from penstock.pipeline.whole import check_whole
 
 BATCH_ROWS = 50_000
 """Fixed costs of some 0.3 s a batch weigh little against this many rows, and they fit in memory."""
@@ -42,7 +44,10 @@ TRIGGER = "200 milliseconds"
 POLL_SECONDS = 0.1
 PATIENCE_SECONDS = 30.0  # for a batch to end when asked to stop; then it is broken off
 
+FAREWELL_SECONDS = 2.0  # a process that is killed closes its connections before it is gone
+
 _METRICS = "penstock"
+_NO_ANSWER = (ConnectionRefusedError, ConnectionResetError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,7 @@ def run(
     began = time.monotonic()
     with opened.processing_lock("pipeline") as processing:
         check_home(opened)
+        check_whole(opened)
         sweep_staging(opened.staging)
         spark = spark_session(
             master=master,
@@ -121,9 +127,16 @@ def run(
                     done.append(progress)
                     if on_progress is not None:
                         on_progress(progress)
-        except (PySparkException, Py4JError) as error:
-            raise pipeline_error(error, log_file) from error
+        except (PySparkException, Py4JError, *_NO_ANSWER) as error:
+            raise _failure(error, log_file) from error
         return _summary(opened, done, time.monotonic() - began)
+
+
+def _failure(error: Exception, log_file: Path) -> PipelineError:
+    """If Java has ended, that explains everything else."""
+    answered = isinstance(error, PySparkException | Py4JJavaError)
+    ended = None if answered else end_of_java(FAREWELL_SECONDS)
+    return ended or pipeline_error(error, log_file)
 
 
 def _start(

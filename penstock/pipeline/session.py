@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from penstock.errors import PipelineError
+from penstock.log.disk import os_errors
 from penstock.pipeline.java import HOW_TO_INSTALL, find_java, trouble_with
 from penstock.pipeline.scratch import Scratch
 
@@ -37,6 +39,9 @@ CONF_DIRECTORY = Path(__file__).parent / "conf"
 
 # How much of Spark's log an error quotes.
 QUOTED_LOG_LINES = 12
+
+# As on a cluster. Local Spark would give up a batch with the first worker that is killed.
+TASK_TRIES = 4
 
 # Java needs about half a second to end; it must not hold up our own end for long.
 JAVA_EXIT_TIMEOUT_SECONDS = 10
@@ -65,7 +70,9 @@ def spark_session(
 
     A process has one Java, which keeps the log file and the descriptors it was started with.
     """
-    _refuse_dead_java()
+    ended = end_of_java()
+    if ended is not None:
+        raise ended
     if SparkContext._active_spark_context is not None:
         return _adjusted(SparkSession.builder.getOrCreate(), conf or {})
     settings = _settings(app_name, master, ui) | dict(conf or {})
@@ -73,7 +80,7 @@ def spark_session(
     spark_conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     gateway = SparkContext._gateway or _launch_java(spark_conf, log_file, held_descriptors)
     try:
-        SparkContext(conf=spark_conf, gateway=gateway)
+        _quieten(SparkContext(conf=spark_conf, gateway=gateway))
         return SparkSession.builder.getOrCreate()
     except (Py4JError, PySparkException, OSError) as error:
         raise PipelineError(
@@ -86,7 +93,7 @@ def spark_session(
 def _settings(app_name: str, master: str, ui: bool) -> dict[str, str]:
     settings = {
         "spark.app.name": app_name,
-        "spark.master": master,
+        "spark.master": retrying(master),
         "spark.ui.enabled": str(ui).lower(),
         "spark.ui.showConsoleProgress": "false",
         # Timestamps mean the same on every machine.
@@ -128,6 +135,12 @@ def _is_local(master: str) -> bool:
     return master.startswith("local")
 
 
+def retrying(master: str) -> str:
+    """Local Spark says with the number of its cores how often a task is tried; once, if not."""
+    cores = "1" if master == "local" else re.sub(r"local\[(\*|\d+)\]", r"\1", master)
+    return master if cores == master else f"local[{cores},{TASK_TRIES}]"
+
+
 def _set_environment(*, local: bool) -> None:
     """Set what Spark reads from the environment only. Java and the workers inherit it."""
     os.environ.setdefault("SPARK_CONF_DIR", str(CONF_DIRECTORY))
@@ -148,8 +161,10 @@ def _launch_java(
 ) -> JavaGateway:
     scratch = _scratch()
     log_path = log_file if log_file is not None else scratch.path / "spark.log"
-    log_path.parent.mkdir(parents=True, exist_ok=True)
-    with log_path.open("ab") as log:
+    with os_errors("write Spark's log", log_path):
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        opened = log_path.open("ab")
+    with opened as log:
         begin = log.tell()
         try:
             gateway: JavaGateway = launch_gateway(  # type: ignore[no-untyped-call]
@@ -164,6 +179,12 @@ def _launch_java(
             raise _start_failure(log_path, begin) from error
     atexit.register(_end_java, gateway)
     return gateway
+
+
+def _quieten(context: SparkContext) -> None:
+    """When Java is killed, a thread of PySpark's prints a trace. Whoever waits for Java says it."""
+    server = context._accumulatorServer
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
 
 
 def _start_failure(log_path: Path, begin: int) -> PipelineError:
@@ -181,15 +202,21 @@ def _start_failure(log_path: Path, begin: int) -> PipelineError:
     )
 
 
-def _refuse_dead_java() -> None:
-    """PySpark keeps one connection to Java per process, and cannot make it again."""
+def end_of_java(patience_seconds: float = 0.0) -> PipelineError | None:
+    """What to say if Java has ended. PySpark keeps one connection to it per process, and cannot
+    make it again."""
     process = getattr(SparkContext._gateway, "proc", None)
-    if process is not None and process.poll() is not None:
-        raise PipelineError(
-            "Spark's Java process has ended.",
-            detail=f"Its exit code was {process.returncode}.",
-            hint="Start Penstock again. If it was killed, look how much memory was free.",
-        )
+    if process is None:
+        return None
+    try:
+        code = process.wait(patience_seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    return PipelineError(
+        "Spark's Java process has ended.",
+        detail=f"Its exit code was {code}.",
+        hint="Start Penstock again. If it was killed, look how much memory was free.",
+    )
 
 
 def _adjusted(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
@@ -215,7 +242,8 @@ def _first_line(error: Exception) -> str:
 
 @cache
 def _scratch() -> Scratch:
-    scratch = Scratch()
+    with os_errors("make a directory for Spark's files", Path(os.environ.get("TMPDIR", "/tmp"))):
+        scratch = Scratch()
     # Registered before Java's end is, so run after it.
     atexit.register(scratch.remove)
     return scratch

@@ -80,7 +80,8 @@ class MessageWriter(DataSourceStreamArrowWriter):
         paths = [Path(one.path) for one in messages if isinstance(one, Staged)]
         with without_garbage(), home.publishing(self._term):
             publish(home.log, home.messages, gather(paths))
-        _remove(paths)
+            # Not only what was told: workers that were killed leave files that nobody knows of.
+            sweep_staging(home.staging)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         _remove([Path(one.path) for one in messages if isinstance(one, Staged)])
@@ -94,7 +95,8 @@ def stage(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
 
 
 def sweep_staging(directory: Path) -> None:
-    """Remove what killed runs left; only for the holder of the processing lock."""
+    """Remove what killed runs and workers left; only for the holder of the processing lock, and
+    when no task is under way."""
     _remove(list(directory.glob(f"*{STAGED_SUFFIX}")))
 
 

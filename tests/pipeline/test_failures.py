@@ -36,6 +36,30 @@ java.io.IOException: No space left on device
 \tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
 """
 
+QUERY = """=== Streaming Query ===
+Identifier: penstock [id = 1, runId = 2]
+Current Committed Offsets: {org.apache.spark.sql.execution.PythonMicroBatchStream@1: {}}
+"""
+
+FROM_STATE = f"""[STREAM_FAILED] Query [id = 1] terminated with exception: [CANNOT_LOAD_STATE_STORE]
+{QUERY}
+org.apache.spark.sql.streaming.StreamingQueryException: [CANNOT_LOAD_STATE_STORE] An error occurred.
+{QUERY}
+\tat org.apache.spark.sql.execution.streaming.runtime.StreamExecution.runStream(Stream.scala:394)
+Caused by: org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE] An error occurred.
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotLoadStore(Errors.scala:2941)
+Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/shop/checkpoint/5.changelog
+\tat org.apache.hadoop.fs.FSInputChecker.verifySums(FSInputChecker.java:347)
+\t... 1 more
+"""
+
+FROM_THE_QUERY = f"""[STREAM_FAILED] Query [id = 1] terminated with exception: No luck
+{QUERY}
+java.lang.IllegalStateException: No luck
+{QUERY}
+\tat org.apache.spark.sql.execution.streaming.runtime.StreamExecution.runStream(Stream.scala:394)
+"""
+
 FROM_STARTING = """An error occurred while calling o2137.start.
 : org.apache.spark.SparkClassNotFoundException: [DATA_SOURCE_NOT_FOUND] Failed to find it.
 \tat org.apache.spark.sql.errors.QueryExecutionErrors$.dataSourceNotFoundError(Query.scala:770)
@@ -60,6 +84,8 @@ def test_an_error_of_ours_speaks_for_itself() -> None:
             FROM_STARTING,
             "SparkClassNotFoundException: [DATA_SOURCE_NOT_FOUND] Failed to find it.",
         ),
+        (FROM_STATE, "ChecksumException: Checksum error: file:/shop/checkpoint/5.changelog"),
+        (FROM_THE_QUERY, "IllegalStateException: No luck"),
         ("something else entirely", "something else entirely"),
         ("", "Spark gave no reason"),
     ],
@@ -72,6 +98,8 @@ def test_all_of_it_is_kept(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "spark.log"
     error = pipeline_error(RuntimeError(FROM_A_WORKER), log)
     assert error.primary.startswith("the pipeline stopped: 0000.log is damaged")
+    assert error.detail == "file 0000.log; nothing from there on has been read"
+    assert error.hint.startswith("restore this file from a backup; ")
     assert "org.apache" not in str(error)
     assert str(log) in error.hint
     assert "DAGScheduler" in log.read_text()
@@ -95,3 +123,20 @@ def test_other_failures_do_not_blame_the_checkpoint(tmp_path: Path) -> None:
     for text in (FROM_A_WORKER, FROM_A_STRANGER, FROM_JAVA, FROM_STARTING):
         error = pipeline_error(RuntimeError(text), tmp_path / "logs" / "spark.log")
         assert "checkpoint" not in error.hint
+
+
+def test_a_full_disk_can_be_helped(tmp_path: Path) -> None:
+    error = pipeline_error(RuntimeError(FROM_JAVA), tmp_path / "logs" / "spark.log")
+    assert error.hint.startswith(f"the disk seems to be full: make room for {tmp_path}")
+
+
+def test_a_dead_worker_can_be_helped(tmp_path: Path) -> None:
+    text = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
+    error = pipeline_error(RuntimeError(text), tmp_path / "logs" / "spark.log")
+    assert error.hint.startswith("look how much memory was free, then run it again")
+
+
+def test_it_is_told_even_if_it_cannot_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("in the way")
+    error = pipeline_error(RuntimeError(FROM_JAVA), tmp_path / "logs" / "spark.log")
+    assert "No space left on device" in error.primary

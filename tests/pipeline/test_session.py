@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import PipelineError
-from penstock.pipeline.session import STATE_PARTITIONS, spark_session
+from penstock.pipeline.session import STATE_PARTITIONS, retrying, spark_session
 
 pytestmark = pytest.mark.spark
 
@@ -281,3 +281,17 @@ def test_a_bad_setting_is_quoted(tmp_path: Path) -> None:
     assert "Master must either be" in result.stdout
     assert "maxResultSize" in result.stdout
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [
+        ("local", "local[1,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_a_task_whose_worker_is_killed_is_tried_again(master: str, expected: str) -> None:
+    assert retrying(master) == expected

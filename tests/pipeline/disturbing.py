@@ -1,0 +1,230 @@
+"""A run in processes of its own, which can be killed, and what it leaves in its home."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from penstock.engine.changes import Change, Op
+from penstock.errors import PipelineError
+from penstock.log import Home, RecordKind
+from penstock.testing.scenario import Define, Subscribe, Withdraw
+from tests.pipeline.telling import Teller
+
+PATIENCE_SECONDS = 600  # only to end a test that hangs
+
+SUBSCRIPTIONS = (
+    "SELECT * FROM stocks WHERE per BETWEEN 10 AND 40",
+    "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per < 50 AND rating > 3",
+    "SELECT a.id, b.id AS other FROM stocks a JOIN stocks b USING (symbol) WHERE b.per > 80",
+)
+
+
+# -- the story ------------------------------------------------------------------------------------
+
+
+TABLES = (
+    Define("CREATE TABLE stocks (id INTEGER PRIMARY KEY, symbol VARCHAR, per INTEGER)"),
+    Define("CREATE TABLE reviews (id INTEGER PRIMARY KEY, symbol VARCHAR, rating INTEGER)"),
+)
+
+
+def fill(home: Home, records: int = 250) -> None:
+    """Tables, changes of all kinds, some bad, and subscriptions that come and go between them; a
+    home that has some of it gets more."""
+    rng = random.Random(7)
+    teller = Teller(home)
+    teller.tell([] if home.log.end else TABLES)
+    while home.log.end < records:
+        number = home.log.end
+        if number % 9 == 0:
+            teller.tell([Subscribe(f"s{number}", rng.choice(SUBSCRIPTIONS))])
+        if number % 41 == 0 and teller.ids:
+            teller.tell([Withdraw(next(iter(teller.ids)))])
+        if number % 17 == 0:
+            home.log.append([(RecordKind.EVENT, b'{"table": "stocks", "op": "del')])
+        teller.publish(*(some_change(rng) for _ in range(rng.randint(1, 4))))
+    teller.registry.close()
+
+
+def some_change(rng: random.Random) -> Change:
+    """Inserts of rows that exist and deletes of rows that do not end in quarantine."""
+    table, value = rng.choice([("stocks", "per"), ("reviews", "rating")])
+    op = rng.choice([Op.UPSERT, Op.UPSERT, Op.INSERT, Op.DELETE])
+    row: dict[str, object] = {"id": rng.randrange(60)}
+    if op is not Op.DELETE:
+        row |= {"symbol": rng.choice("ABCDE"), value: rng.randrange(100)}
+    return Change(table, op, row)
+
+
+def twins(directory: Path, records: int = 250) -> tuple[Home, Home]:
+    """Two homes with the same log: one to disturb, one to compare it with."""
+    disturbed = Home.create(directory / "disturbed")
+    fill(disturbed, records)
+    shutil.copytree(disturbed.path, directory / "undisturbed")
+    return disturbed, Home.open(directory / "undisturbed")
+
+
+# -- what a home shows ----------------------------------------------------------------------------
+
+
+def _last(directory: Path) -> int:
+    """The number of the last batch that Spark has written down there."""
+    if not directory.is_dir():
+        return -1
+    return max((int(p.name) for p in directory.iterdir() if p.name.isdecimal()), default=-1)
+
+
+def planned(home: Home) -> int:
+    return _last(home.checkpoint / "offsets")
+
+
+def done(home: Home) -> int:
+    return _last(home.checkpoint / "commits")
+
+
+def under_way(home: Home) -> bool:
+    return planned(home) > done(home)
+
+
+def published(home: Home) -> int:
+    return len(list(home.messages.directory.glob("*.messages")))
+
+
+def state_versions(home: Home) -> int:
+    return len(list(home.checkpoint.glob("state/*/*/*.changelog")))
+
+
+def staged(home: Home) -> int:
+    return len(list(home.staging.glob("*.arrow")))
+
+
+def outputs(home: Home) -> dict[str, bytes]:
+    """All that a run makes for others, byte for byte."""
+    directories = (home.messages.directory, home.quarantine.directory)
+    return {path.name: path.read_bytes() for d in directories for path in d.iterdir()}
+
+
+# -- the run --------------------------------------------------------------------------------------
+
+
+def command(home: Home, batch_rows: int) -> list[str]:
+    return [
+        *(sys.executable, "-m", "penstock", "run", str(home.path), "--once"),
+        *("--master", "local[2]", "--batch-rows", str(batch_rows)),
+    ]
+
+
+def start(home: Home, directory: Path, batch_rows: int, **environ: str) -> subprocess.Popen[bytes]:
+    """A run in a session of its own; what it says goes to a file in the directory."""
+    with (directory / "said.txt").open("ab") as said:
+        return subprocess.Popen(
+            command(home, batch_rows),
+            env={**os.environ, "TMPDIR": str(directory), **environ},
+            start_new_session=True,
+            stdout=said,
+            stderr=said,
+        )
+
+
+def said(directory: Path) -> str:
+    return (directory / "said.txt").read_text(encoding="utf-8")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill whatever is left of a run: Spark's workers are in a process group of their own."""
+    for one in members(process):
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    process.kill()
+    process.wait()
+
+
+@contextmanager
+def pipeline_process(
+    home: Home, directory: Path, batch_rows: int, **environ: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A run that is killed at the end of the block."""
+    process = start(home, directory, batch_rows, **environ)
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.001)
+
+
+# -- its processes --------------------------------------------------------------------------------
+
+
+def members(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """All processes of the session that a run was started in."""
+    return [one for one in psutil.process_iter() if _session(one.pid) == process.pid]
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return -1
+
+
+def java(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    return [one for one in members(process) if _command(one)[:1] == ["java"]]
+
+
+def workers(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The processes that do Spark's tasks: forked by a daemon, which has the same command."""
+    daemons = [one for one in members(process) if _command(one)[-1:] == ["pyspark.worker"]]
+    pids = {one.pid for one in daemons}
+    return [one for one in daemons if one.ppid() in pids]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    """The name of a process and its arguments; nothing, if it has ended."""
+    try:
+        return [process.name(), *process.cmdline()[1:]]
+    except psutil.NoSuchProcess:  # so are those that nobody has buried yet
+        return []
+
+
+def driver(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    return [psutil.Process(process.pid)]
+
+
+VICTIMS: dict[str, Callable[[subprocess.Popen[bytes]], list[psutil.Process]]] = {
+    "worker": workers,
+    "java": java,
+    "driver": driver,
+}
+
+
+def kill_one(victim: str, process: subprocess.Popen[bytes], chance: random.Random) -> bool:
+    """Kill a process of that kind, once there are workers, so that it hits a batch; whether it
+    did."""
+    try:
+        found = VICTIMS[victim](process)
+        if not found or not workers(process):
+            return False
+        chance.choice(found).send_signal(signal.SIGKILL)
+    except psutil.NoSuchProcess:
+        return False
+    return True
+
+
+REFUSED = PipelineError.exit_code

@@ -1,0 +1,146 @@
+"""Damaged files that a run meets: it ends with the right messages, or says what to do."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.errors import CorruptionError, PenstockError
+from penstock.log import Home
+from penstock.pipeline.run import run
+from penstock.registry import rebuild
+from tests.pipeline.disturbing import fill, outputs
+
+BATCH_ROWS = 25
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A home that was run and has more to do, and what that gives."""
+
+    path: Path
+    expected: dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """Its checkpoint has snapshots of the state as well as changes since."""
+    home = Home.create(tmp_path_factory.mktemp("faults") / "home")
+    before = spark.conf.get(CHANGELOG)
+    spark.conf.set(CHANGELOG, "false")
+    fill(home, 40)
+    run(home.path, once=True, batch_rows=BATCH_ROWS)
+    spark.conf.set(CHANGELOG, str(before))
+    fill(home, 60)
+    run(home.path, once=True, batch_rows=BATCH_ROWS)
+    fill(home, 80)
+    good = Path(shutil.copytree(home.path, home.path.with_name("good")))
+    run(good, once=True, batch_rows=BATCH_ROWS)
+    return Whole(home.path, outputs(Home.open(good)))
+
+
+def damaged(whole: Path, directory: Path, pattern: str, fault: str) -> tuple[Path, Path]:
+    """A copy in which the last file of a kind is cut off, or has a flipped bit, in its middle."""
+    files = [path for path in whole.glob(pattern) if path.is_file()]
+    last = max(files, key=lambda path: (path.stat().st_mtime_ns, path))
+    copy = Path(shutil.copytree(whole, directory / fault))
+    victim = copy / last.relative_to(whole)
+    content = bytearray(victim.read_bytes())
+    place = len(content) // 2
+    if fault == "cut":
+        del content[place:]
+    else:
+        content[place] ^= 1
+    victim.write_bytes(content)
+    return copy, victim
+
+
+def refusal(path: Path) -> PenstockError | None:
+    """What a run says if it does not succeed: something that helps."""
+    try:
+        run(path, once=True, batch_rows=BATCH_ROWS)
+    except PenstockError as error:
+        told = str(error)
+        assert "hint: " in told, told
+        assert "org.apache" not in told, told
+        assert "\tat " not in told, told
+        assert len(told.splitlines()) < 15, told
+        return error
+    return None
+
+
+def start_over(home: Path) -> None:
+    """What hints about the checkpoint ask for."""
+    for part in (home / "checkpoint").iterdir():
+        shutil.rmtree(part) if part.is_dir() else part.unlink()
+
+
+CHECKPOINT = {
+    "metadata": ["cut"],
+    "offsets/[0-9]*": ["cut", "flip"],
+    "commits/[0-9]*": ["flip", "cut"],
+    "state/0/[01]/*.changelog": ["cut", "flip"],
+    "state/1/[01]/*.zip": ["cut"],
+    "state/1/[01]/SSTs/*.sst": ["flip"],
+    "state/0/_metadata/**/[0-9]*": ["flip"],
+    "state/0/_stateSchema/**/[0-9a-f]*": ["cut"],
+    "offsets/.*.crc": ["flip"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", CHECKPOINT)
+def test_a_damaged_checkpoint(whole: Whole, tmp_path: Path, pattern: str) -> None:
+    for number, fault in enumerate(CHECKPOINT[pattern]):
+        home, _ = damaged(whole.path, tmp_path, f"checkpoint/{pattern}", fault)
+        error = refusal(home)
+        if error is None:
+            assert outputs(Home.open(home)) == whole.expected
+        else:
+            assert str(home / "checkpoint") in str(error)
+        if error is not None and number == 0:
+            start_over(home)
+            assert refusal(home) is None
+            assert outputs(Home.open(home)) == whole.expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "fault"), [("catalog.db", "flip"), ("registry.db", "cut")])
+def test_a_damaged_database(whole: Whole, tmp_path: Path, name: str, fault: str) -> None:
+    home, _ = damaged(whole.path, tmp_path, name, fault)
+    error = refusal(home)
+    if error is not None:
+        assert "penstock rebuild" in str(error)
+        rebuild(Home.open(home))
+        assert refusal(home) is None
+    assert outputs(Home.open(home)) == whole.expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["cut", "flip"])
+def test_a_damaged_log(whole: Whole, tmp_path: Path, fault: str) -> None:
+    """What was published is refused or left alone; there is nothing to make the log again from."""
+    home, victim = damaged(whole.path, tmp_path, "log/*.log", fault)
+    error = refusal(home)
+    assert error is not None
+    assert "backup" in str(error)
+    shutil.copy(whole.path / victim.relative_to(home), victim)
+    assert refusal(home) is None
+    assert outputs(Home.open(home)) == whole.expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["cut", "flip"])
+def test_the_last_messages_are_damaged(whole: Whole, tmp_path: Path, fault: str) -> None:
+    home, victim = damaged(whole.path, tmp_path, "messages/*.messages", fault)
+    error = refusal(home)
+    assert isinstance(error, CorruptionError)
+    assert victim.name in str(error)
+    shutil.copy(whole.path / victim.relative_to(home), victim)
+    assert refusal(home) is None
+    assert outputs(Home.open(home)) == whole.expected
