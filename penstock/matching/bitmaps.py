@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.compiled import njit, trailing_zeros
+from penstock.matching.compiled import njit, prefetch, trailing_zeros
 from penstock.matching.runs import EachEvent
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import Trie
@@ -208,6 +208,8 @@ def each_kernel(from_top: bool) -> Callable[..., int]:
                 words = maybe[k]
                 if words != 0 and found + 64 * 64 > len(owners):
                     return event
+                if from_top:
+                    _ask_for(flat, starts[: len(used)], box_owners, k, words)
                 while words != 0:
                     word = np.uint64((k << 6) + trailing_zeros(words))
                     words &= words - np.uint64(1)
@@ -222,6 +224,19 @@ def each_kernel(from_top: bool) -> Callable[..., int]:
         return len(cells)
 
     return match_each
+
+
+@njit
+def _ask_for(flat: Words, starts: Words, box_owners: Ints32, place: int, words: np.uint64) -> None:
+    """Have what a word of the summary leads to fetched side by side: with very many boxes, little of
+    it is in a cache."""
+    while words != 0:
+        word = (place << 6) + trailing_zeros(words)
+        words &= words - np.uint64(1)
+        for i in range(len(starts)):
+            prefetch(flat, np.int64(starts[i]) + word)
+        for line in range(4):
+            prefetch(box_owners, (word << 6) + 16 * line)
 
 
 @njit

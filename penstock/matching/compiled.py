@@ -77,3 +77,25 @@ One load, one addition and one store. LLVM does not find them in the loop that s
 extracting bits through it is two to three times faster than bit by bit (docs/notes/matching.md).
 For kernels only.
 """
+
+
+def _prefetch(_typing: Any, array: Any, _at: Any) -> Any:
+    signature = numba.types.void(array, numba.types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, at = arguments
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        address, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        place = builder.bitcast(builder.gep(data, [at]), address)
+        kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
+        declared = builder.module.declare_intrinsic("llvm.prefetch", [address], kind)
+        to_read, keep, data_cache = (ir.Constant(number, value) for value in (0, 3, 1))
+        builder.call(declared, [place, to_read, keep, data_cache])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+prefetch: Callable[[Any, Any], None] = cast(Any, intrinsic(_prefetch))
+"""prefetch(array, at): ask for the cache line of the `at`-th number of an array, counted through all
+its dimensions; nothing is read, so it may lie beyond the end. For kernels only."""
