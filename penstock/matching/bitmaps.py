@@ -228,8 +228,8 @@ def each_kernel(from_top: bool) -> Callable[..., int]:
 
 @njit
 def _ask_for(flat: Words, starts: Words, box_owners: Ints32, place: int, words: np.uint64) -> None:
-    """Have what a word of the summary leads to fetched side by side: with very many boxes, little of
-    it is in a cache."""
+    """Have what a word of the summary leads to fetched side by side: with very many boxes, little
+    of it is in a cache."""
     while words != 0:
         word = (place << 6) + trailing_zeros(words)
         words &= words - np.uint64(1)

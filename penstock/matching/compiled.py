@@ -97,5 +97,5 @@ def _prefetch(_typing: Any, array: Any, _at: Any) -> Any:
 
 
 prefetch: Callable[[Any, Any], None] = cast(Any, intrinsic(_prefetch))
-"""prefetch(array, at): ask for the cache line of the `at`-th number of an array, counted through all
-its dimensions; nothing is read, so it may lie beyond the end. For kernels only."""
+"""prefetch(array, at): ask for the cache line of the `at`-th number of an array, counted through
+all its dimensions; nothing is read, so it may lie beyond the end. For kernels only."""
