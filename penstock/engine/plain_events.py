@@ -29,7 +29,7 @@ _AS_WRITTEN = frozenset({"integer", "double", "boolean"})
 """Kinds whose stored form is the JSON value itself. A text without a limit is one too."""
 
 MAX_FORMS = 500
-"""Parsers for so many relations are made in a tenth of a second; others are read the long way."""
+"""Parsers for so many relations are made in a fifth of a second; others are read the long way."""
 
 _astuple = msgspec.structs.astuple
 _readers: WeakKeyDictionary[Catalog, tuple[int, PlainReader]] = WeakKeyDictionary()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.lab.workloads.matching import matching_workload
-from penstock.matching.bitmaps import bitmap_matches, build_bitmaps
+from penstock.matching.bitmaps import _list_set, bitmap_matches, build_bitmaps
 from penstock.matching.box_index import build_box_index
 from penstock.matching.box_kernel import box_matches, box_runs
 from penstock.matching.cluster_walk import pick_lanes, set_lanes
@@ -77,11 +79,26 @@ def test_all_routes_find_the_same_pairs() -> None:
             events, ids = Pairs(len(cells), (runs.found(names),)).expand()
             assert sorted(zip(events.tolist(), ids.tolist(), strict=True)) == expected
             assert not kernel(index, cells, dead, RunBuffers.of(Room(4, 1 << 20, 16)))  # type: ignore[operator]
+        bitmaps = build_bitmaps(table, trie)
+        with mock.patch("penstock.matching.bitmaps.TALL_WORDS", 1):  # as with very many boxes
+            from_top = bitmap_matches(bitmaps, cells, dead, EachEvent())
         found = [
-            bitmap_matches(build_bitmaps(table, trie), cells, dead, EachEvent()),
+            from_top,
+            bitmap_matches(bitmaps, cells, dead, EachEvent()),
             box_matches(box_index, cells, dead, EachEvent()),
             walk_matches(trie, doors, cells, dead, EachEvent()),
         ]
         for offsets, owners in found:
             events = np.repeat(np.arange(len(cells)), np.diff(offsets))
             assert sorted(zip(events.tolist(), owners.tolist(), strict=True)) == expected
+
+
+@given(st.lists(st.lists(st.integers(0, 3 * 64 - 1), max_size=150), min_size=1, max_size=4))
+def test_bits_that_are_set_in_all_rows(rows: list[list[int]]) -> None:
+    words = np.zeros((len(rows), 3), np.uint64)
+    for row, places in enumerate(rows):
+        for place in places:
+            words[row, place >> 6] |= np.uint64(1 << (place & 63))
+    found = np.zeros(3 * 64, np.int64)
+    count = _list_set(words, np.arange(len(rows)), found)
+    assert found[:count].tolist() == sorted(set.intersection(*map(set, rows)))
