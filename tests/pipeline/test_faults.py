@@ -121,6 +121,12 @@ def test_a_damaged_database(whole: Whole, tmp_path: Path, name: str, fault: str)
     assert outputs(Home.open(home)) == whole.expected
 
 
+def assert_well_once_restored(whole: Whole, home: Path, victim: Path) -> None:
+    shutil.copy(whole.path / victim.relative_to(home), victim)
+    assert refusal(home) is None
+    assert outputs(Home.open(home)) == whole.expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["cut", "flip"])
 def test_a_damaged_log(whole: Whole, tmp_path: Path, fault: str) -> None:
@@ -129,9 +135,7 @@ def test_a_damaged_log(whole: Whole, tmp_path: Path, fault: str) -> None:
     error = refusal(home)
     assert error is not None
     assert "backup" in str(error)
-    shutil.copy(whole.path / victim.relative_to(home), victim)
-    assert refusal(home) is None
-    assert outputs(Home.open(home)) == whole.expected
+    assert_well_once_restored(whole, home, victim)
 
 
 @pytest.mark.slow
@@ -141,6 +145,4 @@ def test_the_last_messages_are_damaged(whole: Whole, tmp_path: Path, fault: str)
     error = refusal(home)
     assert isinstance(error, CorruptionError)
     assert victim.name in str(error)
-    shutil.copy(whole.path / victim.relative_to(home), victim)
-    assert refusal(home) is None
-    assert outputs(Home.open(home)) == whole.expected
+    assert_well_once_restored(whole, home, victim)
