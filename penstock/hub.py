@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from penstock.catalog import Catalog, Outside
-from penstock.client import Delivery, Switch
+from penstock.client import Delivery, Initial, Switch
 from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
 from penstock.engine.events import change_from_mapping, decode_event, encode_change
@@ -52,8 +52,7 @@ from penstock.registry import (
     replan_body,
     replan_of,
     subscribe_body,
-    subscribe_decomposition,
-    subscribe_sql,
+    subscribed,
     withdraw_body,
     withdrawn_id,
 )
@@ -189,8 +188,10 @@ class Hub:
         *,
         decomposition: Decomposition | None = None,
         payload: str | Sequence[str] = (),
+        initial: str = Initial.CONTENT,
     ) -> Subscription:
-        """Register a standing query. It starts with what its SQL returns now.
+        """Register a standing query. It starts with what its SQL returns now; with `initial="none"`
+        it is told of changes only, and has no content.
 
         How a query over several tables is split into semijoins is chosen here, unless it is given.
         `payload` names bulky columns of a query over one table: they are sent when the subscription
@@ -204,9 +205,10 @@ class Hub:
             if decomposition is None:
                 decomposition = first_choice(self._engine, query)
             _check_fits(query, decomposition)
-            body = subscribe_body(sql, owner, decomposition)
+            begins = Initial.of(initial, query)
+            body = subscribe_body(sql, owner, decomposition, begins)
             offset = tail.append([(RecordKind.SUBSCRIBE, body)])
-            self._live[offset] = Subscription(offset, query, self._lock, decomposition)
+            self._live[offset] = Subscription(offset, query, self._lock, decomposition, begins)
             self._bound[offset] = query
             self._advance()
             self._refresh_registry()
@@ -263,10 +265,11 @@ class Hub:
             query = self._engine.query(number)
             if number not in self._live:
                 assert self._registry is not None  # in memory, every subscription is live
-                chosen = self._registry.subscription(number).decomposition
-                live = Subscription(number, query, self._lock, chosen)
+                stored = self._registry.subscription(number)
+                chosen, initial = stored.decomposition, stored.initial
+                live = Subscription(number, query, self._lock, chosen, initial)
                 replans = partial(self._registry.replans, number)
-                inbox = Inbox(self._home.messages, number, query, chosen, replans)
+                inbox = Inbox(self._home.messages, number, query, chosen, replans, initial)
                 for _, deliveries in inbox.new():
                     live.deliver(deliveries)
                 self._live[number] = live
@@ -393,12 +396,14 @@ class Hub:
         return []
 
     def _subscribe(self, record: Record) -> list[Message]:
-        query = self._bound.pop(record.offset, None)
+        query, said = self._bound.pop(record.offset, None), subscribed(record.body)
         try:
-            query = query or self._engine.bind(subscribe_sql(record.body))
+            query = query or self._engine.bind(said.sql)
         except SqlError:
             return []  # accepted by an older release; the registry lists it as broken
-        return self._engine.subscribe(record.offset, query, subscribe_decomposition(record.body))
+        changes_only = said.initial is Initial.NONE
+        chosen = said.decomposition
+        return self._engine.subscribe(record.offset, query, chosen, changes_only=changes_only)
 
     def _withdraw(self, number: int) -> None:
         self._engine.withdraw(number)

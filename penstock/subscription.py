@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-from penstock.client import Content, ContentRow, Delivery, Notification
+from penstock.client import Changes, ContentRow, Delivery, Initial, Notification, client_of
 from penstock.errors import SubscriptionError
 from penstock.joins.decomposition import Decomposition
 from penstock.sql.query import Query
@@ -27,9 +27,12 @@ class Subscription:
         query: Query,
         lock: threading.RLock,
         chosen: Decomposition | None = None,
+        initial: Initial = Initial.CONTENT,
     ) -> None:
         self.id = subscription_id
-        self._content = Content(subscription_id, query, chosen)
+        self.query = query
+        self._initial = initial
+        self._client = client_of(subscription_id, query, chosen, initial)
         self._lock = lock
         self._inbox: list[Delivery] = []
         self._pending: deque[Notification] = deque()
@@ -38,24 +41,32 @@ class Subscription:
 
     @property
     def sql(self) -> str:
-        return self._content.query.sql
+        return self.query.sql
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the query, for instance that it can never match."""
-        return self._content.query.warnings
+        return self.query.warnings
 
     def __repr__(self) -> str:
         return f"Subscription({self.id}, {self.sql!r})"
 
     def content(self) -> list[ContentRow]:
-        """What the query returns now, columns as the SELECT names them."""
+        """What the query returns now, columns as the SELECT names them.
+
+        SubscriptionError if it was made with `initial="none"`: it has notifications only.
+        """
         with self._lock:
             self._take_in()
-            return self._content.rows()
+            self._initial.check_content(self.id)
+            assert not isinstance(self._client, Changes)
+            return self._client.rows()
 
     def notifications(self) -> list[Notification]:
-        """What changed since the last call; at first, since the content was empty."""
+        """What changed since the last call; at first, since the content was empty.
+
+        Of one that was made with `initial="none"`: at first, since it was made.
+        """
         with self._lock:
             self._take_in()
             if self._missed:
@@ -85,7 +96,7 @@ class Subscription:
         if not self._inbox:
             return
         self._inbox.sort(key=lambda one: one.position)
-        self._pending.extend(self._content.apply(self._inbox))
+        self._pending.extend(self._client.apply(self._inbox))
         self._inbox = []
         if len(self._pending) > MAX_PENDING_NOTIFICATIONS:
             self._pending.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.cli.output import count
-from penstock.client import Content, ContentRow, Notification
+from penstock.client import Changes, ContentRow, Notification, client_of
 from penstock.joins.decomposition import Replan
 from penstock.log import Home
 from penstock.log.inbox import Inbox
@@ -56,9 +56,9 @@ class Follower:
         self._registry = Registry(home)
         self.subscription = self._registry.subscription(subscription)
         query = self.subscription.query(self._registry.catalog())
-        chosen = self.subscription.decomposition
-        self._content = Content(subscription, query, chosen)
-        self._inbox = Inbox(home.messages, subscription, query, chosen, self._replans)
+        chosen, initial = self.subscription.decomposition, self.subscription.initial
+        self._client = client_of(subscription, query, chosen, initial)
+        self._inbox = Inbox(home.messages, subscription, query, chosen, self._replans, initial)
         self._processed = 0
         self.columns = [output.label for output in query.outputs]
 
@@ -68,13 +68,16 @@ class Follower:
         # Asked first: what is published while we read may or may not be taken in this time.
         frontier = self._home.messages.frontier
         for _, deliveries in self._inbox.new():
-            notifications += self._content.apply(deliveries)
+            notifications += self._client.apply(deliveries)
         reached = [header.end for header in (frontier, self._inbox.last) if header is not None]
         self._processed = max(reached, default=0)
         return notifications
 
     def rows(self) -> list[ContentRow]:
-        return self._content.rows()
+        """SubscriptionError if it has no content, because it wanted changes only."""
+        self.subscription.initial.check_content(self.subscription.id)
+        assert not isinstance(self._client, Changes)
+        return self._client.rows()
 
     def progress(self) -> Progress:
         """How far that got which has been taken in."""

@@ -16,7 +16,7 @@ from penstock.catalog import Outside, RowKey
 from penstock.client.tuples import BranchTuples, JoinKey, JoinPlan, JoinRow
 from penstock.joins import Placed, place
 from penstock.joins.decomposition import Decomposition, Replan
-from penstock.messages import Message, Point, PointId, Position
+from penstock.messages import INITIAL_STEP, Message, Point, PointId, Position
 from penstock.sql.query import Query
 
 ContentRow: TypeAlias = dict[str, Outside]
@@ -68,10 +68,17 @@ class Content:
     """What a subscription's query returns, built from messages. Not thread-safe."""
 
     def __init__(
-        self, subscription: int, query: Query, chosen: Decomposition | None = None
+        self,
+        subscription: int,
+        query: Query,
+        chosen: Decomposition | None = None,
+        *,
+        quiet: bool = False,
     ) -> None:
+        """`quiet`: there are no notifications of the rows that it starts with."""
         self.subscription = subscription
         self.query = query
+        self._quiet = quiet
         plan = JoinPlan(query)
         self._branches = [BranchTuples(plan) for _ in query.branches]
         self._placed = place(query, subscription, chosen)
@@ -87,20 +94,27 @@ class Content:
         return self._points.keys()
 
     def rows(self) -> list[ContentRow]:
-        return [self._show(row) for row in self._rows.values()]
+        return [shown_row(self.query, row) for row in self._rows.values()]
 
     def apply(self, deliveries: Sequence[Delivery]) -> list[Notification]:
         """Take in messages, ordered by position; returns what they changed, offset by offset."""
         notifications: list[Notification] = []
-        for offset, group in groupby(deliveries, key=lambda one: one.position.offset):
+        for (offset, is_told), group in groupby(deliveries, self._moment):
             before: dict[JoinKey, JoinRow | None] = {}
             for one in group:
                 if isinstance(one, Switch):
                     self._switch(one, before)
                 else:
                     self._take(one, before)
-            notifications += self._changes(offset, before)
+            if is_told:
+                notifications += self._changes(offset, before)
         return notifications
+
+    def _moment(self, one: Delivery) -> tuple[int, bool]:
+        """When, and whether what changes then is told: rows that points start with may not be, and
+        a switch between decompositions changes nothing in the end."""
+        offset, step = one.position
+        return offset, not self._quiet or step > INITIAL_STEP
 
     def _switch(self, switch: Switch, before: dict[JoinKey, JoinRow | None]) -> None:
         placed = place(self.query, self.subscription, switch.decomposition)
@@ -164,25 +178,33 @@ class Content:
     ) -> Iterable[Notification]:
         for key, old in before.items():
             new = self._rows.get(key)
-            shown_old = None if old is None else self._show(old)
-            shown_new = None if new is None else self._show(new)
-            if not _same(shown_old, shown_new):
-                yield Notification(
-                    f"{self.subscription}:{offset}:{key_text(key)}",
-                    self.subscription,
-                    offset,
-                    key,
-                    shown_old,
-                    shown_new,
-                )
+            shown_old = None if old is None else shown_row(self.query, old)
+            shown_new = None if new is None else shown_row(self.query, new)
+            yield from notified(self.subscription, offset, key, shown_old, shown_new)
 
-    def _show(self, row: JoinRow) -> ContentRow:
-        shown: ContentRow = {}
-        for output in self.query.outputs:
-            value = row[output.node][output.column]
-            column = self.query.nodes[output.node].relation.columns[output.column]
-            shown[output.label] = None if value is None else column.type.show(value)
-        return shown
+
+def shown_row(query: Query, row: JoinRow) -> ContentRow:
+    """A join row as the SELECT names its columns."""
+    shown: ContentRow = {}
+    for output in query.outputs:
+        value = row[output.node][output.column]
+        column = query.nodes[output.node].relation.columns[output.column]
+        shown[output.label] = None if value is None else column.type.show(value)
+    return shown
+
+
+def notified(
+    subscription: int,
+    offset: int,
+    key: JoinKey,
+    before: ContentRow | None,
+    after: ContentRow | None,
+) -> list[Notification]:
+    """The notification of a row that may have changed; none if a subscriber sees no difference."""
+    if _same(before, after):
+        return []
+    number = f"{subscription}:{offset}:{key_text(key)}"
+    return [Notification(number, subscription, offset, key, before, after)]
 
 
 def _by_space(placed: Iterable[Placed]) -> dict[int, list[Point]]:

@@ -54,11 +54,16 @@ class Engine:
         return relation
 
     def subscribe(
-        self, offset: int, query: Query, chosen: Decomposition | None = None
+        self,
+        offset: int,
+        query: Query,
+        chosen: Decomposition | None = None,
+        *,
+        changes_only: bool = False,
     ) -> list[Message]:
         """Make the subscription of this record active; returns its initial content."""
         self.learn(offset, query, chosen)
-        placed = self.index.add(offset, query, chosen)
+        placed = self.index.add(offset, query, chosen, changes_only=changes_only)
         self._seed_new_edges(offset)
         return self.initial(offset, placed)
 

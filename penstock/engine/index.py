@@ -40,14 +40,19 @@ class Index:
 
     def is_selection(self, subscription: int) -> bool:
         """Whether it is here, with points in the space of one table alone."""
-        placed = self._placed.get(subscription)
-        return placed is not None and placed[0].space.edge is None
+        placed = self._placed.get(subscription, [])
+        return bool(placed) and placed[0].space.edge is None
 
     def add(
-        self, subscription: int, query: Query, chosen: Decomposition | None = None
+        self,
+        subscription: int,
+        query: Query,
+        chosen: Decomposition | None = None,
+        *,
+        changes_only: bool = False,
     ) -> list[Placed]:
         """Make a subscription active; returns its points."""
-        placed = place(query, subscription, chosen)
+        placed = place(query, subscription, chosen, changes_only=changes_only)
         self._placed[subscription] = placed
         for one in placed:
             self._points_of(one).add(one.point)
@@ -55,7 +60,9 @@ class Index:
 
     def replan(self, subscription: int, query: Query, chosen: Decomposition) -> list[Placed]:
         """Give an active subscription another decomposition; returns its points as they were."""
-        before, after = self._placed[subscription], place(query, subscription, chosen)
+        before = self._placed[subscription]
+        changes_only = any(one.point.changes_only for one in before)
+        after = place(query, subscription, chosen, changes_only=changes_only)
         for old, new in zip(before, after, strict=True):
             if old.space != new.space:
                 self._spaces[old.space.id].remove(old.point.id)
@@ -135,10 +142,11 @@ class Index:
         return Selections(space, points or None, covered or None)
 
     def parts(self, placed: Iterable[Placed]) -> Iterator[SpacePoints]:
-        """The spaces of some points, with only those points."""
+        """The spaces of some points, with only those of them that start with rows."""
         ids: dict[int, list[PointId]] = {}
         for one in placed:
-            ids.setdefault(one.space.id, []).append(one.point.id)
+            if not one.point.changes_only:
+                ids.setdefault(one.space.id, []).append(one.point.id)
         for space, points in ids.items():
             yield self._spaces[space].subset(points)
 

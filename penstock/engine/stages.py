@@ -34,10 +34,9 @@ from penstock.joins import (
 )
 from penstock.joins.points import Mask
 from penstock.joins.selections import NewSelections, Selections
-from penstock.messages import ANY_FILTER, Message, Position
+from penstock.messages import ANY_FILTER, INITIAL_STEP, Message, Position
 
-INITIAL_STEP = 0
-FIRST_STEP = 1
+FIRST_STEP = INITIAL_STEP + 1
 _ROWS_AT_ONCE = 4096
 
 

@@ -18,15 +18,20 @@ from penstock.matching.lanes import LaneMatcher
 from penstock.messages import Point, PointId
 
 _BRANCH_BITS = 16
+_CHANGES_ONLY = 1 << _BRANCH_BITS - 1  # a query has far fewer branches
 
 
 class CoveredPoints:
     """The points of subscriptions over one relation, one for each of their branches."""
 
-    def __init__(self, matcher: LaneMatcher, columns: Mapping[int, int]) -> None:
-        """`columns` says how many points constrain each column."""
+    def __init__(
+        self, matcher: LaneMatcher, columns: Mapping[int, int], changes_only: int = 0
+    ) -> None:
+        """`columns` says how many points constrain each column, `changes_only` how many hold no
+        rows."""
         self.matcher = matcher
         self.columns = Counter(columns)
+        self.changes_only = changes_only
 
     def __len__(self) -> int:
         return len(self.matcher)
@@ -38,24 +43,30 @@ class CoveredPoints:
     def add_many(self, points: Iterable[Point]) -> None:
         boxes = []
         for point in points:
-            boxes.append((_number(point.id.subscription, point.id.branch), [point.base]))
+            flag = _CHANGES_ONLY if point.changes_only else 0
+            boxes.append((_number(point.id.subscription, point.id.branch) | flag, [point.base]))
             self.columns.update(column for column, _ in point.base)
+            self.changes_only += point.changes_only
         self.matcher.insert_many(boxes)
 
     def remove(self, subscription: int) -> None:
         """Remove the points of a subscription, if they are here; its branches count from 0."""
-        for branch in range(1 << _BRANCH_BITS):
-            number = _number(subscription, branch)
-            boxes = self.matcher.boxes_of(number)
-            if boxes is None:
-                return
-            for box in boxes:
-                self.columns.subtract(column for column, _ in box)
-            self.matcher.remove(number)
+        for flag in (0, _CHANGES_ONLY):
+            for branch in range(_CHANGES_ONLY):
+                number = _number(subscription, branch) | flag
+                boxes = self.matcher.boxes_of(number)
+                if boxes is None:
+                    break
+                for box in boxes:
+                    self.columns.subtract(column for column, _ in box)
+                self.changes_only -= flag != 0
+                self.matcher.remove(number)
 
     @property
     def mentioned_columns(self) -> set[int]:
-        """The columns that some point constrains."""
+        """The columns that some point constrains; all, if some point holds no rows itself."""
+        if self.changes_only:
+            return set(range(len(self.relation.columns)))
         return {column for column, count in self.columns.items() if count > 0}
 
     def concerned(self, rows: Sequence[Row]) -> Mask:
@@ -63,9 +74,10 @@ class CoveredPoints:
         return self.matcher.match_batch(self._batch(rows)).concerned()
 
     def selecting(self, rows: Sequence[Row], since: int) -> list[tuple[PointId, ...]]:
-        """For each row, the points that select it of subscriptions recorded from `since` on."""
+        """For each row, the points that start with it: they select it, and their subscriptions
+        were recorded from `since` on."""
         offsets, numbers = self.matcher.match_batch(self._batch(rows)).by_event()
-        wanted = numbers >= _number(since, 0)
+        wanted = (numbers >= _number(since, 0)) & (numbers & _CHANGES_ONLY == 0)
         ends = np.concatenate([[0], np.cumsum(wanted)])[offsets]
         ids = [_point_id(number) for number in numbers[wanted].tolist()]
         return [tuple(ids[ends[i] : ends[i + 1]]) for i in range(len(rows))]

@@ -78,6 +78,7 @@ class SpacePoints:
             self._filter_types = tuple(columns[attribute].type for attribute in space.attributes)
         self._points: dict[PointId, Point] | None = {}
         self._columns: Counter[int] = Counter()
+        self._changes_only = 0
         self._mentioned: list[int] | None = None
         self._arrays: _Arrays | None = None
         self._indexes: dict[type, PointIndex] = {}
@@ -103,6 +104,7 @@ class SpacePoints:
             self.remove(point.id)
         points[point.id] = point
         self._columns.update(column for column, _ in point.base)
+        self._changes_only += point.changes_only
         self._mentioned = None
         self._arrays = None
         for index in self._indexes.values():
@@ -112,6 +114,7 @@ class SpacePoints:
         point = self._by_id().pop(point_id, None)
         if point is not None:
             self._columns.subtract(column for column, _ in point.base)
+            self._changes_only -= point.changes_only
             self._mentioned = None
             self._arrays = None
             for index in self._indexes.values():
@@ -125,6 +128,7 @@ class SpacePoints:
         points = self._by_id()
         part._points = {i: points[i] for i in ids if i in points}
         part._columns = Counter(c for point in part._points.values() for c, _ in point.base)
+        part._changes_only = sum(point.changes_only for point in part._points.values())
         part._mentioned = None
         part._arrays = None
         part._indexes = {}
@@ -234,11 +238,13 @@ class SpacePoints:
 
     @property
     def mentioned_columns(self) -> set[int]:
-        """The base columns that some point constrains."""
+        """The base columns that some point constrains; all, if some point holds no rows itself."""
+        if self._changes_only:
+            return set(range(len(self.base.columns)))
         return {column for column, count in self._columns.items() if count > 0}
 
     def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
-        """The values of a base row that any point's box looks at."""
+        """The values of a base row that any point looks at when the row is no longer there."""
         if self._mentioned is None:
             self._mentioned = sorted(self.mentioned_columns)
         return tuple([(column, row[column]) for column in self._mentioned])

@@ -40,7 +40,7 @@ class Selections:
         return found
 
     def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
-        """The values of a row that any point's box looks at."""
+        """The values of a row that any point looks at when the row is no longer there."""
         if self.covered is None:
             return () if self.points is None else self.points.mentioned(row)
         columns = self.covered.mentioned_columns

@@ -111,14 +111,25 @@ class Placed:
     point: Point
 
 
-def place(query: Query, subscription: int, chosen: Decomposition | None = None) -> list[Placed]:
-    """All points of a subscription, one per branch and node, as its decomposition has them."""
+def place(
+    query: Query,
+    subscription: int,
+    chosen: Decomposition | None = None,
+    *,
+    changes_only: bool = False,
+) -> list[Placed]:
+    """All points of a subscription, one per branch and node, as its decomposition has them.
+
+    Only points over one table can be told of changes only: a join needs the rows to be joined.
+    """
     if len(query.nodes) == 1:
         space = Space(query.nodes[0].relation.name)
+        ids = [PointId(subscription, b, 0) for b in range(len(query.branches))]
         return [
-            Placed(space, Point(PointId(subscription, b, 0), space.id, branch[0], EVERYTHING))
-            for b, branch in enumerate(query.branches)
+            Placed(space, Point(i, space.id, branch[0], EVERYTHING, (), changes_only))
+            for i, branch in zip(ids, query.branches, strict=True)
         ]
+    assert not changes_only
     spaces: dict[tuple[int, Choice], Space] = {}
     placed: list[Placed] = []
     for b, choices in enumerate(decomposition_of(query, chosen)):

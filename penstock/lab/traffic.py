@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from penstock.client import Content, Delivery, Notification, Switch
+from penstock.client import Content, Delivery, Initial, Notification, Switch
 from penstock.engine.index import Index
 from penstock.joins.decomposition import Replan
 from penstock.log import BatchHeader, Home
@@ -40,7 +40,7 @@ class Traffic:
 
 
 class Clients:
-    """All subscribers of a home, or only some, each with its content, fed from the message log."""
+    """All subscribers of a home that have a content, or only some, fed from the message log."""
 
     def __init__(self, home: Home, only: Collection[int] | None = None) -> None:
         self._home = home
@@ -73,6 +73,8 @@ class Clients:
         changes = self._registry.changes_between(self._active, header.active)
         for added in changes.added:
             if self._only is not None and added.id not in self._only:
+                continue
+            if added.initial is Initial.NONE:
                 continue
             query = added.query(catalog)
             self._index.add(added.id, query, added.decomposition)

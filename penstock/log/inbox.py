@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from penstock.client import Delivery, Switch
+from penstock.client import Delivery, Initial, Switch
 from penstock.joins import place
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.log.interfaces import BatchHeader, BatchLog
-from penstock.messages import decode_message
+from penstock.messages import INITIAL_STEP, Message, Position, decode_message
 from penstock.sql.query import Query
 
 Replans: TypeAlias = Callable[[int, int], Sequence[Replan]]
@@ -20,8 +20,9 @@ class Inbox:
     """The messages of a subscription's spaces, batch by batch, from its beginning.
 
     A batch counts if the subscription was active in it. In a Hub's batch, which may hold the
-    subscription's own record, only what comes from that record on is meant for it. `chosen` is the
-    decomposition it began with.
+    subscription's own record, only what comes from that record on is meant for it. One that needs
+    nothing to start with is active in the batch that holds its record, whoever made it. `chosen`
+    is the decomposition it began with.
     """
 
     def __init__(
@@ -31,7 +32,9 @@ class Inbox:
         query: Query,
         chosen: Decomposition | None,
         replans: Replans,
+        initial: Initial = Initial.CONTENT,
     ) -> None:
+        self._initial = initial
         self._batches = batches
         self._subscription = subscription
         self._query = query
@@ -42,20 +45,35 @@ class Inbox:
     def new(self) -> Iterator[tuple[BatchHeader, list[Delivery]]]:
         """What has been published since the last batch that was given."""
         for header in self._batches.batches(self.last):
-            if header.active <= self._subscription:
+            if not self._is_active_in(header):
                 continue
             switches = self._switches(header)
             spaces = self._spaces.union(*(self._spaces_of(s.decomposition) for s in switches))
-            decoded = (decode_message(data) for data in self._batches.read(header))
             mine: list[Delivery] = [
                 message
-                for message in decoded
+                for message in self._messages(header)
                 if message.space in spaces and message.position.offset >= self._subscription
             ]
             if switches:
                 self._spaces = self._spaces_of(switches[-1].decomposition)
             self.last = header
             yield header, sorted([*mine, *switches], key=lambda one: one.position)
+
+    def _is_active_in(self, header: BatchHeader) -> bool:
+        active = header.active
+        if self._initial is Initial.NONE:
+            active = max(active, header.end)
+        return self._subscription < active
+
+    def _messages(self, header: BatchHeader) -> Iterator[Message]:
+        """Those that stand for a past that was let go of are no changes: whoever wants changes only
+        starts with them."""
+        is_start = self._initial is not Initial.CONTENT and header == self._batches.base
+        for data in self._batches.read(header):
+            message = decode_message(data)
+            if is_start:
+                message = message._replace(position=Position(message.position.offset, INITIAL_STEP))
+            yield message
 
     def _switches(self, header: BatchHeader) -> list[Switch]:
         known = self._subscription + 1 if self.last is None else self.last.active

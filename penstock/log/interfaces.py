@@ -148,6 +148,10 @@ class BatchLog(Protocol):
         """The last batch."""
 
     @property
+    def base(self) -> BatchHeader | None:
+        """The first batch, if it stands for the contents that earlier ones, now gone, led to."""
+
+    @property
     def quarantine(self) -> QuarantineStore: ...
 
     def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]:

@@ -162,6 +162,10 @@ class MemoryMessageLog:
         return self._quarantine
 
     @property
+    def base(self) -> BatchHeader | None:
+        return None
+
+    @property
     def frontier(self) -> BatchHeader | None:
         return self._batches[-1][0] if self._batches else None
 

@@ -2,6 +2,7 @@
 
 from penstock.messages.message import (
     ANY_FILTER,
+    INITIAL_STEP,
     Envelope,
     Message,
     Point,
@@ -15,6 +16,7 @@ from penstock.messages.wire import decode_message, encode_message
 
 __all__ = [
     "ANY_FILTER",
+    "INITIAL_STEP",
     "Envelope",
     "Message",
     "Point",

@@ -63,6 +63,10 @@ class Envelope(NamedTuple):
 Reaches: TypeAlias = tuple[Reach | Envelope, ...]
 
 
+INITIAL_STEP = 0
+"""At one offset, what points start with comes before everything that happens there."""
+
+
 class PointId(NamedTuple):
     """Which part of a subscription a point stands for."""
 
@@ -82,7 +86,8 @@ class Position(NamedTuple):
 class Point:
     """One subscription's wish for the rows of one of its tables, in one space.
 
-    `more` are the intervals over further filter columns of the space.
+    `more` are the intervals over further filter columns of the space. A point that is told of
+    `changes_only` holds no rows: it starts with none, and must be told what a row was before.
     """
 
     id: PointId
@@ -90,6 +95,7 @@ class Point:
     base: Box
     filter: Interval
     more: tuple[Interval, ...] = ()
+    changes_only: bool = False
 
     @property
     def filters(self) -> tuple[Interval, ...]:

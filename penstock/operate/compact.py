@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.client import Initial
 from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
 from penstock.engine.events import encode_change
@@ -130,6 +131,8 @@ def base_messages(
     changes = registry.changes_between(0, header.active)
     moved = {replan.subscription: replan.decomposition for replan in changes.replanned}
     for stored in registry.subscriptions(header.active):
+        if stored.initial is Initial.NONE:
+            continue  # it has no content
         chosen = moved.get(stored.id, stored.decomposition)
         engine.subscribe(stored.id, stored.query(engine.catalog), chosen)
     found: list[Message] = []

@@ -24,9 +24,9 @@ from penstock.registry.binding import from_rows, replan_row
 from penstock.registry.catalogs import relation_row
 from penstock.registry.database import SCHEMA_VERSION
 from penstock.registry.records import (
+    Subscribed,
     replan_of,
-    subscribe_owner,
-    subscribe_sql,
+    subscribed,
     withdrawn_id,
 )
 from penstock.sources.ledger import TakenBody
@@ -48,7 +48,7 @@ class Logged:
     """What the log says of tables and subscriptions."""
 
     statements: list[Record] = field(default_factory=list)
-    subscribed: dict[int, tuple[str, str | None]] = field(default_factory=dict)
+    subscribed: dict[int, Subscribed] = field(default_factory=dict)
     withdrawn: dict[int, int] = field(default_factory=dict)
     replanned: list[Replan] = field(default_factory=list)
     taken: list[Record] = field(default_factory=list)
@@ -70,11 +70,11 @@ class Logged:
         return logged
 
 
-def _subscribed(body: bytes) -> tuple[str, str | None]:
+def _subscribed(body: bytes) -> Subscribed:
     try:
-        return subscribe_sql(body), subscribe_owner(body)
+        return subscribed(body)
     except PenstockError:
-        return "", None  # of another release: the registry lists it as broken
+        return Subscribed("")  # of another release: the registry lists it as broken
 
 
 def check_databases(home: Home, logged: Logged, log_end: int) -> Iterator[Finding]:
@@ -131,11 +131,11 @@ def _catalog(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
 
 
 def _registry(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
-    columns = "id, sql, owner, withdrawn_at, plan, broken, decomposition, checksum"
+    columns = "id, sql, owner, withdrawn_at, plan, broken, decomposition, initial, checksum"
     rows = database.execute(f"SELECT {columns} FROM subscriptions ORDER BY id")
     found = from_rows(rows)  # raises what the checksums find
-    expected = {n: sql for n, sql in logged.subscribed.items() if n < applied}
-    if {one.id: (one.sql, one.owner) for one in found} != expected:
+    expected = {number: said for number, said in logged.subscribed.items() if number < applied}
+    if {one.id: one.said for one in found} != expected:
         return "its subscriptions are not those of the log"
     for one in found:
         withdrawn = logged.withdrawn.get(one.id)

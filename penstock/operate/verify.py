@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.client import Initial
 from penstock.errors import PenstockError
 from penstock.lab.traffic import Clients
 from penstock.log import BatchHeader, Home
@@ -42,7 +43,7 @@ class Verdict:
     log_end: int = 0
     frontier: BatchHeader | None = None
     active: int = 0
-    """Subscriptions that are active at the end of the message log."""
+    """Subscriptions with a content that are active at the end of the message log."""
     compared: list[int] = field(default_factory=list)
 
     @property
@@ -132,7 +133,8 @@ def _differences(
     home: Home, verdict: Verdict, frontier: BatchHeader, step: Step, sample: int | None, seed: int
 ) -> Iterator[Finding]:
     with Registry(home) as registry:
-        active = [one.id for one in registry.subscriptions(frontier.active)]
+        stored = registry.subscriptions(frontier.active)
+        active = [one.id for one in stored if one.initial is not Initial.NONE]
     verdict.active = len(active)
     if sample is not None and sample < len(active):
         active = sorted(random.Random(seed).sample(active, sample))

@@ -86,7 +86,7 @@ def _decoded(inbox: Inbox, span: Span, view: View) -> RowBuffer:
             events.append((offset, row))
     for name, events in of_streams.items():
         if events:
-            view.move_to(span.active)
+            view.move_to(span.active, span.end)
             _tell(catalog[name], events, view, out)
             _keep(name, events, out)
     return out

@@ -22,7 +22,7 @@ def advance_groups(bucket: int, inbox: Inbox, store: GroupStore, view: View) -> 
         out.add(bucket, RowKind.HEADER, tick.offset, tick.body)
     out.forward(bucket, inbox, RowKind.MESSAGE, RowKind.BAD)
     span = Span.from_bytes(tick.body)
-    view.move_to(span.active)
+    view.move_to(span.active, span.end)
     # What a scheme remembers of groups would be of no use in the next batch, which reads them anew.
     stage = JoinStage(store, view.index, make_scheme())
     for row in inbox.rows(RowKind.SEED):

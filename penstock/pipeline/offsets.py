@@ -7,6 +7,10 @@ records for the same subscriptions, and gives the same messages.
 A subscription becomes active at the first batch that starts after its record. So the end of a log
 is followed by one batch without records, if subscriptions are still waiting for it.
 
+One that wants changes only is told of those from its record on. If it needs nothing to start with,
+it is served from the batch that holds its record. If it needs rows to be joined, that batch ends
+before the next event, so that these are the rows as they were at its record.
+
 What a Hub has published in the meantime, or this pipeline before its checkpoint was lost, is read
 again to bring the state up to date, but nobody becomes active on the way: messages of that stretch
 are not published again. A batch ends where it ends, and with the next one all subscriptions become
@@ -18,9 +22,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from penstock.client import Initial
+from penstock.errors import HomeError
 from penstock.log import BatchHeader, RecordKind, RecordLog
 from penstock.pipeline.rows import Span
+from penstock.registry import subscribed
 
+_ARRIVING = frozenset({RecordKind.SUBSCRIBE})
+_EVENTS = frozenset({RecordKind.EVENT})
 _SUBSCRIBING = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN})
 
 
@@ -58,10 +67,28 @@ def next_offset(
         end = min(log.frame_boundary(start.position, max_records), target)
         if start.position < published:
             return start._replace(position=min(end, published))
+        end = _before_unheard(log, start.position, end)
         return StreamOffset(end, start.position, _told(frontier))
     if start.position >= published and _somebody_waits(log, start):
         return StreamOffset(start.position, start.position, _told(frontier))
     return start
+
+
+def _before_unheard(log: RecordLog, start: int, end: int) -> int:
+    """Where a batch ends, so that nobody misses events who starts quietly."""
+    for record in log.read(start, end, _ARRIVING):
+        if _starts_quietly(record.body):
+            behind = record.offset + 1
+            following = next(log.frames(behind, end, _EVENTS), None) if behind < end else None
+            return end if following is None else max(following[0], behind)
+    return end
+
+
+def _starts_quietly(body: bytes) -> bool:
+    try:
+        return subscribed(body).initial is Initial.QUIET
+    except HomeError:  # of another release: the registry lists it as broken
+        return False
 
 
 def _told(frontier: BatchHeader | None) -> int:

@@ -34,7 +34,7 @@ def advance_rows(bucket: int, inbox: Inbox, store: StoredRows, view: View) -> Ro
     out.add(bucket, RowKind.TICK, tick.offset, tick.body)
     out.forward(bucket, inbox, RowKind.BAD, RowKind.MESSAGE, RowKind.STEP)
     span = Span.from_bytes(tick.body)
-    view.move_to(span.active)
+    view.move_to(span.active, span.end)
     stage = RowStage(store, view.index)
     _welcome(bucket, span, stage, view, out)
     for events in inbox.rows(RowKind.EVENTS):

@@ -17,12 +17,14 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Catalog, Relation, Row
+from penstock.client import Initial
 from penstock.errors import PenstockError
 from penstock.joins import place
 from penstock.joins.covered import CoveredPoints
@@ -33,12 +35,23 @@ from penstock.matching.snapshot import damaged_segments
 from penstock.messages import Point
 from penstock.registry import Registry
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 2
 """Snapshots that stay: the newest, and the one that workers may be about to open."""
 SUBSCRIPTIONS_AT_ONCE = 50_000
 _MANIFEST, _OTHERS = "snapshot.json", "others.ids"
 _UNFINISHED = ".unfinished"
+
+
+class Compiled(NamedTuple):
+    """The points of one relation."""
+
+    place: str
+    """Where their matcher is."""
+    columns: Mapping[int, int]
+    """How many of them constrain each column."""
+    changes_only: int
+    """How many of them hold no rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +60,8 @@ class Snapshot:
 
     directory: Path
     active: int
-    relations: Mapping[str, tuple[str, Mapping[int, int]]]
-    """By name: where its matcher is, and how many points constrain each of its columns."""
+    relations: Mapping[str, Compiled]
+    """By name."""
 
     def others_from(self, low: int) -> list[int]:
         """All that were recorded from `low` on over several tables, even if withdrawn since."""
@@ -57,9 +70,9 @@ class Snapshot:
         return numbers
 
     def covered(self, catalog: Catalog) -> Iterator[CoveredPoints]:
-        for name, (place_of, columns) in self.relations.items():
-            matcher = LaneMatcher.open(catalog[name], self.directory / place_of, threads=1)
-            yield CoveredPoints(matcher, columns)
+        for name, (where, columns, changes_only) in self.relations.items():
+            matcher = LaneMatcher.open(catalog[name], self.directory / where, threads=1)
+            yield CoveredPoints(matcher, columns, changes_only)
 
 
 def newest(directory: Path, active: int) -> Snapshot | None:
@@ -92,7 +105,7 @@ def is_sound(path: Path) -> bool:
         return False
     try:
         _read_others(path)
-        return not any(damaged_segments(path / where) for where, _ in snapshot.relations.values())
+        return not any(damaged_segments(path / one.place) for one in snapshot.relations.values())
     except (PenstockError, OSError, ValueError):
         return False
 
@@ -114,7 +127,11 @@ def compile_snapshot(
         low = added[-1].id + 1
         fresh: dict[str, list[Point]] = {}
         for one in added:
-            placed = place(one.query(catalog), one.id, one.decomposition)
+            changes_only = one.initial is Initial.NONE
+            query, chosen = one.query(catalog), one.decomposition
+            placed = place(query, one.id, chosen, changes_only=changes_only)
+            if not placed:
+                continue  # it can never match
             if placed[0].space.edge is not None:
                 others.append(one.id)
             elif one.withdrawn_at is None or one.withdrawn_at >= active:
@@ -147,7 +164,7 @@ def _write(
     for number, (name, points) in enumerate(covered.items()):
         points.matcher.save(fresh / str(number))
         columns = {column: count for column, count in points.columns.items() if count > 0}
-        relations[name] = (str(number), columns)
+        relations[name] = Compiled(str(number), columns, points.changes_only)
     body = others.tobytes()
     write_aside(fresh / _OTHERS, crc32(body).to_bytes(4) + body)
     text = json.dumps({"format": FORMAT, "active": active, "relations": relations})
@@ -174,8 +191,8 @@ def _read(path: Path) -> Snapshot | None:
         if members["format"] != FORMAT or members["active"] != int(path.name):
             return None
         relations = {
-            name: (where, {int(column): count for column, count in columns.items()})
-            for name, (where, columns) in members["relations"].items()
+            name: Compiled(where, {int(column): count for column, count in columns.items()}, more)
+            for name, (where, columns, more) in members["relations"].items()
         }
         return Snapshot(path, members["active"], relations)
     except (OSError, ValueError, KeyError, TypeError):

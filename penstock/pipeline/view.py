@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.catalog import Catalog
+from penstock.client import Initial
 from penstock.engine.index import Index
 from penstock.errors import PenstockError
 from penstock.joins import Edge, Placed, place
@@ -75,6 +76,10 @@ class View:
         # state kept for their edges stays.
         self._first_needed: dict[Edge, int] = {}
         self._replanned: dict[int, _Replanned] = {}
+        # Subscriptions that need nothing to start with, in the index although recorded after
+        # `active`: all of those before `_ahead_to`.
+        self._ahead: set[int] = set()
+        self._ahead_to = 0
 
     def catalog(self, end: int) -> Catalog:
         """The tables and streams that records before `end` declare (and maybe later ones)."""
@@ -83,12 +88,21 @@ class View:
             self._catalog_to = end
         return self._catalog
 
-    def move_to(self, active: int) -> None:
-        """Make `index` and `edges` those of the subscriptions before `active`."""
-        if active < self.active:
+    def move_to(self, active: int, end: int = 0) -> None:
+        """Make `index` and `edges` those of the subscriptions before `active`, and of those before
+        `end`, where the batch ends, that need nothing to start with."""
+        end = max(active, end)
+        if active < self.active or end < self._ahead_to:
             self._begin()
-        if active == self.active:
-            return
+        if active > self.active:
+            self._move_to(active)
+        if end > max(active, self._ahead_to):
+            for one in self._registry.changes_only(max(active, self._ahead_to), end):
+                self._ahead.add(one.id)
+                self.index.add(one.id, one.query(self.catalog(end)), changes_only=True)
+        self._ahead_to = end
+
+    def _move_to(self, active: int) -> None:
         snapshot = None if self._snapshots is None else newest(self._snapshots, active)
         if snapshot is not None and snapshot.active > max(self._covered_to, self.active):
             # Should it be removed just now, a newer one is there for the next batch.
@@ -101,8 +115,10 @@ class View:
         others = self._registry.numbered(snapshot.others_from(self.active))
         changes = self._registry.changes_between(self.active, snapshot.active, added=False)
         self._follow(replace(changes, added=others), snapshot.active)
-        for number in [n for n in self._recorded if self.index.is_selection(n)]:
+        ahead = {number for number in self._ahead if number < snapshot.active}
+        for number in [n for n in (*self._recorded, *ahead) if self.index.is_selection(n)]:
             self.index.remove(number)
+        self._ahead -= ahead
         self._recorded = [number for number in self._recorded if number in self.index]
         self.index.cover(covered)
         self._covered_to = snapshot.active
@@ -127,7 +143,11 @@ class View:
 
     def _add(self, added: StoredSubscription, catalog: Catalog) -> list[Placed]:
         self._recorded.append(added.id)
-        placed = self.index.add(added.id, added.query(catalog), added.decomposition)
+        if added.id in self._ahead:
+            self._ahead.remove(added.id)
+            return []
+        query, changes_only = added.query(catalog), added.initial is Initial.NONE
+        placed = self.index.add(added.id, query, added.decomposition, changes_only=changes_only)
         self._learn_edges(added.id, placed)
         return placed
 

@@ -1,13 +1,12 @@
 """Tables, streams and subscriptions, kept in SQLite and derived from the log."""
 
 from penstock.registry.records import (
+    Subscribed,
     replan_body,
     replan_of,
     statement_bytes,
     subscribe_body,
-    subscribe_decomposition,
-    subscribe_owner,
-    subscribe_sql,
+    subscribed,
     withdraw_body,
     withdrawn_id,
 )
@@ -18,15 +17,14 @@ __all__ = [
     "MAX_SUBSCRIPTIONS_AT_ONCE",
     "Registry",
     "StoredSubscription",
+    "Subscribed",
     "SubscriptionChanges",
     "rebuild",
     "replan_body",
     "replan_of",
     "statement_bytes",
     "subscribe_body",
-    "subscribe_decomposition",
-    "subscribe_owner",
-    "subscribe_sql",
+    "subscribed",
     "withdraw_body",
     "withdrawn_id",
 ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
 from penstock.catalog import Catalog
+from penstock.client import Initial
 from penstock.errors import CorruptionError, PenstockError, SubscriptionError
 from penstock.joins.decomposition import (
     Decomposition,
@@ -16,12 +18,13 @@ from penstock.joins.decomposition import (
 )
 from penstock.log import Record
 from penstock.packing import pack
-from penstock.registry.plans import decode_decomposition, encode_decomposition, encode_plan
-from penstock.registry.records import (
-    subscribe_decomposition,
-    subscribe_owner,
-    subscribe_sql,
+from penstock.registry.plans import (
+    decode_decomposition,
+    decode_plan,
+    encode_decomposition,
+    encode_plan,
 )
+from penstock.registry.records import Subscribed, subscribed
 from penstock.registry.subscriptions import StoredSubscription
 from penstock.sql import ShapeBinder
 
@@ -55,13 +58,18 @@ class Binder:
     def stored(self, record: Record) -> StoredSubscription:
         """The subscription of a SUBSCRIBE record; one that another release accepted, and this one
         does not, says so."""
-        sql, owner = "", None
+        said = Subscribed("")
         try:
-            sql, owner = subscribe_sql(record.body), subscribe_owner(record.body)
-            chosen = subscribe_decomposition(record.body)
-            return StoredSubscription(record.offset, sql, owner, None, self.plan(sql), "", chosen)
+            said = subscribed(record.body)
+            plan, broken = self.plan(said.sql), ""
         except PenstockError as error:
-            return StoredSubscription(record.offset, sql, owner, None, b"", str(error))
+            plan, broken = b"", str(error)
+        return stored_as(record.offset, said, plan, broken)
+
+
+def stored_as(offset: int, said: Subscribed, plan: bytes, broken: str = "") -> StoredSubscription:
+    sql, owner, chosen, initial = said
+    return StoredSubscription(offset, sql, owner, None, plan, broken, chosen, initial)
 
 
 def row_of(stored: StoredSubscription) -> dict[str, object]:
@@ -74,23 +82,30 @@ def row_of(stored: StoredSubscription) -> dict[str, object]:
         "plan": stored.plan,
         "broken": stored.broken,
         "decomposition": chosen,
+        "initial": str(stored.initial),
         "checksum": _checksum(
-            stored.id, stored.sql, stored.owner, stored.plan, stored.broken, chosen
+            stored.id,
+            stored.sql,
+            stored.owner,
+            stored.plan,
+            stored.broken,
+            chosen,
+            str(stored.initial),
         ),
     }
 
 
 def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
     found = []
-    for number, sql, owner, withdrawn_at, plan, broken, chosen, checksum in rows:
-        if _checksum(number, sql, owner, plan, broken, chosen) != checksum:
+    for number, sql, owner, withdrawn_at, plan, broken, chosen, initial, checksum in rows:
+        if _checksum(number, sql, owner, plan, broken, chosen, initial) != checksum:
             raise CorruptionError(
                 f"registry.db is damaged: subscription {number} is not as it was written",
                 detail="it is derived from the log, so nothing is lost",
                 hint="make it again: penstock rebuild HOME",
             )
-        chosen = decode_decomposition(chosen)
-        found.append(StoredSubscription(number, sql, owner, withdrawn_at, plan, broken, chosen))
+        said = Subscribed(sql, owner, decode_decomposition(chosen), Initial(initial))
+        found.append(replace(stored_as(number, said, plan, broken), withdrawn_at=withdrawn_at))
     return found
 
 
@@ -122,3 +137,10 @@ def check_fits(stored: StoredSubscription, chosen: Decomposition, catalog: Catal
             detail=f"{plain_decomposition(chosen)}",
             hint="each node is filtered by a node it is joined with, over conditions it has",
         )
+
+
+def initial_of(wanted: str, plan: bytes, catalog: Catalog) -> Initial:
+    """How a subscription with this plan starts, which wants its content, or none of it."""
+    if wanted == Initial.CONTENT:
+        return Initial.CONTENT
+    return Initial.of(wanted, decode_plan(plan, catalog))

@@ -1,16 +1,19 @@
 """The bodies of log records that are not events.
 
-SUBSCRIBE is `{"sql": ..., "owner": ..., "decomposition": ...}`, WITHDRAW is `{"id": ...}` (the
-offset of the SUBSCRIBE record), REPLAN is `{"id": ..., "decomposition": ...}`, DDL is the text of
-the statement. A decomposition is a list by branch, of lists by node, of the filtering node and its
-columns; a SUBSCRIBE without one means the plain rule. Members that a later release adds are
-ignored.
+SUBSCRIBE is `{"sql": ..., "owner": ..., "decomposition": ..., "initial": ...}`, WITHDRAW is
+`{"id": ...}` (the offset of the SUBSCRIBE record), REPLAN is `{"id": ..., "decomposition": ...}`,
+DDL is the text of the statement. A decomposition is a list by branch, of lists by node, of the
+filtering node and its columns; a SUBSCRIBE without one means the plain rule. `initial` says how the
+subscription starts (`penstock.client.Initial`). Members that a later release adds are ignored.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
+from penstock.client import Initial
 from penstock.errors import CatalogError, HomeError, SubscriptionError
 from penstock.joins.decomposition import (
     Decomposition,
@@ -30,6 +33,16 @@ class _Subscribe(msgspec.Struct, omit_defaults=True):
     sql: str
     owner: str | None = None
     decomposition: _PlainDecomposition | None = None
+    initial: Initial = Initial.CONTENT
+
+
+class Subscribed(NamedTuple):
+    """What a SUBSCRIBE record says."""
+
+    sql: str
+    owner: str | None = None
+    decomposition: Decomposition | None = None
+    initial: Initial = Initial.CONTENT
 
 
 class _Withdraw(msgspec.Struct):
@@ -57,7 +70,10 @@ def statement_bytes(sql: str) -> bytes:
 
 
 def subscribe_body(
-    sql: str, owner: str | None = None, chosen: Decomposition | None = None
+    sql: str,
+    owner: str | None = None,
+    chosen: Decomposition | None = None,
+    initial: Initial = Initial.CONTENT,
 ) -> bytes:
     if owner is not None and not 0 < len(owner) <= MAX_OWNER_CHARACTERS:
         raise SubscriptionError(
@@ -65,7 +81,7 @@ def subscribe_body(
         )
     try:
         plain = None if chosen is None else plain_decomposition(chosen)
-        return msgspec.json.encode(_Subscribe(sql, owner, plain))
+        return msgspec.json.encode(_Subscribe(sql, owner, plain, initial))
     except UnicodeEncodeError:
         raise SubscriptionError(
             "the text of a subscription or its owner is not Unicode",
@@ -73,17 +89,14 @@ def subscribe_body(
         ) from None
 
 
-def subscribe_sql(body: bytes) -> str:
-    return _subscribe(body).sql
-
-
-def subscribe_owner(body: bytes) -> str | None:
-    return _subscribe(body).owner
-
-
-def subscribe_decomposition(body: bytes) -> Decomposition | None:
-    plain = _subscribe(body).decomposition
-    return None if plain is None else _decomposition("SUBSCRIBE", plain)
+def subscribed(body: bytes) -> Subscribed:
+    try:
+        found = _SUBSCRIBE.decode(body)
+    except msgspec.DecodeError as error:
+        raise _unreadable("SUBSCRIBE", error) from None
+    plain = found.decomposition
+    chosen = None if plain is None else _decomposition("SUBSCRIBE", plain)
+    return Subscribed(found.sql, found.owner, chosen, found.initial)
 
 
 def replan_body(subscription: int, chosen: Decomposition) -> bytes:
@@ -114,13 +127,6 @@ def withdrawn_id(body: bytes) -> int:
         return _WITHDRAW.decode(body).id
     except msgspec.DecodeError as error:
         raise _unreadable("WITHDRAW", error) from None
-
-
-def _subscribe(body: bytes) -> _Subscribe:
-    try:
-        return _SUBSCRIBE.decode(body)
-    except msgspec.DecodeError as error:
-        raise _unreadable("SUBSCRIBE", error) from None
 
 
 def _unreadable(kind: str, error: Exception) -> HomeError:

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, insert, select, update
 
 from penstock.catalog import Catalog
+from penstock.client import Initial
 from penstock.errors import CorruptionError, SubscriptionError
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.log import AnyHome, RecordKind
@@ -21,14 +22,17 @@ from penstock.registry.binding import (
     Binder,
     check_fits,
     from_rows,
+    initial_of,
     replan_row,
     replans_from_rows,
     row_of,
+    stored_as,
 )
 from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.choosing import Chooser
 from penstock.registry.database import DerivedDatabase, remove_database
 from penstock.registry.records import (
+    Subscribed,
     replan_body,
     replan_of,
     statement_bytes,
@@ -192,6 +196,14 @@ class Registry:
         with self._database.reading() as connection:
             return from_rows(connection.execute(wanted).all())
 
+    def changes_only(self, low: int, high: int) -> list[StoredSubscription]:
+        """Those that the records of [low, high) added and that start with nothing; by id."""
+        columns = subscriptions.c
+        within = select(subscriptions).where(columns.id >= low, columns.id < high)
+        wanted = within.where(columns.broken == "", columns.initial == Initial.NONE)
+        with self._database.reading() as connection:
+            return from_rows(connection.execute(wanted.order_by(columns.id)).all())
+
     def numbered(self, ids: Sequence[int]) -> list[StoredSubscription]:
         """The subscriptions with these ids, even if they were withdrawn since; ordered by id."""
         found: list[StoredSubscription] = []
@@ -243,22 +255,35 @@ class Registry:
         return offset
 
     def subscribe(
-        self, sql: str, owner: str | None = None, *, chosen: Decomposition | None = None
+        self,
+        sql: str,
+        owner: str | None = None,
+        *,
+        chosen: Decomposition | None = None,
+        initial: str = Initial.CONTENT,
     ) -> StoredSubscription:
-        """Register a query, with the decomposition that was chosen for it."""
-        return self._subscribe([sql], owner, [chosen])[0]
+        """Register a query, with the decomposition that was chosen for it.
+
+        `initial` is "content", or "none" for those who want changes only.
+        """
+        return self._subscribe([sql], owner, [chosen], initial)[0]
 
     def subscribe_many(
-        self, statements: Sequence[str], owner: str | None = None
+        self,
+        statements: Sequence[str],
+        owner: str | None = None,
+        *,
+        initial: str = Initial.CONTENT,
     ) -> list[StoredSubscription]:
         """Register all of these queries, or none: the first that is refused is raised."""
-        return self._subscribe(statements, owner, [None] * len(statements))
+        return self._subscribe(statements, owner, [None] * len(statements), initial)
 
     def _subscribe(
         self,
         statements: Sequence[str],
         owner: str | None,
         chosen: Sequence[Decomposition | None],
+        initial: str,
     ) -> list[StoredSubscription]:
         if len(statements) > MAX_SUBSCRIPTIONS_AT_ONCE:
             raise SubscriptionError(
@@ -267,19 +292,24 @@ class Registry:
         self.catch_up()
         # Relations are only ever added, so what binds now binds at every later offset, and
         # nobody has to wait for the append lock meanwhile.
-        binder = Binder(self.catalog())
+        catalog = self.catalog()
+        binder = Binder(catalog)
         plans = binder.plans(statements)
-        chooser = Chooser(self._home, self.catalog())
-        pairs = [
-            (sql, chooser.choose(plan) if one is None else one)
+        chooser = Chooser(self._home, catalog)
+        said = [
+            Subscribed(
+                sql,
+                owner,
+                chooser.choose(plan) if one is None else one,
+                initial_of(initial, plan, catalog),
+            )
             for sql, plan, one in zip(statements, plans, chosen, strict=True)
         ]
-        bodies = [subscribe_body(sql, owner, one) for sql, one in pairs]
-        first = self._log.append([(RecordKind.SUBSCRIBE, body) for body in bodies])
-        self._catch_up(first + len(bodies), binder)
+        first = self._log.append([(RecordKind.SUBSCRIBE, subscribe_body(*one)) for one in said])
+        self._catch_up(first + len(said), binder)
         return [
-            StoredSubscription(first + i, sql, owner, None, plan, "", one)
-            for i, ((sql, one), plan) in enumerate(zip(pairs, plans, strict=True))
+            stored_as(offset, one, plan)
+            for offset, (one, plan) in enumerate(zip(said, plans, strict=True), first)
         ]
 
     def replan(self, chosen: Mapping[int, Decomposition]) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.catalog import Catalog
+from penstock.client import Initial
 from penstock.errors import SubscriptionError
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.registry.plans import decode_plan
+from penstock.registry.records import Subscribed
 from penstock.sql.query import Query
 
 
@@ -27,6 +29,12 @@ class StoredSubscription:
     plan: bytes
     broken: str
     decomposition: Decomposition | None = None
+    initial: Initial = Initial.CONTENT
+
+    @property
+    def said(self) -> Subscribed:
+        """What its record says."""
+        return Subscribed(self.sql, self.owner, self.decomposition, self.initial)
 
     def query(self, catalog: Catalog) -> Query:
         if self.broken:

@@ -30,6 +30,7 @@ subscriptions = Table(
     Column("plan", LargeBinary, nullable=False),
     Column("broken", String, nullable=False),
     Column("decomposition", LargeBinary),
+    Column("initial", String, nullable=False),
     Column("checksum", Integer, nullable=False),
 )
 replans = Table(

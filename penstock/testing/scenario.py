@@ -37,11 +37,13 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """`plan` is the number of a decomposition; without one, it is chosen."""
+    """`plan` is the number of a decomposition; without one, it is chosen. `initial` is "content",
+    or "none" for those who want changes only."""
 
     name: str
     sql: str
     plan: int | None = None
+    initial: str = "content"
 
 
 @dataclass(frozen=True, slots=True)

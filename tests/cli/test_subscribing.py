@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,13 @@ def test_subscribe_prints_the_id(cli: Cli, home: Path) -> None:
 def test_subscribe_json(cli: Cli, home: Path) -> None:
     sql = "SELECT symbol FROM stocks WHERE per < 20"
     ran = cli("subscribe", home, sql, "--owner", "ann", "--json")
-    assert ran.json == {"id": 2, "sql": sql, "owner": "ann", "warnings": []}
+    assert ran.json == {
+        "id": 2,
+        "sql": sql,
+        "owner": "ann",
+        "initial": "content",
+        "warnings": [],
+    }
 
 
 def test_subscribe_warns_beside_the_id(cli: Cli, home: Path) -> None:
@@ -33,8 +40,6 @@ def test_subscribe_refused(cli: Cli, home: Path) -> None:
 
 
 def test_subscribe_refused_as_json(cli: Cli, home: Path) -> None:
-    import json
-
     sql = "SELECT * FROM stocks WHERE price < 20"
     ran = cli("subscribe", home, sql, "--json")
     assert ran.code == 3
@@ -71,8 +76,20 @@ def test_subscriptions(cli: Cli, home: Path, process: Callable[[], None]) -> Non
     cli("subscribe", home, "SELECT * FROM reviews")
     listed = cli("subscriptions", home, "--json").json["subscriptions"]
     assert listed == [
-        {"id": 2, "state": "active", "owner": "ann", "sql": "SELECT * FROM stocks"},
-        {"id": 3, "state": "waiting", "owner": None, "sql": "SELECT * FROM reviews"},
+        {
+            "id": 2,
+            "state": "active",
+            "owner": "ann",
+            "initial": "content",
+            "sql": "SELECT * FROM stocks",
+        },
+        {
+            "id": 3,
+            "state": "waiting",
+            "owner": None,
+            "initial": "content",
+            "sql": "SELECT * FROM reviews",
+        },
     ]
     assert "… and 1 more" in cli("subscriptions", home, "--limit", 1).out
     of_ann = cli("subscriptions", home, "--owner", "ann")
@@ -88,3 +105,26 @@ def test_unsubscribe(cli: Cli, home: Path) -> None:
     assert again.code == 5
     assert "was withdrawn" in again.err
     assert cli("unsubscribe", home, 99).code == 5
+
+
+def test_changes_only(cli: Cli, home: Path, process: Callable[[], None]) -> None:
+    events = [
+        {"table": "stocks", "op": "insert", "row": {"id": 1, "symbol": "A", "per": 12.0}},
+        {"table": "stocks", "op": "update", "row": {"id": 1, "symbol": "B"}},
+    ]
+    file = home.parent / "changes.jsonl"
+    file.write_text(json.dumps(events[0]))
+    cli("publish", home, file)
+    cli("subscribe", home, "SELECT symbol FROM stocks WHERE per < 20", "--initial", "none")
+    file.write_text(json.dumps(events[1]))
+    cli("publish", home, file)
+    process()
+    ran = cli("tail", home, 3, "--no-follow", "--json")
+    told = [json.loads(line) for line in ran.out.splitlines()]
+    assert [(one["kind"], one["before"], one["after"]) for one in told] == [
+        ("update", {"symbol": "A"}, {"symbol": "B"})
+    ]
+    refused = cli("content", home, 3)
+    assert refused.code == 5
+    assert "subscription 3 has no content" in refused.err
+    assert cli("subscribe", home, "SELECT * FROM stocks", "--initial", "some").code == 2

@@ -90,9 +90,10 @@ class Teller:
             match step:
                 case Define(sql):
                     self.registry.define(sql)
-                case Subscribe(name, sql, plan):
+                case Subscribe(name, sql, plan, initial):
                     chosen = None if plan is None else self._numbered(sql, plan)
-                    self.ids[name] = self.registry.subscribe(sql, chosen=chosen).id
+                    stored = self.registry.subscribe(sql, chosen=chosen, initial=initial)
+                    self.ids[name] = stored.id
                 case Replan(name, plan):
                     number = self.ids[name]
                     sql = self.registry.subscription(number).sql

@@ -87,7 +87,8 @@ def test_a_view_from_a_snapshot_is_like_any_other(
         follower, ids = View(home), []
         for step in [*story, "look"]:
             if step == "subscribe":
-                ids.append(registry.subscribe(chance.choice(QUERIES)).id)  # type: ignore[attr-defined]
+                sql, initial = chance.choice(QUERIES), chance.choice(("content", "none"))  # type: ignore[attr-defined]
+                ids.append(registry.subscribe(sql, initial=initial).id)
             elif step == "withdraw" and ids:
                 registry.withdraw(ids.pop(chance.randrange(len(ids))))  # type: ignore[attr-defined]
             elif step == "snapshot" and not (home.snapshots / f"{home.log.end:020d}").exists():
@@ -122,6 +123,18 @@ def test_a_snapshot_of_an_earlier_offset_serves_a_replayed_batch(home: Home) -> 
         assert len(view.index.covered[0]) == 1
         found = NewSelections(None, view.index.covered[0]).selecting(STOCKS)
         assert [[point.subscription for point in points] for points in found] == [[], [first], []]
+
+
+def test_what_can_never_match_needs_no_place(home: Home) -> None:
+    with Registry(home) as registry:
+        view, never = View(home), "SELECT * FROM stocks WHERE id > 5 AND id < 3"
+        for initial in ("content", "none"):
+            registry.subscribe(never, initial=initial)
+            view.move_to(home.log.end)
+            registry.subscribe(QUERIES[0])
+            compile_snapshot(home.snapshots, registry, home.log.end, {})
+            view.move_to(home.log.end, home.log.end)
+        assert len(view.index.covered[0]) == 2
 
 
 def test_damaged_and_unfinished_snapshots_are_discarded(home: Home) -> None:

@@ -12,8 +12,7 @@ from penstock.registry import (
     Registry,
     rebuild,
     subscribe_body,
-    subscribe_owner,
-    subscribe_sql,
+    subscribed,
     withdraw_body,
 )
 from penstock.registry.binding import Binder
@@ -77,7 +76,7 @@ def test_the_id_is_the_offset(home: AnyHome) -> None:
     assert registry.subscription(1) == cheap
     assert cheap.query(registry.catalog()).sql == CHEAP
     record = next(home.log.read(1))
-    assert (subscribe_sql(record.body), subscribe_owner(record.body)) == (CHEAP, "ann")
+    assert subscribed(record.body)[:2] == (CHEAP, "ann")
 
 
 def test_all_or_none(home: AnyHome) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +20,16 @@ EXAMPLES = """
   penstock subscribe shop "SELECT * FROM stocks WHERE per BETWEEN 45 AND 70"
   penstock subscribe shop "SELECT * FROM reviews WHERE rating = 1" --owner ann
   penstock subscribe shop "SELECT id, photo FROM products" --payload photo
+  penstock subscribe shop "SELECT * FROM trades WHERE amount > 1000" --initial none
   penstock subscribe shop --file interests.sql
 """
+
+
+class Start(StrEnum):
+    """What a subscription starts with."""
+
+    CONTENT = "content"
+    NONE = "none"
 
 
 def subscribe(
@@ -44,11 +53,15 @@ def subscribe(
             "again with every change of the row. Can be given several times.",
         ),
     ] = None,
+    initial: Annotated[
+        Start, typer.Option(help="What it starts with; none: it wants to be told of changes only.")
+    ] = Start.CONTENT,
     as_json: JsonOption = False,
 ) -> None:
     """Register a standing query and print its id.
 
-    It becomes active with the next batch, and starts with what its SQL returns then.
+    It becomes active with the next batch, and starts with what its SQL returns then. With
+    --initial none it is told of every change from now on, and has no content.
     """
     from penstock.cli.progress import working
     from penstock.cli.statements import given_statements
@@ -61,7 +74,7 @@ def subscribe(
     out = Output(as_json=as_json)
     with working(f"subscribing {count(len(statements), 'query', 'queries')}"):
         texts = [hinted(one.sql, payload) if payload else one.sql for one in statements]
-        stored = registry.subscribe_many(texts, owner)
+        stored = registry.subscribe_many(texts, owner, initial=initial)
     subscribed = [_described(one, registry.catalog()) for one in stored]
     for one in subscribed:
         for warning in one["warnings"]:
@@ -72,4 +85,10 @@ def subscribe(
 
 def _described(stored: StoredSubscription, catalog: Catalog) -> dict[str, Any]:
     warnings = stored.query(catalog).warnings
-    return {"id": stored.id, "sql": stored.sql, "owner": stored.owner, "warnings": list(warnings)}
+    return {
+        "id": stored.id,
+        "sql": stored.sql,
+        "owner": stored.owner,
+        "initial": stored.initial.wanted,
+        "warnings": list(warnings),
+    }

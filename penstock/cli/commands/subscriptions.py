@@ -39,6 +39,7 @@ def subscriptions(
             "id": one.id,
             "state": "broken" if one.broken else "active" if one.id < active else "waiting",
             "owner": one.owner,
+            "initial": one.initial.wanted,
             "sql": one.sql,
         }
         for one in Registry(opened).subscriptions(include_broken=True)
