@@ -8,10 +8,12 @@ can go on where the other stopped.
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -48,14 +50,21 @@ from penstock.log.inbox import Inbox
 from penstock.log.statistics import samples, usable_statistics
 from penstock.messages import Message, encode_message
 from penstock.registry import (
+    LEASE_RAN_OUT,
+    Lease,
+    Leases,
     Registry,
+    Withdrawal,
+    renew_body,
+    renewed,
     replan_body,
     replan_of,
     subscribe_body,
     subscribed,
     withdraw_body,
-    withdrawn_id,
+    withdrawn,
 )
+from penstock.registry.leases import Clock, ran_out, without_lease
 from penstock.routing import subscribers
 from penstock.sql import Query, hinted, parse_relation
 from penstock.subscription import Subscription
@@ -81,7 +90,7 @@ class Hub:
     All methods may be called from several threads; each call sees whole batches only. `scheme`
     names the way joins are turned into messages; contents are the same with each. After so many
     changes as `reoptimise_every` says, the Hub looks whether queries should be split into semijoins
-    in another way (None: never).
+    in another way (None: never). `clock` says when leases begin and whether they have run out.
     """
 
     def __init__(
@@ -90,11 +99,15 @@ class Hub:
         *,
         scheme: str = DEFAULT_NAME,
         reoptimise_every: int | None = REOPTIMISE_EVERY_CHANGES,
+        clock: Clock = time.time,
     ) -> None:
         self._lock = threading.RLock()
         self._engine = Engine(make_scheme(scheme))
         self._live: dict[int, Subscription] = {}
         self._bound: dict[int, Query] = {}  # of the subscription that is just being made
+        self._leases = Leases()
+        self._run_out: set[int] = set()  # subscriptions that ended because their leases did
+        self._clock = clock
         self._position = 0
         self._reoptimise_every = reoptimise_every
         self._unweighed = 0  # changes since it was last looked how queries are split
@@ -110,6 +123,7 @@ class Hub:
             self._registry = Registry(self._home)
             self._engine.index.samples = samples(usable_statistics(path))
         self._restore()
+        self.expire()
 
     def __enter__(self) -> Hub:
         return self
@@ -128,13 +142,20 @@ class Hub:
             self._broken = HomeError("this hub is closed")
             self._closing.close()
 
+    @contextmanager
+    def _appending(self) -> Iterator[Tail]:
+        """The end of the log, with everything before it done, for nobody else to append to."""
+        with self._lock, self._home.log.appending() as tail:
+            self._advance()
+            self._expire(tail)
+            yield tail
+
     # Publishing
 
     def execute(self, sql: str) -> None:
         """Declare a table or a stream: CREATE TABLE ..., CREATE STREAM ..."""
         relation = parse_relation(sql)
-        with self._lock, self._home.log.appending() as tail:
-            self._advance()
+        with self._appending() as tail:
             self._engine.catalog.check_new(relation)
             tail.append([(RecordKind.DDL, sql.encode())])
             self._advance()
@@ -167,8 +188,7 @@ class Hub:
             raise ChangeError(f"a batch holds at most {MAX_BATCH_CHANGES} changes")
         # What is logged is what counts, so what is checked is what will be read back.
         bodies = [encode_change(change) for change in requested]
-        with self._lock, self._home.log.appending() as tail:
-            self._advance()
+        with self._appending() as tail:
             self._engine.try_changes(tail.end, [decode_event(body) for body in bodies])
             if not bodies:
                 return tail.end
@@ -189,24 +209,26 @@ class Hub:
         decomposition: Decomposition | None = None,
         payload: str | Sequence[str] = (),
         initial: str = Initial.CONTENT,
+        lease_seconds: float | None = None,
     ) -> Subscription:
         """Register a standing query. It starts with what its SQL returns now; with `initial="none"`
         it is told of changes only, and has no content.
 
         How a query over several tables is split into semijoins is chosen here, unless it is given.
         `payload` names bulky columns of a query over one table: they are sent when the subscription
-        does not have them yet, not again with every change of the row.
+        does not have them yet, not again with every change of the row. With a lease it ends by
+        itself, unless it is renewed.
         """
         if payload:
             sql = hinted(sql, [payload] if isinstance(payload, str) else payload)
-        with self._lock, self._home.log.appending() as tail:
-            self._advance()
+        with self._appending() as tail:
             query = self._engine.bind(sql)
             if decomposition is None:
                 decomposition = first_choice(self._engine, query)
             _check_fits(query, decomposition)
             begins = Initial.of(initial, query)
-            body = subscribe_body(sql, owner, decomposition, begins)
+            lease = None if lease_seconds is None else Lease.starting(self._clock(), lease_seconds)
+            body = subscribe_body(sql, owner, decomposition, begins, lease)
             offset = tail.append([(RecordKind.SUBSCRIBE, body)])
             self._live[offset] = Subscription(offset, query, self._lock, decomposition, begins)
             self._bound[offset] = query
@@ -216,18 +238,58 @@ class Hub:
 
     def unsubscribe(self, subscription: Subscription | int) -> None:
         number = _id(subscription)
-        with self._lock, self._home.log.appending() as tail:
-            self._advance()
+        with self._appending() as tail:
             self._engine.query(number)
             tail.append([(RecordKind.WITHDRAW, withdraw_body(number))])
             self._advance()
             self._refresh_registry()
 
-    def replan(self, subscription: Subscription | int, decomposition: Decomposition) -> None:
-        """Split a subscription's query in another way from now on. Its content stays the same."""
+    def renew(
+        self, subscription: Subscription | int, lease_seconds: float | None = None
+    ) -> datetime:
+        """Begin a lease again, as long as it is said, or as long as it was; until when it lasts.
+
+        A lease that has run out can be renewed as long as nobody has noticed.
+        """
         number = _id(subscription)
         with self._lock, self._home.log.appending() as tail:
             self._advance()
+            if number in self._run_out:
+                raise ran_out(number)
+            self._engine.query(number)
+            held = self._leases[number]
+            if held is None and lease_seconds is None:
+                raise without_lease(number)
+            known = held or Lease(0, 0)
+            lease = known.renewed(self._clock(), lease_seconds)
+            tail.append([(RecordKind.RENEW, renew_body(number, lease))])
+            self._advance()
+            self._refresh_registry()
+            return lease.expires
+
+    def expire(self) -> list[int]:
+        """Withdraw the subscriptions whose leases have run out; their numbers. Every call that
+        changes something does so too."""
+        with self._lock:
+            if not self._leases.run_out(self._clock()):
+                return []
+            with self._home.log.appending() as tail:
+                self._advance()
+                return self._expire(tail)
+
+    def _expire(self, tail: Tail) -> list[int]:
+        gone = self._leases.run_out(self._clock())
+        if gone:
+            bodies = [withdraw_body(number, LEASE_RAN_OUT) for number in gone]
+            tail.append([(RecordKind.WITHDRAW, body) for body in bodies])
+            self._advance()
+            self._refresh_registry()
+        return gone
+
+    def replan(self, subscription: Subscription | int, decomposition: Decomposition) -> None:
+        """Split a subscription's query in another way from now on. Its content stays the same."""
+        number = _id(subscription)
+        with self._appending() as tail:
             _check_fits(self._engine.query(number), decomposition)
             self._replan(tail, {number: decomposition})
 
@@ -237,8 +299,7 @@ class Hub:
 
         `method` says how costs are estimated: selective, uniform, simulation.
         """
-        with self._lock, self._home.log.appending() as tail:
-            self._advance()
+        with self._appending() as tail:
             better = better_choices(self._engine, Method.of(method))
             self._replan(tail, better)
             return better
@@ -382,7 +443,9 @@ class Hub:
             case RecordKind.SUBSCRIBE:
                 return self._subscribe(record)
             case RecordKind.WITHDRAW:
-                self._withdraw(withdrawn_id(record.body))
+                self._withdraw(withdrawn(record.body))
+            case RecordKind.RENEW:
+                self._leases.note(*renewed(record.body))
             case RecordKind.REPLAN:
                 replan = replan_of(record)
                 if replan.subscription in self._engine.queries:  # others no longer bind
@@ -401,15 +464,22 @@ class Hub:
             query = query or self._engine.bind(said.sql)
         except SqlError:
             return []  # accepted by an older release; the registry lists it as broken
+        self._leases.note(record.offset, said.lease)
         changes_only = said.initial is Initial.NONE
         chosen = said.decomposition
         return self._engine.subscribe(record.offset, query, chosen, changes_only=changes_only)
 
-    def _withdraw(self, number: int) -> None:
+    def _withdraw(self, gone: Withdrawal) -> None:
+        number = gone.id
+        self._leases.note(number, None)
         self._engine.withdraw(number)
         live = self._live.pop(number, None)
+        why = SubscriptionError(f"subscription {number} was withdrawn")
+        if gone.reason == LEASE_RAN_OUT:
+            self._run_out.add(number)
+            why = ran_out(number)
         if live is not None:
-            live.end()
+            live.end(why)
 
     def _addressed(self, deliveries: Iterable[Delivery]) -> defaultdict[int, list[Delivery]]:
         """The deliveries by the live subscriptions that get them, as of now."""

@@ -37,7 +37,7 @@ class Subscription:
         self._inbox: list[Delivery] = []
         self._pending: deque[Notification] = deque()
         self._missed = False
-        self._withdrawn = False
+        self._ended: SubscriptionError | None = None
 
     @property
     def sql(self) -> str:
@@ -86,13 +86,13 @@ class Subscription:
         if len(self._inbox) > MAX_INBOX_MESSAGES:
             self._take_in()
 
-    def end(self) -> None:
+    def end(self, why: SubscriptionError) -> None:
         """No messages will come any more. For the Hub."""
-        self._withdrawn = True
+        self._ended = why
 
     def _take_in(self) -> None:
-        if self._withdrawn:
-            raise SubscriptionError(f"subscription {self.id} was withdrawn")
+        if self._ended is not None:
+            raise self._ended
         if not self._inbox:
             return
         self._inbox.sort(key=lambda one: one.position)

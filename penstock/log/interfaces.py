@@ -25,6 +25,8 @@ class RecordKind(IntEnum):
     """A subscription gets another decomposition."""
     TAKEN = 7
     """The records behind it, in the same frame, are events of a file; says which and how many."""
+    RENEW = 8
+    """The lease of a subscription lasts longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,13 @@ from penstock.operate.findings import Finding, damage, remark
 from penstock.registry.binding import from_rows, replan_row
 from penstock.registry.catalogs import relation_row
 from penstock.registry.database import SCHEMA_VERSION
+from penstock.registry.leases import Lease
 from penstock.registry.records import (
     Subscribed,
+    renewed,
     replan_of,
     subscribed,
-    withdrawn_id,
+    withdrawn,
 )
 from penstock.sources.ledger import TakenBody
 
@@ -38,6 +40,7 @@ _KINDS = frozenset(
         RecordKind.SUBSCRIBE,
         RecordKind.WITHDRAW,
         RecordKind.REPLAN,
+        RecordKind.RENEW,
         RecordKind.TAKEN,
     }
 )
@@ -49,7 +52,10 @@ class Logged:
 
     statements: list[Record] = field(default_factory=list)
     subscribed: dict[int, Subscribed] = field(default_factory=dict)
-    withdrawn: dict[int, int] = field(default_factory=dict)
+    withdrawn: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """When, and why."""
+    leases: list[tuple[int, int, Lease]] = field(default_factory=list)
+    """(offset, subscription, lease) of every renewal."""
     replanned: list[Replan] = field(default_factory=list)
     taken: list[Record] = field(default_factory=list)
 
@@ -65,8 +71,11 @@ class Logged:
                 logged.taken.append(record)
             elif record.kind is RecordKind.REPLAN:
                 logged.replanned.append(replan_of(record))
+            elif record.kind is RecordKind.RENEW:
+                logged.leases.append((record.offset, *renewed(record.body)))
             else:
-                logged.withdrawn[withdrawn_id(record.body)] = record.offset
+                gone = withdrawn(record.body)
+                logged.withdrawn[gone.id] = (record.offset, gone.reason)
         return logged
 
 
@@ -131,17 +140,20 @@ def _catalog(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
 
 
 def _registry(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
-    columns = "id, sql, owner, withdrawn_at, plan, broken, decomposition, initial, checksum"
+    columns = """id, sql, owner, withdrawn_at, ended_by, lease_seconds, expires_ms, plan, broken,
+        decomposition, initial, checksum"""
     rows = database.execute(f"SELECT {columns} FROM subscriptions ORDER BY id")
     found = from_rows(rows)  # raises what the checksums find
     expected = {number: said for number, said in logged.subscribed.items() if number < applied}
+    for offset, number, lease in logged.leases:
+        if offset < applied and number in expected:
+            expected[number] = expected[number]._replace(lease=lease)
     if {one.id: one.said for one in found} != expected:
         return "its subscriptions are not those of the log"
     for one in found:
-        withdrawn = logged.withdrawn.get(one.id)
-        if one.withdrawn_at != (
-            withdrawn if withdrawn is not None and withdrawn < applied else None
-        ):
+        ended = logged.withdrawn.get(one.id)
+        known = ended if ended is not None and ended[0] < applied else (None, "")
+        if (one.withdrawn_at, one.ended_by) != known:
             return f"when subscription {one.id} was withdrawn is not as the log says"
     rows = database.execute("SELECT offset, subscription, decomposition FROM replans")
     moved = [tuple(replan_row(one).values()) for one in logged.replanned if one.offset < applied]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from penstock.errors import LockedError
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
 from penstock.pipeline.rows import CHUNK_ROWS, CHUNK_SCHEMA, RowBuffer, RowKind, Span
@@ -87,6 +89,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._batch_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
+        self._end_leases()
         self._target = self._opened().log.end
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
@@ -94,6 +97,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._under_way is not None:
             records, began = self._under_way
             self._sizer.took(records, time.monotonic() - began)
+        if self._target is None:
+            self._end_leases()
         home = self._opened()
         target = home.log.end if self._target is None else self._target
         begin = StreamOffset.from_json(start)
@@ -125,6 +130,14 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         # Workers get a copy; they open what they need themselves.
         return self.__dict__ | {"_home": None, "_registry": None, "_keeper": None}
+
+    def _end_leases(self) -> None:
+        """Between batches: withdraw the subscriptions whose leases have run out."""
+        self._follow(self._opened().log.end)
+        assert self._registry is not None
+        # Somebody may keep the log for long; leases can wait.
+        with suppress(LockedError):
+            self._registry.expire()
 
     def _opened(self) -> Home:
         if self._home is None:

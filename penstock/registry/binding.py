@@ -18,6 +18,7 @@ from penstock.joins.decomposition import (
 )
 from penstock.log import Record
 from penstock.packing import pack
+from penstock.registry.leases import Lease
 from penstock.registry.plans import (
     decode_decomposition,
     decode_plan,
@@ -68,8 +69,8 @@ class Binder:
 
 
 def stored_as(offset: int, said: Subscribed, plan: bytes, broken: str = "") -> StoredSubscription:
-    sql, owner, chosen, initial = said
-    return StoredSubscription(offset, sql, owner, None, plan, broken, chosen, initial)
+    sql, owner, chosen, initial, lease = said
+    return StoredSubscription(offset, sql, owner, None, plan, broken, chosen, initial, lease)
 
 
 def row_of(stored: StoredSubscription) -> dict[str, object]:
@@ -79,6 +80,8 @@ def row_of(stored: StoredSubscription) -> dict[str, object]:
         "sql": stored.sql,
         "owner": stored.owner,
         "withdrawn_at": stored.withdrawn_at,
+        "ended_by": stored.ended_by,
+        **lease_row(stored.lease),
         "plan": stored.plan,
         "broken": stored.broken,
         "decomposition": chosen,
@@ -95,17 +98,27 @@ def row_of(stored: StoredSubscription) -> dict[str, object]:
     }
 
 
+def lease_row(lease: Lease | None) -> dict[str, object]:
+    seconds, expires_ms = (None, None) if lease is None else lease
+    return {"lease_seconds": seconds, "expires_ms": expires_ms}
+
+
 def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
     found = []
-    for number, sql, owner, withdrawn_at, plan, broken, chosen, initial, checksum in rows:
+    for number, sql, owner, withdrawn_at, why, seconds, expires_ms, *fixed in rows:
+        plan, broken, chosen, initial, checksum = fixed
         if _checksum(number, sql, owner, plan, broken, chosen, initial) != checksum:
             raise CorruptionError(
                 f"registry.db is damaged: subscription {number} is not as it was written",
                 detail="it is derived from the log, so nothing is lost",
                 hint="make it again: penstock rebuild HOME",
             )
-        said = Subscribed(sql, owner, decode_decomposition(chosen), Initial(initial))
-        found.append(replace(stored_as(number, said, plan, broken), withdrawn_at=withdrawn_at))
+        lease = None if seconds is None else Lease(seconds, expires_ms)
+        said = Subscribed(sql, owner, decode_decomposition(chosen), Initial(initial), lease)
+        stored = stored_as(number, said, plan, broken)
+        if withdrawn_at is not None:
+            stored = replace(stored, withdrawn_at=withdrawn_at, ended_by=why)
+        found.append(stored)
     return found
 
 

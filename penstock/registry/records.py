@@ -1,10 +1,12 @@
 """The bodies of log records that are not events.
 
-SUBSCRIBE is `{"sql": ..., "owner": ..., "decomposition": ..., "initial": ...}`, WITHDRAW is
-`{"id": ...}` (the offset of the SUBSCRIBE record), REPLAN is `{"id": ..., "decomposition": ...}`,
-DDL is the text of the statement. A decomposition is a list by branch, of lists by node, of the
-filtering node and its columns; a SUBSCRIBE without one means the plain rule. `initial` says how the
-subscription starts (`penstock.client.Initial`). Members that a later release adds are ignored.
+SUBSCRIBE is `{"sql": ..., "owner": ..., "decomposition": ..., "initial": ..., "lease_seconds": ...,
+"expires_ms": ...}`, RENEW is `{"id": ..., "lease_seconds": ..., "expires_ms": ...}` (the id is the
+offset of the SUBSCRIBE record), WITHDRAW is `{"id": ..., "reason": ...}`, REPLAN is `{"id": ...,
+"decomposition": ...}`, DDL is the text of the statement. A decomposition is a list by branch, of
+lists by node, of the filtering node and its columns; a SUBSCRIBE without one means the plain rule.
+`initial` says how the subscription starts (`penstock.client.Initial`); `reason` is "lease" if the
+lease ran out, and not there if somebody withdrew it. Members that a later release adds are ignored.
 """
 
 from __future__ import annotations
@@ -22,8 +24,11 @@ from penstock.joins.decomposition import (
     plain_decomposition,
 )
 from penstock.log import Record
+from penstock.registry.leases import Lease
 
 MAX_OWNER_CHARACTERS = 200
+LEASE_RAN_OUT = "lease"
+"""Why a subscription ended that nobody renewed in time."""
 
 
 _PlainDecomposition = list[list[list[int]]]
@@ -34,6 +39,8 @@ class _Subscribe(msgspec.Struct, omit_defaults=True):
     owner: str | None = None
     decomposition: _PlainDecomposition | None = None
     initial: Initial = Initial.CONTENT
+    lease_seconds: float | None = None
+    expires_ms: int | None = None
 
 
 class Subscribed(NamedTuple):
@@ -43,10 +50,20 @@ class Subscribed(NamedTuple):
     owner: str | None = None
     decomposition: Decomposition | None = None
     initial: Initial = Initial.CONTENT
+    lease: Lease | None = None
 
 
-class _Withdraw(msgspec.Struct):
+class Withdrawal(msgspec.Struct, omit_defaults=True, frozen=True):
+    """What a WITHDRAW record says."""
+
     id: int
+    reason: str = ""
+
+
+class _Renew(msgspec.Struct):
+    id: int
+    lease_seconds: float
+    expires_ms: int
 
 
 class _Replan(msgspec.Struct):
@@ -55,7 +72,8 @@ class _Replan(msgspec.Struct):
 
 
 _SUBSCRIBE = msgspec.json.Decoder(_Subscribe)
-_WITHDRAW = msgspec.json.Decoder(_Withdraw)
+_WITHDRAW = msgspec.json.Decoder(Withdrawal)
+_RENEW = msgspec.json.Decoder(_Renew)
 _REPLAN = msgspec.json.Decoder(_Replan)
 
 
@@ -74,6 +92,7 @@ def subscribe_body(
     owner: str | None = None,
     chosen: Decomposition | None = None,
     initial: Initial = Initial.CONTENT,
+    lease: Lease | None = None,
 ) -> bytes:
     if owner is not None and not 0 < len(owner) <= MAX_OWNER_CHARACTERS:
         raise SubscriptionError(
@@ -81,7 +100,7 @@ def subscribe_body(
         )
     try:
         plain = None if chosen is None else plain_decomposition(chosen)
-        return msgspec.json.encode(_Subscribe(sql, owner, plain, initial))
+        return msgspec.json.encode(_Subscribe(sql, owner, plain, initial, *(lease or ())))
     except UnicodeEncodeError:
         raise SubscriptionError(
             "the text of a subscription or its owner is not Unicode",
@@ -96,7 +115,10 @@ def subscribed(body: bytes) -> Subscribed:
         raise _unreadable("SUBSCRIBE", error) from None
     plain = found.decomposition
     chosen = None if plain is None else _decomposition("SUBSCRIBE", plain)
-    return Subscribed(found.sql, found.owner, chosen, found.initial)
+    lease = None
+    if found.lease_seconds is not None and found.expires_ms is not None:
+        lease = Lease(found.lease_seconds, found.expires_ms)
+    return Subscribed(found.sql, found.owner, chosen, found.initial, lease)
 
 
 def replan_body(subscription: int, chosen: Decomposition) -> bytes:
@@ -118,15 +140,28 @@ def _decomposition(kind: str, plain: _PlainDecomposition) -> Decomposition:
         raise _unreadable(kind, error) from None
 
 
-def withdraw_body(subscription: int) -> bytes:
-    return msgspec.json.encode(_Withdraw(subscription))
+def withdraw_body(subscription: int, reason: str = "") -> bytes:
+    return msgspec.json.encode(Withdrawal(subscription, reason))
 
 
-def withdrawn_id(body: bytes) -> int:
+def withdrawn(body: bytes) -> Withdrawal:
     try:
-        return _WITHDRAW.decode(body).id
+        return _WITHDRAW.decode(body)
     except msgspec.DecodeError as error:
         raise _unreadable("WITHDRAW", error) from None
+
+
+def renew_body(subscription: int, lease: Lease) -> bytes:
+    return msgspec.json.encode(_Renew(subscription, *lease))
+
+
+def renewed(body: bytes) -> tuple[int, Lease]:
+    """The subscription of a RENEW record, and its lease from there on."""
+    try:
+        found = _RENEW.decode(body)
+    except msgspec.DecodeError as error:
+        raise _unreadable("RENEW", error) from None
+    return found.id, Lease(found.lease_seconds, found.expires_ms)
 
 
 def _unreadable(kind: str, error: Exception) -> HomeError:

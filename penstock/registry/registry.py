@@ -7,13 +7,12 @@ once they are valid, so applying them cannot fail, except for those of another r
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, update
 
-from penstock.catalog import Catalog
 from penstock.client import Initial
 from penstock.errors import CorruptionError, SubscriptionError
 from penstock.joins.decomposition import Decomposition, Replan
@@ -21,47 +20,60 @@ from penstock.log import AnyHome, RecordKind
 from penstock.registry.binding import (
     Binder,
     check_fits,
-    from_rows,
     initial_of,
+    lease_row,
     replan_row,
-    replans_from_rows,
     row_of,
     stored_as,
 )
 from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.choosing import Chooser
 from penstock.registry.database import DerivedDatabase, remove_database
+from penstock.registry.leases import Clock, Lease, without_lease
+from penstock.registry.lookup import Lookup
 from penstock.registry.records import (
+    LEASE_RAN_OUT,
     Subscribed,
+    Withdrawal,
+    renew_body,
+    renewed,
     replan_body,
     replan_of,
     statement_bytes,
     subscribe_body,
     withdraw_body,
-    withdrawn_id,
+    withdrawn,
 )
-from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
+from penstock.registry.subscriptions import StoredSubscription
 from penstock.registry.tables import CATALOG, REGISTRY, replans, subscriptions
 from penstock.sql import parse_relation
 
 MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
 
-_IDS_AT_ONCE = 500
-_SUBSCRIBES = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN})
+_SUBSCRIBES = frozenset(
+    {RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN, RecordKind.RENEW}
+)
+_ONE = update(subscriptions).where(subscriptions.c.id == bindparam("number"))
+_RENEWED = _ONE.values(lease_seconds=bindparam("lease_seconds"), expires_ms=bindparam("expires_ms"))
+_ENDED = _ONE.values(withdrawn_at=bindparam("withdrawn_at"), ended_by=bindparam("ended_by"))
 
 
-class Registry:
+class Registry(Lookup):
     """Safe for several threads and processes at once; each sees what is committed.
 
     Opening catches up with the log. A process that only follows another one, such as a worker of
-    the pipeline, passes `catch_up=False` and reads what that one has applied.
+    the pipeline, passes `catch_up=False` and reads what that one has applied. `clock` says when
+    leases begin and whether they have run out.
     """
 
-    def __init__(self, home: AnyHome, *, catch_up: bool = True) -> None:
+    def __init__(self, home: AnyHome, *, catch_up: bool = True, clock: Clock = time.time) -> None:
         self._home = home
         self._log = home.log
-        self._catalog = StoredCatalog(home.catalog_db, shared=home.shared)
-        self._database = DerivedDatabase(home.registry_db, REGISTRY, shared=home.shared)
+        self._clock = clock
+        super().__init__(
+            StoredCatalog(home.catalog_db, shared=home.shared),
+            DerivedDatabase(home.registry_db, REGISTRY, shared=home.shared),
+        )
         if catch_up:
             self.catch_up()
 
@@ -112,16 +124,19 @@ class Registry:
 
     def _read(self, start: int, end: int, binder: Binder) -> _LogChanges:
         added: list[StoredSubscription] = []
-        withdrawn: list[tuple[int, int]] = []
+        ended: list[tuple[int, Withdrawal]] = []
         replanned: list[Replan] = []
+        leases: list[tuple[int, int, Lease]] = []
         for record in self._log.read(start, end, _SUBSCRIBES) if start < end else ():
             if record.kind is RecordKind.SUBSCRIBE:
                 added.append(binder.stored(record))
             elif record.kind is RecordKind.REPLAN:
                 replanned.append(replan_of(record))
+            elif record.kind is RecordKind.RENEW:
+                leases.append((record.offset, *renewed(record.body)))
             else:
-                withdrawn.append((withdrawn_id(record.body), record.offset))
-        return _LogChanges(start, added, withdrawn, replanned)
+                ended.append((record.offset, withdrawn(record.body)))
+        return _LogChanges(start, added, ended, replanned, leases)
 
     def _write(self, connection: Connection, changes: _LogChanges, to: int) -> None:
         applied = self._database.applied(connection)
@@ -133,114 +148,17 @@ class Registry:
         moved = [replan_row(replan) for replan in changes.replanned if replan.offset >= applied]
         if moved:
             connection.execute(insert(replans), moved)
-        for subscription, offset in changes.withdrawn:
-            if offset >= applied:
-                one = update(subscriptions).where(subscriptions.c.id == subscription)
-                connection.execute(one.values(withdrawn_at=offset))
+        leases = [{"number": n, **lease_row(one)} for at, n, one in changes.leases if at >= applied]
+        if leases:
+            connection.execute(_RENEWED, leases)
+        ended = [
+            {"number": gone.id, "withdrawn_at": offset, "ended_by": gone.reason}
+            for offset, gone in changes.ended
+            if offset >= applied
+        ]
+        if ended:
+            connection.execute(_ENDED, ended)
         self._database.set_applied(connection, to)
-
-    # -- looking ----------------------------------------------------------------------------------
-
-    def catalog(self) -> Catalog:
-        """The tables and streams that have been applied. It grows as this registry catches up."""
-        return self._catalog.load()
-
-    def subscriptions(
-        self, active: int | None = None, *, include_broken: bool = False
-    ) -> list[StoredSubscription]:
-        """Those that are not withdrawn, or those that were active at an offset; ordered by id."""
-        columns = subscriptions.c
-        wanted = select(subscriptions).order_by(columns.id)
-        if active is None:
-            wanted = wanted.where(columns.withdrawn_at.is_(None))
-        else:
-            still = columns.withdrawn_at.is_(None) | (columns.withdrawn_at >= active)
-            wanted = wanted.where(columns.id < active, still)
-        if not include_broken:
-            wanted = wanted.where(columns.broken == "")
-        with self._database.reading() as connection:
-            return from_rows(connection.execute(wanted).all())
-
-    def count(self, low: int = 0) -> int:
-        """How many subscriptions recorded from `low` on are neither withdrawn nor broken."""
-        columns = subscriptions.c
-        counted = select(func.count()).select_from(subscriptions).where(columns.id >= low)
-        there = counted.where(columns.withdrawn_at.is_(None), columns.broken == "")
-        with self._database.reading() as connection:
-            return int(connection.execute(there).scalar_one())
-
-    def subscription(self, subscription: int, *, withdrawn: bool = False) -> StoredSubscription:
-        """One subscription; SubscriptionError if there is none, or if it was withdrawn."""
-        wanted = select(subscriptions).where(subscriptions.c.id == subscription)
-        with self._database.reading() as connection:
-            found = from_rows(connection.execute(wanted).all())
-        if not found:
-            raise SubscriptionError(
-                f"there is no subscription {subscription}",
-                hint="the id is the number that subscribing gave",
-            )
-        stored = found[0]
-        if stored.withdrawn_at is not None and not withdrawn:
-            raise SubscriptionError(
-                f"subscription {subscription} was withdrawn",
-                detail=f"at offset {stored.withdrawn_at}",
-            )
-        return stored
-
-    def recorded(self, low: int, high: int, most: int) -> list[StoredSubscription]:
-        """The first of those that the records of [low, high) added and that can be used, even if
-        they were withdrawn since; ordered by id."""
-        columns = subscriptions.c
-        sound = select(subscriptions).where(columns.broken == "")
-        wanted = sound.where(columns.id >= low, columns.id < high).order_by(columns.id).limit(most)
-        with self._database.reading() as connection:
-            return from_rows(connection.execute(wanted).all())
-
-    def changes_only(self, low: int, high: int) -> list[StoredSubscription]:
-        """Those that the records of [low, high) added and that start with nothing; by id."""
-        columns = subscriptions.c
-        within = select(subscriptions).where(columns.id >= low, columns.id < high)
-        wanted = within.where(columns.broken == "", columns.initial == Initial.NONE)
-        with self._database.reading() as connection:
-            return from_rows(connection.execute(wanted.order_by(columns.id)).all())
-
-    def numbered(self, ids: Sequence[int]) -> list[StoredSubscription]:
-        """The subscriptions with these ids, even if they were withdrawn since; ordered by id."""
-        found: list[StoredSubscription] = []
-        with self._database.reading() as connection:
-            for first in range(0, len(ids), _IDS_AT_ONCE):
-                some = ids[first : first + _IDS_AT_ONCE]
-                wanted = select(subscriptions).where(subscriptions.c.id.in_(some))
-                found += from_rows(connection.execute(wanted.order_by(subscriptions.c.id)).all())
-        return found
-
-    def recorded_count(self, low: int, high: int) -> int:
-        """How many subscriptions the records of [low, high) added."""
-        columns = subscriptions.c
-        counted = select(func.count()).select_from(subscriptions)
-        with self._database.reading() as connection:
-            within = counted.where(columns.id >= low, columns.id < high)
-            return int(connection.execute(within).scalar_one())
-
-    def changes_between(self, low: int, high: int, *, added: bool = True) -> SubscriptionChanges:
-        """What the records of [low, high) did to the set of subscriptions that can be used; on
-        request without those that were added."""
-        columns = subscriptions.c
-        sound = select(subscriptions).where(columns.broken == "")
-        fresh = sound.where(columns.id >= low, columns.id < high).order_by(columns.id)
-        gone = sound.where(columns.withdrawn_at >= low, columns.withdrawn_at < high)
-        with self._database.reading() as connection:
-            return SubscriptionChanges(
-                from_rows(connection.execute(fresh).all()) if added else [],
-                from_rows(connection.execute(gone.order_by(columns.withdrawn_at)).all()),
-                replans_from_rows(connection.execute(_replans(low, high)).all()),
-            )
-
-    def replans(self, subscription: int, low: int, high: int) -> list[Replan]:
-        """The decompositions that the records of [low, high) give a subscription, in order."""
-        wanted = _replans(low, high).where(replans.c.subscription == subscription)
-        with self._database.reading() as connection:
-            return replans_from_rows(connection.execute(wanted).all())
 
     # -- changing ---------------------------------------------------------------------------------
 
@@ -261,12 +179,14 @@ class Registry:
         *,
         chosen: Decomposition | None = None,
         initial: str = Initial.CONTENT,
+        lease_seconds: float | None = None,
     ) -> StoredSubscription:
         """Register a query, with the decomposition that was chosen for it.
 
-        `initial` is "content", or "none" for those who want changes only.
+        `initial` is "content", or "none" for those who want changes only. With a lease it ends by
+        itself, unless it is renewed.
         """
-        return self._subscribe([sql], owner, [chosen], initial)[0]
+        return self._subscribe([sql], owner, [chosen], initial, lease_seconds)[0]
 
     def subscribe_many(
         self,
@@ -274,9 +194,11 @@ class Registry:
         owner: str | None = None,
         *,
         initial: str = Initial.CONTENT,
+        lease_seconds: float | None = None,
     ) -> list[StoredSubscription]:
         """Register all of these queries, or none: the first that is refused is raised."""
-        return self._subscribe(statements, owner, [None] * len(statements), initial)
+        chosen = [None] * len(statements)
+        return self._subscribe(statements, owner, chosen, initial, lease_seconds)
 
     def _subscribe(
         self,
@@ -284,11 +206,9 @@ class Registry:
         owner: str | None,
         chosen: Sequence[Decomposition | None],
         initial: str,
+        lease_seconds: float | None,
     ) -> list[StoredSubscription]:
-        if len(statements) > MAX_SUBSCRIPTIONS_AT_ONCE:
-            raise SubscriptionError(
-                f"at most {MAX_SUBSCRIPTIONS_AT_ONCE} subscriptions at once, not {len(statements)}"
-            )
+        _check_many(len(statements))
         self.catch_up()
         # Relations are only ever added, so what binds now binds at every later offset, and
         # nobody has to wait for the append lock meanwhile.
@@ -296,12 +216,14 @@ class Registry:
         binder = Binder(catalog)
         plans = binder.plans(statements)
         chooser = Chooser(self._home, catalog)
+        lease = None if lease_seconds is None else Lease.starting(self._clock(), lease_seconds)
         said = [
             Subscribed(
                 sql,
                 owner,
                 chooser.choose(plan) if one is None else one,
                 initial_of(initial, plan, catalog),
+                lease,
             )
             for sql, plan, one in zip(statements, plans, chosen, strict=True)
         ]
@@ -336,6 +258,46 @@ class Registry:
         self.catch_up(offset + 1)
         return offset
 
+    def renew(
+        self, ids: Sequence[int], lease_seconds: float | None = None
+    ) -> list[StoredSubscription]:
+        """Begin the leases of all of these subscriptions again, or of none: as long as it is said,
+        or as long as they were. Those whose leases have run out cannot be renewed once somebody has
+        withdrawn them for it."""
+        _check_many(len(ids))
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)
+            leases: dict[int, Lease] = {}
+            for number in ids:
+                lease = self.subscription(number).lease
+                if lease is not None:
+                    leases[number] = lease.renewed(self._clock(), lease_seconds)
+                elif lease_seconds is not None:
+                    leases[number] = Lease.starting(self._clock(), lease_seconds)
+                else:
+                    raise without_lease(number)
+            entries = [(RecordKind.RENEW, renew_body(*one)) for one in leases.items()]
+            end = tail.append(entries) + len(entries) if entries else tail.end
+        self.catch_up(end)
+        return [self.subscription(number, withdrawn=True) for number in ids]
+
+    def expire(self) -> list[int]:
+        """Withdraw subscriptions whose leases have run out; for whoever processes the home.
+
+        Should be called after catching up, and again for the rest if there were very many.
+        """
+        if not self.run_out(self._clock(), 1):
+            return []
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)  # somebody may just have renewed
+            gone = self.run_out(self._clock(), MAX_SUBSCRIPTIONS_AT_ONCE)
+            end = tail.end
+            if gone:
+                bodies = [withdraw_body(number, LEASE_RAN_OUT) for number in gone]
+                end = tail.append([(RecordKind.WITHDRAW, body) for body in bodies]) + len(bodies)
+        self.catch_up(end)
+        return gone
+
     # -- starting over ----------------------------------------------------------------------------
 
     def rebuild(self) -> None:
@@ -357,18 +319,21 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class _LogChanges:
-    """What the log says from `start` on: subscriptions, (subscription, offset) of withdrawals,
-    other decompositions."""
+    """What the log says from `start` on: subscriptions, withdrawals with their offsets, other
+    decompositions, (offset, subscription, lease) of renewals."""
 
     start: int
     added: list[StoredSubscription]
-    withdrawn: list[tuple[int, int]]
+    ended: list[tuple[int, Withdrawal]]
     replanned: list[Replan]
+    leases: list[tuple[int, int, Lease]]
 
 
-def _replans(low: int, high: int) -> Select[Any]:
-    within = select(replans).where(replans.c.offset >= low, replans.c.offset < high)
-    return within.order_by(replans.c.offset)
+def _check_many(count: int) -> None:
+    if count > MAX_SUBSCRIPTIONS_AT_ONCE:
+        raise SubscriptionError(
+            f"at most {MAX_SUBSCRIPTIONS_AT_ONCE} subscriptions at once, not {count}"
+        )
 
 
 def rebuild(home: AnyHome) -> None:

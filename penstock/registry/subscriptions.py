@@ -8,6 +8,7 @@ from penstock.catalog import Catalog
 from penstock.client import Initial
 from penstock.errors import SubscriptionError
 from penstock.joins.decomposition import Decomposition, Replan
+from penstock.registry.leases import Lease
 from penstock.registry.plans import decode_plan
 from penstock.registry.records import Subscribed
 from penstock.sql.query import Query
@@ -19,7 +20,7 @@ class StoredSubscription:
 
     `broken` says why a subscription of an older release no longer binds; it is then kept, and
     gets nothing, until it is withdrawn. `decomposition` is the one it began with; None stands for
-    the plain rule.
+    the plain rule. `lease` is the one it has now; `ended_by` says why it was withdrawn.
     """
 
     id: int
@@ -30,11 +31,13 @@ class StoredSubscription:
     broken: str
     decomposition: Decomposition | None = None
     initial: Initial = Initial.CONTENT
+    lease: Lease | None = None
+    ended_by: str = ""
 
     @property
     def said(self) -> Subscribed:
-        """What its record says."""
-        return Subscribed(self.sql, self.owner, self.decomposition, self.initial)
+        """What its record says, with the lease that it has now."""
+        return Subscribed(self.sql, self.owner, self.decomposition, self.initial, self.lease)
 
     def query(self, catalog: Catalog) -> Query:
         if self.broken:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, String, Table
+from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table
 
 from penstock.registry.database import progress_table
 
@@ -27,6 +27,9 @@ subscriptions = Table(
     Column("sql", String, nullable=False),
     Column("owner", String),
     Column("withdrawn_at", Integer),
+    Column("ended_by", String, nullable=False),
+    Column("lease_seconds", Float),
+    Column("expires_ms", Integer),
     Column("plan", LargeBinary, nullable=False),
     Column("broken", String, nullable=False),
     Column("decomposition", LargeBinary),
@@ -44,4 +47,9 @@ Index(
     "withdrawals",
     subscriptions.c.withdrawn_at,
     sqlite_where=subscriptions.c.withdrawn_at.is_not(None),
+)
+Index(
+    "expiries",
+    subscriptions.c.expires_ms,
+    sqlite_where=subscriptions.c.expires_ms.is_not(None) & subscriptions.c.withdrawn_at.is_(None),
 )

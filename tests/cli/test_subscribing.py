@@ -22,6 +22,7 @@ def test_subscribe_json(cli: Cli, home: Path) -> None:
         "sql": sql,
         "owner": "ann",
         "initial": "content",
+        "expires": None,
         "warnings": [],
     }
 
@@ -81,6 +82,7 @@ def test_subscriptions(cli: Cli, home: Path, process: Callable[[], None]) -> Non
             "state": "active",
             "owner": "ann",
             "initial": "content",
+            "expires": None,
             "sql": "SELECT * FROM stocks",
         },
         {
@@ -88,6 +90,7 @@ def test_subscriptions(cli: Cli, home: Path, process: Callable[[], None]) -> Non
             "state": "waiting",
             "owner": None,
             "initial": "content",
+            "expires": None,
             "sql": "SELECT * FROM reviews",
         },
     ]
@@ -128,3 +131,21 @@ def test_changes_only(cli: Cli, home: Path, process: Callable[[], None]) -> None
     assert refused.code == 5
     assert "subscription 3 has no content" in refused.err
     assert cli("subscribe", home, "SELECT * FROM stocks", "--initial", "some").code == 2
+
+
+def test_leases(cli: Cli, home: Path) -> None:
+    ran = cli("subscribe", home, "SELECT * FROM stocks", "--lease", "10m", "--json")
+    assert ran.json["expires"] is not None
+    assert cli("renew", home, 2).out.startswith("renewed subscription 2 until 20")
+    (renewed,) = cli("renew", home, 2, "--lease", "1.5h", "--json").json["renewed"]
+    assert (renewed["id"], renewed["lease_seconds"]) == (2, 5400)
+    (listed,) = cli("subscriptions", home, "--json").json["subscriptions"]
+    assert listed["expires"] is not None
+    assert "expires" in cli("subscriptions", home).out
+    assert cli("renew", home, 99).code == 5
+    for wrong in ("10", "ten", "-1s", "5w"):
+        assert cli("subscribe", home, "SELECT * FROM stocks", "--lease", wrong).code == 2
+    assert cli("subscribe", home, "SELECT * FROM stocks", "--lease", "400d").code == 5
+    cli("unsubscribe", home, 2)
+    (ended,) = cli("subscriptions", home, "--ended", "--json").json["subscriptions"]
+    assert ended["state"] == "withdrawn"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from penstock.pipeline.source import LogRange, read_range
 from penstock.pipeline.state import BucketState, Mirror, StoredGroups, StoredRows
 from penstock.pipeline.view import View
 from penstock.registry import Registry
+from penstock.registry.leases import Clock
 
 
 class FakeMap:
@@ -57,6 +59,7 @@ class DryPipeline:
 
     home: Home
     batch_rows: int = 1000
+    clock: Clock = time.time
     offset: StreamOffset = field(default_factory=StreamOffset)
     rows: list[FakeMap] = field(default_factory=lambda: [FakeMap() for _ in range(BUCKETS)])
     groups: list[FakeMap] = field(default_factory=lambda: [FakeMap() for _ in range(BUCKETS)])
@@ -64,10 +67,11 @@ class DryPipeline:
     def __post_init__(self) -> None:
         self._mirrors = TemporaryDirectory(prefix="penstock-mirrors-")
         self._view = View(self.home)
-        self._registry = Registry(self.home)
+        self._registry = Registry(self.home, clock=self.clock)
 
     def run(self) -> int:
         """Process the log up to its present end; the number of batches."""
+        self._registry.expire()
         target = self.home.log.end
         for batches in range(10_000):
             end = self.planned(target)

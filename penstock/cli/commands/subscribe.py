@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.durations import duration
 from penstock.cli.output import Output, count
 from penstock.cli.parameters import HomeArgument, JsonOption
 
@@ -20,7 +21,8 @@ EXAMPLES = """
   penstock subscribe shop "SELECT * FROM stocks WHERE per BETWEEN 45 AND 70"
   penstock subscribe shop "SELECT * FROM reviews WHERE rating = 1" --owner ann
   penstock subscribe shop "SELECT id, photo FROM products" --payload photo
-  penstock subscribe shop "SELECT * FROM trades WHERE amount > 1000" --initial none
+  penstock subscribe shop "SELECT * FROM trades" --initial none
+  penstock subscribe shop "SELECT * FROM stocks" --lease 10m
   penstock subscribe shop --file interests.sql
 """
 
@@ -56,6 +58,14 @@ def subscribe(
     initial: Annotated[
         Start, typer.Option(help="What it starts with; none: it wants to be told of changes only.")
     ] = Start.CONTENT,
+    lease: Annotated[
+        float | None,
+        typer.Option(
+            metavar="TIME",
+            parser=duration,
+            help="It ends after this time, such as 90s, 10m, 12h, 7d, unless it is renewed.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Register a standing query and print its id.
@@ -74,7 +84,7 @@ def subscribe(
     out = Output(as_json=as_json)
     with working(f"subscribing {count(len(statements), 'query', 'queries')}"):
         texts = [hinted(one.sql, payload) if payload else one.sql for one in statements]
-        stored = registry.subscribe_many(texts, owner, initial=initial)
+        stored = registry.subscribe_many(texts, owner, initial=initial, lease_seconds=lease)
     subscribed = [_described(one, registry.catalog()) for one in stored]
     for one in subscribed:
         for warning in one["warnings"]:
@@ -90,5 +100,6 @@ def _described(stored: StoredSubscription, catalog: Catalog) -> dict[str, Any]:
         "sql": stored.sql,
         "owner": stored.owner,
         "initial": stored.initial.wanted,
+        "expires": None if stored.lease is None else stored.lease.expires.isoformat(),
         "warnings": list(warnings),
     }

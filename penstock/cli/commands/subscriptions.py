@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.output import Output
 from penstock.cli.parameters import HomeArgument, JsonOption, LimitOption
 
+if TYPE_CHECKING:
+    from penstock.registry import StoredSubscription
+
 PANEL = "Look"
 EXAMPLES = """
   penstock subscriptions shop
   penstock subscriptions shop --owner ann --json
+  penstock subscriptions shop --ended
 """
 
 
@@ -21,12 +25,16 @@ def subscriptions(
     owner: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only those of this owner.")
     ] = None,
+    ended: Annotated[
+        bool, typer.Option("--ended", help="Those that have ended, instead of those that stand.")
+    ] = False,
     limit: LimitOption = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """List the standing queries that are not withdrawn.
+    """List the standing queries.
 
-    The state is "active", "waiting" (for the next batch) or "broken" (accepted by another release).
+    The state is "active", "waiting" (for the next batch) or "broken" (accepted by another release);
+    of those that have ended, "withdrawn" or "expired" (the lease was not renewed).
     """
     from penstock.log import Home
     from penstock.registry import Registry
@@ -34,17 +42,9 @@ def subscriptions(
     opened = Home.open(home)
     frontier = opened.messages.frontier
     active = 0 if frontier is None else frontier.active
-    listed = [
-        {
-            "id": one.id,
-            "state": "broken" if one.broken else "active" if one.id < active else "waiting",
-            "owner": one.owner,
-            "initial": one.initial.wanted,
-            "sql": one.sql,
-        }
-        for one in Registry(opened).subscriptions(include_broken=True)
-        if owner is None or one.owner == owner
-    ]
+    registry = Registry(opened)
+    found = registry.ended() if ended else registry.subscriptions(include_broken=True)
+    listed = [_described(one, active) for one in found if owner is None or one.owner == owner]
     out = Output(as_json=as_json)
     if as_json:
         out.result({"subscriptions": listed})
@@ -52,9 +52,27 @@ def subscriptions(
         out.say("no subscriptions")
     else:
         shown = listed[: limit or None]
-        out.table(
-            ("id", "state", "owner", "sql"),
-            [(o["id"], o["state"], o["owner"] or "", o["sql"]) for o in shown],
-        )
+        leased = ["expires"] if any(one["expires"] for one in shown) else []
+        columns = ["id", "state", "owner", *leased, "sql"]
+        out.table(columns, [["" if o[c] is None else o[c] for c in columns] for o in shown])
         if len(shown) < len(listed):
             out.say(f"… and {len(listed) - len(shown):,} more (--limit 0 shows all)")
+
+
+def _described(one: StoredSubscription, active: int) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "state": _state(one, active),
+        "owner": one.owner,
+        "initial": one.initial.wanted,
+        "expires": None if one.lease is None else one.lease.expires.isoformat(timespec="seconds"),
+        "sql": one.sql,
+    }
+
+
+def _state(one: StoredSubscription, active: int) -> str:
+    from penstock.registry import LEASE_RAN_OUT
+
+    if one.withdrawn_at is not None:
+        return "expired" if one.ended_by == LEASE_RAN_OUT else "withdrawn"
+    return "broken" if one.broken else "active" if one.id < active else "waiting"

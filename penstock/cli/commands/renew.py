@@ -1,0 +1,56 @@
+"""`penstock renew`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.durations import duration
+from penstock.cli.output import Output
+from penstock.cli.parameters import HomeArgument, JsonOption
+
+PANEL = "Publish and subscribe"
+EXAMPLES = """
+  penstock renew shop 2
+  penstock renew shop 2 3 5 --lease 1h
+"""
+
+
+def renew(
+    home: HomeArgument,
+    numbers: Annotated[
+        list[int],
+        typer.Argument(metavar="ID...", min=0, help="The numbers that subscribing printed."),
+    ],
+    lease: Annotated[
+        float | None,
+        typer.Option(
+            metavar="TIME",
+            parser=duration,
+            help="How long from now on, such as 90s, 10m, 12h, 7d; by default as long as before.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Begin the leases of subscriptions again, from now on: of all that are named, or of none.
+
+    A lease that ran out ends its subscription when the home is next processed; until then it can
+    still be renewed.
+    """
+    from penstock.log import Home
+    from penstock.registry import Registry
+
+    renewed = Registry(Home.open(home)).renew(numbers, lease)
+    out = Output(as_json=as_json)
+    leases = [(one.id, one.lease) for one in renewed if one.lease is not None]
+    for number, found in leases:
+        out.say(f"renewed subscription {number} until {found.expires:%Y-%m-%d %H:%M:%S} UTC")
+    out.result(
+        {
+            "renewed": [
+                {"id": n, "lease_seconds": one.seconds, "expires": one.expires.isoformat()}
+                for n, one in leases
+            ]
+        }
+    )

@@ -1,0 +1,97 @@
+"""Leases: a subscription that is not renewed in time ends.
+
+How long, and until when, stands in the log: whoever appends a record reads the clock once, and
+whoever replays it needs none. A lease that has run out ends the subscription by a WITHDRAW record,
+which whoever processes the home appends when its clock says so. Until then it can be renewed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from heapq import heappop, heappush
+from typing import NamedTuple, TypeAlias
+
+from penstock.errors import SubscriptionError
+
+MIN_LEASE_SECONDS = 1
+MAX_LEASE_SECONDS = 366 * 86_400  # a year
+
+Clock: TypeAlias = Callable[[], float]
+"""Seconds since 1970, like `time.time`."""
+
+
+class Lease(NamedTuple):
+    """How long a subscription lasts unless it is renewed, and until when (Unix time)."""
+
+    seconds: float
+    expires_ms: int
+
+    @classmethod
+    def starting(cls, now: float, seconds: float) -> Lease:
+        if not MIN_LEASE_SECONDS <= seconds <= MAX_LEASE_SECONDS:
+            raise SubscriptionError(
+                f"a lease cannot last {seconds:g} seconds",
+                hint=f"from {MIN_LEASE_SECONDS} second to {MAX_LEASE_SECONDS // 86_400} days",
+            )
+        return cls(float(seconds), math.ceil((now + seconds) * 1000))
+
+    def renewed(self, now: float, seconds: float | None) -> Lease:
+        """From now on, as long as it is said, or as long as before."""
+        return Lease.starting(now, self.seconds if seconds is None else seconds)
+
+    def has_run_out(self, now: float) -> bool:
+        return now * 1000 >= self.expires_ms
+
+    @property
+    def expires(self) -> datetime:
+        return datetime.fromtimestamp(self.expires_ms / 1000, UTC)
+
+
+def without_lease(subscription: int) -> SubscriptionError:
+    return SubscriptionError(
+        f"subscription {subscription} has no lease to renew",
+        detail="it lasts until it is withdrawn",
+        hint="say how long it should last from now on (--lease 10m, lease_seconds=600)",
+    )
+
+
+def ran_out(subscription: int) -> SubscriptionError:
+    return SubscriptionError(
+        f"the lease of subscription {subscription} ran out",
+        detail="it was not renewed in time, so it was withdrawn",
+        hint="subscribe again, and renew it before its lease ends (penstock renew)",
+    )
+
+
+class Leases:
+    """The leases of all subscriptions, asked for those that have run out. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._leases: dict[int, Lease] = {}
+        self._due: list[tuple[int, int]] = []  # a heap; leases renewed since are still in it
+
+    def __getitem__(self, subscription: int) -> Lease | None:
+        return self._leases.get(subscription)
+
+    def note(self, subscription: int, lease: Lease | None) -> None:
+        """A subscription has this lease now, instead of any that it had."""
+        if lease is None:
+            self._leases.pop(subscription, None)
+            return
+        self._leases[subscription] = lease
+        heappush(self._due, (lease.expires_ms, subscription))
+
+    def run_out(self, now: float) -> list[int]:
+        """The subscriptions whose leases have run out, the longest overdue first; they are asked
+        about again until somebody notes that they are gone."""
+        found: dict[int, int] = {}
+        while self._due and self._due[0][0] <= now * 1000:
+            expires_ms, subscription = heappop(self._due)
+            lease = self._leases.get(subscription)
+            if lease is not None and lease.expires_ms == expires_ms:
+                found[subscription] = expires_ms
+        for subscription, expires_ms in found.items():
+            heappush(self._due, (expires_ms, subscription))
+        return list(found)

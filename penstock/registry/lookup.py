@@ -1,0 +1,153 @@
+"""What a registry knows: the subscriptions and relations that have been applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Select, func, select
+
+from penstock.catalog import Catalog
+from penstock.client import Initial
+from penstock.errors import SubscriptionError
+from penstock.joins.decomposition import Replan
+from penstock.registry.binding import from_rows, replans_from_rows
+from penstock.registry.catalogs import StoredCatalog
+from penstock.registry.database import DerivedDatabase
+from penstock.registry.leases import ran_out
+from penstock.registry.records import LEASE_RAN_OUT
+from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
+from penstock.registry.tables import replans, subscriptions
+
+_IDS_AT_ONCE = 500
+
+
+class Lookup:
+    """Safe for several threads and processes at once; each sees what is committed."""
+
+    def __init__(self, catalog: StoredCatalog, database: DerivedDatabase) -> None:
+        self._catalog = catalog
+        self._database = database
+
+    def catalog(self) -> Catalog:
+        """The tables and streams that have been applied. It grows as this registry catches up."""
+        return self._catalog.load()
+
+    def subscriptions(
+        self, active: int | None = None, *, include_broken: bool = False
+    ) -> list[StoredSubscription]:
+        """Those that are not withdrawn, or those that were active at an offset; ordered by id."""
+        columns = subscriptions.c
+        wanted = select(subscriptions).order_by(columns.id)
+        if active is None:
+            wanted = wanted.where(columns.withdrawn_at.is_(None))
+        else:
+            still = columns.withdrawn_at.is_(None) | (columns.withdrawn_at >= active)
+            wanted = wanted.where(columns.id < active, still)
+        if not include_broken:
+            wanted = wanted.where(columns.broken == "")
+        with self._database.reading() as connection:
+            return from_rows(connection.execute(wanted).all())
+
+    def count(self, low: int = 0) -> int:
+        """How many subscriptions recorded from `low` on are neither withdrawn nor broken."""
+        columns = subscriptions.c
+        counted = select(func.count()).select_from(subscriptions).where(columns.id >= low)
+        there = counted.where(columns.withdrawn_at.is_(None), columns.broken == "")
+        with self._database.reading() as connection:
+            return int(connection.execute(there).scalar_one())
+
+    def subscription(self, subscription: int, *, withdrawn: bool = False) -> StoredSubscription:
+        """One subscription; SubscriptionError if there is none, or if it was withdrawn."""
+        wanted = select(subscriptions).where(subscriptions.c.id == subscription)
+        with self._database.reading() as connection:
+            found = from_rows(connection.execute(wanted).all())
+        if not found:
+            raise SubscriptionError(
+                f"there is no subscription {subscription}",
+                hint="the id is the number that subscribing gave",
+            )
+        stored = found[0]
+        if stored.withdrawn_at is not None and not withdrawn:
+            if stored.ended_by == LEASE_RAN_OUT:
+                raise ran_out(subscription)
+            raise SubscriptionError(
+                f"subscription {subscription} was withdrawn",
+                detail=f"at offset {stored.withdrawn_at}",
+            )
+        return stored
+
+    def ended(self) -> list[StoredSubscription]:
+        """Those that were withdrawn, for whatever reason; by id."""
+        gone = select(subscriptions).where(subscriptions.c.withdrawn_at.is_not(None))
+        with self._database.reading() as connection:
+            return from_rows(connection.execute(gone.order_by(subscriptions.c.id)).all())
+
+    def run_out(self, now: float, most: int) -> list[int]:
+        """Some subscriptions whose leases have run out and that are still there; the longest
+        overdue first."""
+        columns = subscriptions.c
+        there = select(columns.id).where(columns.withdrawn_at.is_(None))
+        overdue = there.where(columns.expires_ms <= int(now * 1000)).order_by(columns.expires_ms)
+        with self._database.reading() as connection:
+            return list(connection.execute(overdue.limit(most)).scalars())
+
+    def recorded(self, low: int, high: int, most: int) -> list[StoredSubscription]:
+        """The first of those that the records of [low, high) added and that can be used, even if
+        they were withdrawn since; ordered by id."""
+        columns = subscriptions.c
+        sound = select(subscriptions).where(columns.broken == "")
+        wanted = sound.where(columns.id >= low, columns.id < high).order_by(columns.id).limit(most)
+        with self._database.reading() as connection:
+            return from_rows(connection.execute(wanted).all())
+
+    def changes_only(self, low: int, high: int) -> list[StoredSubscription]:
+        """Those that the records of [low, high) added and that start with nothing; by id."""
+        columns = subscriptions.c
+        within = select(subscriptions).where(columns.id >= low, columns.id < high)
+        wanted = within.where(columns.broken == "", columns.initial == Initial.NONE)
+        with self._database.reading() as connection:
+            return from_rows(connection.execute(wanted.order_by(columns.id)).all())
+
+    def numbered(self, ids: Sequence[int]) -> list[StoredSubscription]:
+        """The subscriptions with these ids, even if they were withdrawn since; ordered by id."""
+        found: list[StoredSubscription] = []
+        with self._database.reading() as connection:
+            for first in range(0, len(ids), _IDS_AT_ONCE):
+                some = ids[first : first + _IDS_AT_ONCE]
+                wanted = select(subscriptions).where(subscriptions.c.id.in_(some))
+                found += from_rows(connection.execute(wanted.order_by(subscriptions.c.id)).all())
+        return found
+
+    def recorded_count(self, low: int, high: int) -> int:
+        """How many subscriptions the records of [low, high) added."""
+        columns = subscriptions.c
+        counted = select(func.count()).select_from(subscriptions)
+        with self._database.reading() as connection:
+            within = counted.where(columns.id >= low, columns.id < high)
+            return int(connection.execute(within).scalar_one())
+
+    def changes_between(self, low: int, high: int, *, added: bool = True) -> SubscriptionChanges:
+        """What the records of [low, high) did to the set of subscriptions that can be used; on
+        request without those that were added."""
+        columns = subscriptions.c
+        sound = select(subscriptions).where(columns.broken == "")
+        fresh = sound.where(columns.id >= low, columns.id < high).order_by(columns.id)
+        gone = sound.where(columns.withdrawn_at >= low, columns.withdrawn_at < high)
+        with self._database.reading() as connection:
+            return SubscriptionChanges(
+                from_rows(connection.execute(fresh).all()) if added else [],
+                from_rows(connection.execute(gone.order_by(columns.withdrawn_at)).all()),
+                replans_from_rows(connection.execute(_replans(low, high)).all()),
+            )
+
+    def replans(self, subscription: int, low: int, high: int) -> list[Replan]:
+        """The decompositions that the records of [low, high) give a subscription, in order."""
+        wanted = _replans(low, high).where(replans.c.subscription == subscription)
+        with self._database.reading() as connection:
+            return replans_from_rows(connection.execute(wanted).all())
+
+
+def _replans(low: int, high: int) -> Select[Any]:
+    within = select(replans).where(replans.c.offset >= low, replans.c.offset < high)
+    return within.order_by(replans.c.offset)
