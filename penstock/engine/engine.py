@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
 from penstock.engine.changes import Change, Checked, check, resolve
@@ -22,6 +23,8 @@ from penstock.joins.decomposition.statistics import Statistics
 from penstock.joins.selections import NewSelections
 from penstock.messages import Message
 from penstock.sql import Query, ShapeBinder, parse_relation
+
+_POSITION = attrgetter("position")
 
 
 @dataclass
@@ -123,12 +126,10 @@ class Engine:
         return outcome
 
     def _told(self, consequences: list[Message | GroupStep]) -> list[Message]:
-        """All messages, those of a step in its place."""
-        steps = [step for step in consequences if isinstance(step, GroupStep)]
-        of_steps = iter(self._join_stage.run(steps))
-        messages: list[Message] = []
-        for one in consequences:
-            messages += [one] if isinstance(one, Message) else next(of_steps)
+        """All messages, by position."""
+        messages = [one for one in consequences if isinstance(one, Message)]
+        messages += self._join_stage.run(s for s in consequences if isinstance(s, GroupStep))
+        messages.sort(key=_POSITION)
         return messages
 
     def try_changes(self, offset: int, changes: Iterable[Change]) -> None:

@@ -9,7 +9,6 @@ go behind the last row that has it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from penstock.catalog import Relation, Row, RowKey
 from penstock.catalog.halves import halves_named, is_half, is_payload, table_of
@@ -47,10 +46,10 @@ def _key(payload: Row) -> RowKey:
     return (digest,)
 
 
-def with_payloads(edge: Edge, group: Group, steps: Iterable[GroupStep]) -> list[GroupStep]:
+def with_payloads(edge: Edge, group: Group, steps: list[GroupStep]) -> list[GroupStep]:
     """The steps that a group really takes, given those that the row stage asks for."""
     if not is_half(edge.sides[NARROW].table):
-        return list(steps)
+        return steps
     return list(_settled(group, steps))
 
 
@@ -66,5 +65,5 @@ def _settled(group: Group, steps: Iterable[GroupStep]) -> Iterator[GroupStep]:
         yield step
         rows += (step.new is not None) - (step.old is not None)
         if rows == 0 and held is not None:
-            yield replace(step, side=PAYLOAD, key=_key(held), old=held, new=None)
+            yield step._replace(side=PAYLOAD, key=_key(held), old=held, new=None)
             held = None

@@ -34,7 +34,7 @@ from penstock.joins import (
 )
 from penstock.joins.points import Mask
 from penstock.joins.selections import NewSelections, Selections
-from penstock.messages import ANY_FILTER, INITIAL_STEP, Message, Position
+from penstock.messages import ANYONE, INITIAL_STEP, Message, Position
 
 FIRST_STEP = INITIAL_STEP + 1
 _ROWS_AT_ONCE = 4096
@@ -109,36 +109,31 @@ class JoinStage:
         self._index = index
         self._scheme = scheme
 
-    def run(self, steps: Iterable[GroupStep]) -> list[list[Message]]:
-        """The messages of each of many steps, between which no subscription comes or goes.
+    def run(self, steps: Iterable[GroupStep]) -> Iterator[Message]:
+        """The messages of many steps, between which no subscription comes or goes.
 
         Steps of different groups know nothing of each other. So a batch is worked through group by
-        group, and a scheme can take many steps of a group at once; which messages there are, and
-        in which order, is the same as one step after the other.
+        group, and a scheme can take many steps of a group at once. Sorted by position, which leaves
+        those of one position as they are, messages are those of one step after the other.
         """
-        told: list[list[Message]] = []
-        batches: dict[tuple[Edge, JoinValue], list[tuple[GroupStep, list[Message]]]] = {}
+        batches: dict[tuple[Edge, JoinValue], list[GroupStep]] = {}
         for step in steps:
-            told.append([])
-            batches.setdefault((step.edge, step.value), []).append((step, told[-1]))
+            batches.setdefault((step.edge, step.value), []).append(step)
         for (edge, value), batch in batches.items():
-            self._run_group(edge, value, batch)
-        return told
+            yield from self._run_group(edge, value, batch)
 
-    def _run_group(
-        self, edge: Edge, value: JoinValue, batch: list[tuple[GroupStep, list[Message]]]
-    ) -> None:
-        """Bring one group through its steps, and put the messages of each in its list."""
+    def _run_group(self, edge: Edge, value: JoinValue, batch: list[GroupStep]) -> Iterable[Message]:
+        """Bring one group through its steps."""
         group, spaces = self._store.get(edge, value), self._index.on_edge(edge)
-        steps = with_payloads(edge, group, (step for step, _ in batch))
+        steps = with_payloads(edge, group, batch)
+        told: list[Message] = []
         if spaces:
-            by_position = {(step.offset, step.step): messages for step, messages in batch}
-            for message in self._scheme.run(group, steps, spaces):
-                by_position[message.position].append(message)
+            told = self._scheme.run(group, steps, spaces)
         else:
             for step in steps:
                 group.apply(step)
         self._store.put(edge, value, group)
+        return told
 
     def seed(self, step: GroupStep) -> None:
         """Take a row in without telling anybody: no subscription uses its edge yet."""
@@ -192,9 +187,9 @@ def selection_messages(
                 points.space.id,
                 delta.key,
                 row=delta.new if taken[i] else None,
-                upsert=(ANY_FILTER,) if taken[i] else (),
+                upsert=ANYONE if taken[i] else (),
                 old=points.mentioned(delta.old) if given_up[i] and delta.old is not None else None,
-                remove=(ANY_FILTER,) if given_up[i] else (),
+                remove=ANYONE if given_up[i] else (),
             ),
         )
 

@@ -15,7 +15,7 @@ from penstock.engine.changes import Delta
 from penstock.engine.index import Index
 from penstock.engine.stages import FIRST_STEP, group_steps
 from penstock.joins import GroupStep
-from penstock.messages import ANY_FILTER, Message, Position
+from penstock.messages import ANYONE, Message, Position
 
 
 def needs_no_rows(relation: Relation) -> bool:
@@ -33,7 +33,7 @@ def event_messages(
     points = index.selections(stream)
     if points is None:
         return
-    space, everybody = points.space.id, (ANY_FILTER,)
+    space, everybody = points.space.id, ANYONE
     for i in np.flatnonzero(points.concerned([row for _, row in events])).tolist():
         offset, row = events[i]
         yield Message(Position(offset, FIRST_STEP), space, (offset,), row, everybody)

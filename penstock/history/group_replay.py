@@ -53,8 +53,7 @@ def _first_contents(stage: JoinStage, prepared: Prepared) -> Iterator[HistoryRow
 
 
 def _told(stage: JoinStage, run: list[GroupStep], prepared: Prepared) -> Iterator[HistoryRow]:
-    for messages in stage.run(run):
-        yield from prepared.deliveries(messages)
+    return prepared.deliveries(stage.run(run))
 
 
 def _step(row: HistoryRow, prepared: Prepared) -> GroupStep:

@@ -7,6 +7,7 @@ numbers most do not. Where the constants are not numbers of 64 bits, it is the l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,15 @@ from penstock.joins.kernels.gaps import code_of
 from penstock.predicates.codes import Codes
 
 Numbers = npt.NDArray[np.int64]
+Values: TypeAlias = Numbers | list[Key | None]
+"""Many values of one column: as numbers where they are, otherwise one by one."""
 
 
-def as_numbers(keys: Sequence[Key]) -> Numbers | None:
+def as_numbers(keys: Sequence[Key | None]) -> Numbers | None:
     """Keys as an array; None if there are none, or some that are not numbers of 64 bits."""
     try:
         return np.array(keys, np.int64) if keys else None
-    except (OverflowError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return None
 
 
@@ -48,3 +51,10 @@ class ArrayCodes(Codes):
         following = self.numbers[np.minimum(place, len(self.numbers) - 1)]
         codes: Numbers = 2 * place + (following == keys)
         return codes
+
+    def all_values(self, keys: Values) -> Numbers:
+        """The codes of many values, whatever they are."""
+        numbers = keys if isinstance(keys, np.ndarray) else as_numbers(keys)
+        if self.numbers is not None and numbers is not None:
+            return self.values(numbers)
+        return np.array([self.value(key) for key in keys], np.int64)

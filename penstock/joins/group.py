@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from penstock.catalog import Row, RowKey
 from penstock.joins.spaces import Edge, JoinValue
 from penstock.packing import pack, unpack
+
+KeyedRow: TypeAlias = tuple[RowKey, Row]
 
 
 @dataclass(slots=True)
@@ -41,8 +44,7 @@ class Group:
         return cls((left, right))
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStep:
+class GroupStep(NamedTuple):
     """What one change does to one group: a row enters, leaves, or changes in place."""
 
     offset: int

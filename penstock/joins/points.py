@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Catalog, Key, Relation, Row, Stored, ValueType
+from penstock.joins.array_codes import Values
+from penstock.joins.column_values import values_of
+from penstock.joins.group import KeyedRow
 from penstock.joins.spaces import Space
 from penstock.messages import Point, PointId, Vector
 from penstock.predicates.boxes import interval_of
@@ -203,6 +206,19 @@ class SpacePoints:
         assert self.space.attribute is not None
         value = row[self.space.attribute]
         return None if value is None else self._filter_types[0].key(value)
+
+    def filter_values(self, rows: Sequence[KeyedRow]) -> Values:
+        """`attribute` of many rows."""
+        attribute = self.space.attribute
+        if attribute is None:
+            return [None] * len(rows)
+        return values_of(self._filter_types[0], [row[attribute] for _, row in rows])
+
+    def base_values(self, column: int | None, rows: Sequence[KeyedRow]) -> Values:
+        """`base_key` of many rows."""
+        if column is None:
+            return [None] * len(rows)
+        return values_of(self.base.columns[column].type, [row[column] for _, row in rows])
 
     def vector(self, row: Row) -> Vector:
         """The comparable values of all filter columns in a row of the filter table."""

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from penstock.catalog import Key, Row, RowKey
-from penstock.joins.group import Group, GroupStep
+from penstock.joins.group import Group, GroupStep, KeyedRow
 from penstock.joins.points import CodeArray, CodedRanges, Mask, SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.joins.skyline import SkylinePoint, affected
@@ -135,6 +135,23 @@ def joining_row_message(
         old=None if upsert else points.mentioned(row),
         remove=remove,
     )
+
+
+def joining_row_messages(
+    step: GroupStep,
+    points: SpacePoints,
+    shown: tuple[Sequence[KeyedRow], Reaches],
+    hidden: tuple[Sequence[KeyedRow], Reaches],
+) -> Iterator[Message]:
+    """The rows on the other side that a step shows to some, and those that it hides from others."""
+    position, space = Position(step.offset, step.step), points.space.id
+    rows, upsert = shown
+    vanishing, remove = dict(hidden[0]), hidden[1]
+    for key, row in rows:
+        vanishes = vanishing and vanishing.pop(key, None) is not None
+        yield Message(position, space, key, row, upsert, None, remove if vanishes else ())
+    for key, row in vanishing.items():
+        yield Message(position, space, key, None, (), points.mentioned(row), remove)
 
 
 def partner_codes(points: SpacePoints, rows: Iterable[Row]) -> CodeArray:

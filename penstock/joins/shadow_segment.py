@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from penstock.catalog import Key
-from penstock.joins.array_codes import ArrayCodes, as_numbers
-from penstock.joins.kernels.follow import Followed, Lookup, follow
+from penstock.joins.array_codes import ArrayCodes, Values, as_numbers
+from penstock.joins.kernels.course import Wishes
 from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
 from penstock.joins.kernels.trees import plant, unions_of
@@ -46,7 +46,7 @@ class Segment:
         columns = (filters.low, filters.high, base.low, base.high)
         self._forest = plant(np.stack([column[some] for column in columns], axis=1))
         self._unions = unions_of(self._forest)
-        self._next_high = _next_highs(filters.low[some], filters.high[some], filters.codes.top)
+        self._next_high = next_highs(filters.low[some], filters.high[some], filters.codes.top)
         self._codes, self._base_codes = ArrayCodes(filters.codes), ArrayCodes(base.codes)
 
     @classmethod
@@ -85,21 +85,6 @@ class Segment:
         shadows = {cuts[last_of[gap - 1]]: self._flat(parted, int(gap)) for gap in inner}
         return shadows, self._flat(parted, count + 1)
 
-    def follow(
-        self,
-        values: CodeArray,
-        counts: CodeArray,
-        changed: CodeArray,
-        signs: CodeArray,
-        base: BaseValues,
-    ) -> Followed | None:
-        """What changes of filter values show and hide; None if values here are not numbers."""
-        if self._codes.numbers is None:
-            return None
-        lookup = Lookup(self._codes.numbers, self._next_high)
-        held = (values, counts, changed, signs)
-        return follow(self._forest, self._unions, lookup, *held, self.base_codes(base))
-
     def exposed(self, x: Cut | None, cut: Cut, y: Cut | None, base: BaseValues) -> Flat:
         """Of some base values those that are selected by points inside the gap (x, y) that contain
         a value of it."""
@@ -119,6 +104,17 @@ class Segment:
         marks = gaps_holding(self._forest, self._unions, coded[last_of], code)
         inner = np.flatnonzero(marks[: len(last_of)])
         return [cuts[last_of[gap - 1]] for gap in inner], bool(marks[-1])
+
+    @property
+    def wishes_in_codes(self) -> Wishes:
+        """The points, for kernels."""
+        return Wishes(self._forest, self._unions, self._next_high, self._filters.codes.top)
+
+    def filter_codes_of(self, values: Values) -> CodeArray:
+        return self._codes.all_values(values)
+
+    def base_codes_of(self, values: Values) -> CodeArray:
+        return self._base_codes.all_values(values)
 
     def base_codes(self, base: BaseValues) -> CodeArray:
         """The distinct codes of base values, sorted."""
@@ -156,7 +152,7 @@ class Segment:
         return self.flat(low[begin[part] : begin[part + 1]], high[begin[part] : begin[part + 1]])
 
 
-def _next_highs(low: CodeArray, high: CodeArray, top: int) -> CodeArray:
+def next_highs(low: CodeArray, high: CodeArray, top: int) -> CodeArray:
     """By code from NULL's on: the lowest high of the ranges that start there or later."""
     lowest = np.full(top - NULL_CODE + 2, top + 1, np.int64)
     np.minimum.at(lowest, low - NULL_CODE, high)

@@ -19,15 +19,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
 
-import numpy as np
-
 from penstock.catalog import Key
-from penstock.joins.exposures import Exposure, exposure, exposures, reaches
+from penstock.joins.exposures import Exposure, exposure, reaches
 from penstock.joins.ranges import NO_RANGES, Flat, holds, united
 from penstock.joins.shadow_index import ShadowIndex
-from penstock.joins.shadow_segment import BaseValues, key_of
+from penstock.joins.shadow_segment import BaseValues
 from penstock.messages import Reaches
-from penstock.predicates.intervals import BOTTOM, TOP, Cut, below
+from penstock.predicates.intervals import TOP, Cut, below
 
 QUIET_AFTER = 4
 """Base rows seen since the last change of filter values before it pays to prepare for more."""
@@ -36,8 +34,6 @@ IDLE_AFTER = 64
 FEW_VALUES = 32
 """With so few filter values, gaps are wide and their shadows many ranges: a walk for one base value
 takes less than a tenth of what it takes to gather them."""
-MANY_CHANGES = 32
-"""So many changes of filter values at once are worth leaving Python for."""
 
 
 class ValueShadows:
@@ -126,34 +122,6 @@ class ValueShadows:
             self._put_gap(x, united([left, middle, right]) if inner else NO_RANGES)
             self._loose = self._loose or bool(middle)
         return exposure(x, cut, y, middle)
-
-    def follow(
-        self, changed: list[Key | None], signs: list[int], base: BaseValues
-    ) -> list[Exposure | None] | None:
-        """Many values that come (+1) and go (-1): what `show` and `hide` would say to each.
-
-        None, and nothing has happened, where that must be done one by one: few changes, values
-        that are not numbers, or points in more than one segment.
-        """
-        segment = self.index.only_segment
-        if segment is None or len(changed) < MANY_CHANGES or BOTTOM in self._counts:
-            return None
-        try:
-            values = np.array([key_of(cut) for cut in self._cuts], np.int64)
-            counts = np.array([self._counts[cut] for cut in self._cuts], np.int64)
-            coming = np.array(changed, np.int64)
-        except (OverflowError, TypeError, ValueError):
-            return None
-        followed = segment.follow(values, counts, coming, np.array(signs, np.int64), base)
-        if followed is None:
-            return None
-        self._cuts = [below(key) for key in followed.values.tolist()]
-        self._counts = dict(zip(self._cuts, followed.counts.tolist(), strict=True))
-        self._gaps, self._boundaries = None, None
-        self._ends.clear()
-        self._exact_ends.clear()
-        self._base_rows_since = 0
-        return exposures(segment, followed, changed)
 
     def catch_up(self) -> bool:
         """Take in the points that came since the last time; False if this must be made anew."""

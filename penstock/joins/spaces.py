@@ -45,6 +45,9 @@ class Edge:
 
     sides: tuple[Side, Side]
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # which is worked out once
+
     @cached_property
     def name(self) -> str:
         return "=".join(f"{s.table}({','.join(map(str, s.columns))})" for s in self.sides)

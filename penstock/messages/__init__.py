@@ -2,6 +2,7 @@
 
 from penstock.messages.message import (
     ANY_FILTER,
+    ANYONE,
     INITIAL_STEP,
     Envelope,
     Message,
@@ -12,13 +13,15 @@ from penstock.messages.message import (
     Reaches,
     Vector,
 )
-from penstock.messages.wire import decode_message, encode_message
+from penstock.messages.wire import MessageEncoder, decode_message, encode_message
 
 __all__ = [
+    "ANYONE",
     "ANY_FILTER",
     "INITIAL_STEP",
     "Envelope",
     "Message",
+    "MessageEncoder",
     "Point",
     "PointId",
     "Position",

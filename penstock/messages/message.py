@@ -61,6 +61,8 @@ class Envelope(NamedTuple):
 
 
 Reaches: TypeAlias = tuple[Reach | Envelope, ...]
+ANYONE: Reaches = (ANY_FILTER,)
+"""The region of everybody: one object, so that it need not be made for every message."""
 
 
 INITIAL_STEP = 0

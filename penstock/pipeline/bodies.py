@@ -1,42 +1,74 @@
-"""The bodies of rows: changes and steps of groups, to bytes and back.
+"""The bodies of rows: changes and steps of groups as plain values, and back.
 
-Relations and edges travel by name; the reader has them from the catalog and the index.
+Relations and edges travel by name; the reader has them from the catalog and the index. The history
+packs each body by itself, the pipeline packs thousands at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, TypeAlias
 
-from penstock.catalog import Catalog, RowKey, Stored
+import msgspec
+
+from penstock.catalog import Catalog, RowKey
 from penstock.engine.changes import Checked, Op
 from penstock.joins import Edge, GroupStep, JoinValue
-from penstock.packing import pack, unpack
+from penstock.packing import pack, read_extension
 
-_OPS = {op.value: op for op in Op}
+_Values = tuple[Any, ...]
+ChangeBody: TypeAlias = tuple[str, Op, _Values, _Values, tuple[int, ...]]
+"""Table, operation, key, row, and the columns that are given."""
+StepBody: TypeAlias = tuple[str, int, _Values, _Values, _Values | None, _Values | None]
+"""Edge, side, join value, key, old row and new row."""
+
+
+def change_body(checked: Checked) -> ChangeBody:
+    relation, op, key, row, given = checked
+    return relation.name, op, key, row, given
+
+
+def change_of(body: ChangeBody, catalog: Catalog) -> Checked:
+    name, op, key, row, given = body
+    return Checked(catalog[name], op, key, row, given)
+
+
+def step_body(step: GroupStep) -> StepBody:
+    _, _, edge, side, value, key, old, new = step
+    return edge.name, side, value, key, old, new
+
+
+def step_of(offset: int, number: int, body: StepBody, edges: Mapping[str, Edge]) -> GroupStep:
+    name, side, value, key, old, new = body
+    return GroupStep(offset, number, edges[name], side, value, key, old, new)
+
+
+decode_changes = msgspec.msgpack.Decoder(
+    list[tuple[int, int, ChangeBody]], ext_hook=read_extension
+).decode
+"""A chunk of changes: offset, step and body of each."""
+decode_steps = msgspec.msgpack.Decoder(
+    list[tuple[int, int, StepBody]], ext_hook=read_extension
+).decode
+
+_decode_change = msgspec.msgpack.Decoder(ChangeBody, ext_hook=read_extension).decode
+_decode_step = msgspec.msgpack.Decoder(StepBody, ext_hook=read_extension).decode
 
 
 def pack_change(checked: Checked) -> bytes:
-    return pack([checked.relation.name, checked.op, checked.key, checked.row, checked.given])
+    return pack(change_body(checked))
 
 
 def unpack_change(body: bytes, catalog: Catalog) -> Checked:
-    name, op, key, row, given = unpack(body)
-    return Checked(catalog[name], _OPS[op], tuple(key), tuple(row), tuple(given))
+    return change_of(_decode_change(body), catalog)
 
 
 def pack_step(step: GroupStep) -> bytes:
-    return pack([step.edge.name, step.side, step.value, step.key, step.old, step.new])
+    return pack(step_body(step))
 
 
 def unpack_step(offset: int, number: int, body: bytes, edges: Mapping[str, Edge]) -> GroupStep:
-    name, side, value, key, old, new = unpack(body)
-    return GroupStep(
-        offset, number, edges[name], side, tuple(value), tuple(key), _row(old), _row(new)
-    )
-
-
-def _row(values: list[Stored] | None) -> tuple[Stored, ...] | None:
-    return None if values is None else tuple(values)
+    return step_of(offset, number, _decode_step(body), edges)
 
 
 def row_place(relation: str, key: RowKey) -> bytes:

@@ -14,8 +14,8 @@ from penstock.catalog import Relation, Row
 from penstock.engine.plain_events import reader_of
 from penstock.engine.streams import event_messages, event_steps, needs_no_rows
 from penstock.errors import ChangeError
-from penstock.pipeline.bodies import pack_change, row_place
-from penstock.pipeline.row_stage import add_message, add_step
+from penstock.pipeline.bodies import change_body, row_place
+from penstock.pipeline.row_stage import add_messages, add_step
 from penstock.pipeline.rows import (
     BUCKETS,
     CHUNK_ROWS,
@@ -81,7 +81,7 @@ def _decoded(inbox: Inbox, span: Span, view: View) -> RowBuffer:
         events = of_streams.get(relation.name)
         if events is None:
             bucket = bucket_of(row_place(relation.name, key))
-            out.add(bucket, RowKind.CHANGE, offset, pack_change(checked))
+            out.add(bucket, RowKind.CHANGE, offset, change_body(checked))
         else:
             events.append((offset, row))
     for name, events in of_streams.items():
@@ -95,8 +95,7 @@ def _decoded(inbox: Inbox, span: Span, view: View) -> RowBuffer:
 def _tell(stream: Relation, events: list[tuple[int, Row]], view: View, out: RowBuffer) -> None:
     """What events that need no rows mean."""
     bucket = events[0][0] % BUCKETS
-    for message in event_messages(view.index, stream, events):
-        add_message(bucket, message, out)
+    add_messages(bucket, event_messages(view.index, stream, events), out)
     for step in event_steps(view.index, stream, events):
         add_step(RowKind.STEP, step, out)
 

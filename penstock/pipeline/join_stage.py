@@ -6,10 +6,12 @@ new subscriptions, then the steps of the batch in their order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from penstock.engine.stages import GroupStore, JoinStage
-from penstock.joins import make_scheme
-from penstock.pipeline.bodies import unpack_step
-from penstock.pipeline.row_stage import add_message
+from penstock.joins import GroupStep, make_scheme
+from penstock.pipeline.bodies import decode_steps, step_of
+from penstock.pipeline.row_stage import add_messages
 from penstock.pipeline.rows import Inbox, RowBuffer, RowKind, Span
 from penstock.pipeline.view import View
 
@@ -25,14 +27,16 @@ def advance_groups(bucket: int, inbox: Inbox, store: GroupStore, view: View) -> 
     view.move_to(span.active, span.end)
     # What a scheme remembers of groups would be of no use in the next batch, which reads them anew.
     stage = JoinStage(store, view.index, make_scheme())
-    for row in inbox.rows(RowKind.SEED):
-        stage.seed(unpack_step(row.offset, row.step, row.body, view.edges))
+    for step in _steps(inbox, RowKind.SEED, view):
+        stage.seed(step)
     for points in view.index.parts(view.arrivals(span).points):
         if points.space.edge is not None:
-            for message in stage.initial(span.start, points):
-                add_message(bucket, message, out)
-    steps = inbox.rows(RowKind.STEP)
-    for messages in stage.run(unpack_step(r.offset, r.step, r.body, view.edges) for r in steps):
-        for message in messages:
-            add_message(bucket, message, out)
+            add_messages(bucket, stage.initial(span.start, points), out)
+    add_messages(bucket, stage.run(_steps(inbox, RowKind.STEP, view)), out)
     return out
+
+
+def _steps(inbox: Inbox, kind: RowKind, view: View) -> Iterator[GroupStep]:
+    edges = view.edges
+    for offset, number, body in inbox.decoded(kind, decode_steps):
+        yield step_of(offset, number, body, edges)

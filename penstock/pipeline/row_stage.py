@@ -12,15 +12,14 @@ from collections.abc import Iterable
 from penstock.engine.stages import Located, RowStage
 from penstock.errors import ChangeError
 from penstock.joins import GroupStep
-from penstock.messages import Message, encode_message
-from penstock.pipeline.bodies import group_place, pack_step, unpack_change
+from penstock.messages import Message, MessageEncoder
+from penstock.pipeline.bodies import ChangeBody, change_of, decode_changes, group_place, step_body
 from penstock.pipeline.rows import (
     Inbox,
     Reason,
     RowBuffer,
     RowKind,
     Span,
-    StageRow,
     bucket_of,
 )
 from penstock.pipeline.state.stores import StoredRows
@@ -39,7 +38,7 @@ def advance_rows(bucket: int, inbox: Inbox, store: StoredRows, view: View) -> Ro
     _welcome(bucket, span, stage, view, out)
     for events in inbox.rows(RowKind.EVENTS):
         store.keep_events(events.offset, events.body)
-    _carry_out(bucket, span, inbox.rows(RowKind.CHANGE), stage, view, out)
+    _carry_out(bucket, span, inbox.decoded(RowKind.CHANGE, decode_changes), stage, view, out)
     return out
 
 
@@ -50,40 +49,43 @@ def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffe
         for step in stage.seed(span.start, edge):
             add_step(RowKind.SEED, step, out)
     for new in arrivals.selections(view.index):
-        for message in stage.initial(span.start, new):
-            add_message(bucket, message, out)
+        add_messages(bucket, stage.initial(span.start, new), out)
 
 
 def _carry_out(
     bucket: int,
     span: Span,
-    changes: Iterable[StageRow],
+    changes: Iterable[tuple[int, int, ChangeBody]],
     stage: RowStage,
     view: View,
     out: RowBuffer,
 ) -> None:
     catalog = view.catalog(span.end)
     resolved: list[Located] = []
-    for row in changes:
+    for offset, _, body in changes:
         try:
-            located = stage.resolve(row.offset, unpack_change(row.body, catalog))
+            located = stage.resolve(offset, change_of(body, catalog))
         except ChangeError as error:
-            out.add(bucket, RowKind.BAD, row.offset, Reason.of(error).to_bytes())
+            out.add(bucket, RowKind.BAD, offset, Reason.of(error).to_bytes())
             continue
         if located is not None:
             resolved.append(located)
+    told: list[Message] = []
     for consequence in stage.consequences(resolved):
         if isinstance(consequence, Message):
-            add_message(bucket, consequence, out)
+            told.append(consequence)
         else:
             add_step(RowKind.STEP, consequence, out)
+    add_messages(bucket, told, out)
 
 
 def add_step(kind: RowKind, step: GroupStep, out: RowBuffer) -> None:
     bucket = bucket_of(group_place(step.edge, step.value))
-    out.add(bucket, kind, step.offset, pack_step(step), step.step)
+    out.add(bucket, kind, step.offset, step_body(step), step.step)
 
 
-def add_message(bucket: int, message: Message, out: RowBuffer) -> None:
-    offset, step = message.position
-    out.add(bucket, RowKind.MESSAGE, offset, encode_message(message), step)
+def add_messages(bucket: int, messages: Iterable[Message], out: RowBuffer) -> None:
+    rows, encode = out.rows(bucket, RowKind.MESSAGE), MessageEncoder().encode
+    for message in messages:
+        offset, step = message.position
+        rows.append((offset, step, encode(message)))

@@ -2,15 +2,16 @@
 
 A stage reads rows of some kinds and writes rows of others; Spark moves them by bucket. Spark never
 looks into them, and spends ten times longer on a row than we do. So what it gets are *chunks*: many
-rows of one kind for one bucket, packed. Bodies of rows are packed values themselves.
+rows of one kind for one bucket, packed at once. Bodies are bytes that nobody looks into on the way,
+or tuples of plain values (`penstock.pipeline.bodies`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -22,12 +23,14 @@ from penstock.packing import pack, unpack
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
+
 BUCKETS = 8
 """State is kept by bucket, so that a batch touches few state keys, and a bucket is one task's
 work. A checkpoint that was begun with this number can only go on with it."""
 
 CHUNK_ROWS = 4096
-CHUNK_BYTES = 1 << 20  # 1 MiB: far from Spark's limit of 2 GiB, even with one row of 64 MiB on top
+CHUNK_BYTES = 16 << 20  # 16 MiB: far from Spark's limit of 2 GiB; one row may have 64 MiB
 
 CHUNK_SCHEMA = "bucket int, kind int, count int, chunk binary"
 
@@ -70,7 +73,9 @@ class StageRow(NamedTuple):
     body: bytes
 
 
-_encode = msgspec.msgpack.Encoder().encode
+AnyRow: TypeAlias = tuple[int, int, Any]
+"""Offset, step, body."""
+
 _decode = msgspec.msgpack.Decoder(list[StageRow]).decode
 
 
@@ -118,14 +123,18 @@ class RowBuffer:
     """Rows on their way out of a stage."""
 
     def __init__(self) -> None:
-        self._rows: defaultdict[tuple[int, int], list[tuple[int, int, bytes]]] = defaultdict(list)
+        self._rows: defaultdict[tuple[int, int], list[AnyRow]] = defaultdict(list)
         self._forwarded: list[tuple[int, int, int, bytes]] = []
 
     def __len__(self) -> int:
         return sum(map(len, self._rows.values())) + sum(count for _, _, count, _ in self._forwarded)
 
-    def add(self, bucket: int, kind: RowKind, offset: int, body: bytes, step: int = 0) -> None:
+    def add(self, bucket: int, kind: RowKind, offset: int, body: object, step: int = 0) -> None:
         self._rows[bucket, kind].append((offset, step, body))
+
+    def rows(self, bucket: int, kind: RowKind) -> list[AnyRow]:
+        """Where to put many rows of one kind."""
+        return self._rows[bucket, kind]
 
     def forward(self, bucket: int, inbox: Inbox, *kinds: RowKind) -> None:
         """Send rows on without looking at them."""
@@ -136,7 +145,7 @@ class RowBuffer:
     def to_arrow(self) -> pa.RecordBatch:
         chunks = list(self._forwarded)
         for (bucket, kind), rows in self._rows.items():
-            chunks += [(bucket, kind, len(part), _encode(part)) for part in _parts(rows)]
+            chunks += [(bucket, kind, count, chunk) for count, chunk in _packed(rows)]
         columns = zip(*chunks, strict=True) if chunks else ((), (), (), ())
         arrays = [pa.array(c, f.type) for c, f in zip(columns, ARROW_SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
@@ -145,16 +154,15 @@ class RowBuffer:
         return self.to_arrow().to_pandas()
 
 
-def _parts(rows: list[tuple[int, int, bytes]]) -> Iterator[list[tuple[int, int, bytes]]]:
-    """Rows in chunks of limited size."""
-    first = size = 0
-    for i, (_, _, body) in enumerate(rows):
-        size += len(body)
-        if size > CHUNK_BYTES or i + 1 - first == CHUNK_ROWS:
-            yield rows[first : i + 1]
-            first, size = i + 1, 0
-    if first < len(rows):
-        yield rows[first:]
+def _packed(rows: list[AnyRow], most: int = CHUNK_ROWS) -> Iterator[tuple[int, bytes]]:
+    """Rows in chunks of limited size, and how many there are in each."""
+    for first in range(0, len(rows), most):
+        part = rows[first : first + most]
+        chunk = pack(part)
+        if len(chunk) <= CHUNK_BYTES or len(part) == 1:
+            yield len(part), chunk
+        else:
+            yield from _packed(part, (len(part) + 1) // 2)
 
 
 class Inbox:
@@ -186,8 +194,12 @@ class Inbox:
             self._chunks[kind].append((count, chunk))
 
     def rows(self, kind: RowKind) -> list[StageRow]:
-        """In order."""
-        rows = [row for _, chunk in self._chunks[kind] for row in _decode(chunk)]
+        """Rows whose bodies are bytes, in order."""
+        return self.decoded(kind, _decode)
+
+    def decoded(self, kind: RowKind, decode: Callable[[bytes], list[T]]) -> list[T]:
+        """Rows whose chunks are read in this way, in order."""
+        rows = [row for _, chunk in self._chunks[kind] for row in decode(chunk)]
         rows.sort()
         return rows
 

@@ -71,14 +71,12 @@ def told(story: Story, scheme: Scheme) -> list[bytes]:
     return [encode_message(message) for message in messages]
 
 
+# `auto` may choose another scheme for many steps than for each of them.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", scheme_names())
+@pytest.mark.parametrize("name", [name for name in scheme_names() if name != "auto"])
 @settings(max_examples=40)
 @given(story=stories(JOINS, max_steps=25))
 def test_a_batch_is_as_its_steps_one_by_one(name: str, story: Story) -> None:
-    with (
-        mock.patch("penstock.joins.schemes.auto.SCANNED_POINTS", 0),
-        mock.patch("penstock.joins.shadows.MANY_CHANGES", 1),
-    ):
+    with mock.patch("penstock.joins.schemes.ref_sj_gap.MANY_STEPS", 1):
         at_once = told(story, make_scheme(name))
         assert at_once == told(story, OneByOne(make_scheme(name)))

@@ -13,6 +13,7 @@ from penstock.messages import (
     ANY_FILTER,
     Envelope,
     Message,
+    MessageEncoder,
     PointId,
     Position,
     Reach,
@@ -55,6 +56,16 @@ def messages(draw: st.DrawFn) -> Message:
 @given(messages())
 def test_round_trip(message: Message) -> None:
     assert decode_message(encode_message(message)) == message
+
+
+@given(st.lists(messages(), max_size=4), st.data())
+def test_many_messages_have_the_bytes_of_each(some: list[Message], data: st.DataObject) -> None:
+    encoder = MessageEncoder()
+    for _ in range(data.draw(st.integers(0, 8)) if some else 0):
+        parts = [data.draw(st.sampled_from(some)) for _ in range(3)]
+        position, region, rest = parts
+        mixed = rest._replace(position=position.position, upsert=region.upsert)
+        assert encoder.encode(mixed) == encode_message(mixed)
 
 
 @given(messages(), st.data())

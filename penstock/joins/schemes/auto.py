@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
@@ -67,29 +65,15 @@ class Auto:
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
     ) -> list[Message]:
+        many = list(steps)
+        rows, seen = len(group.sides[0]) + len(group.sides[1]), group.version + len(many)
+        if not any(self._scan_is_cheaper(points, rows, seen) for points in spaces):
+            return self._shadows.run(group, many, spaces)
         found: list[Message] = []
-        for is_shadows, part in groupby(self._weighed(group, steps, spaces), key=itemgetter(0)):
-            some = [step for _, step in part]
-            if is_shadows:
-                found += self._shadows.run(group, some, spaces)
-                continue
-            for step in some:
-                found += self.messages(group, step, spaces)
-                group.apply(step)
+        for step in many:
+            found += self.messages(group, step, spaces)
+            group.apply(step)
         return found
-
-    def _weighed(
-        self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[tuple[bool, GroupStep]]:
-        """Each step, and whether shadows will be the choice in all spaces when its turn comes."""
-        rows, version = len(group.sides[0]) + len(group.sides[1]), group.version
-        weighed: list[tuple[bool, GroupStep]] = []
-        for step in steps:
-            is_scan = any(self._scan_is_cheaper(points, rows, version) for points in spaces)
-            weighed.append((not is_scan, step))
-            rows += (step.new is not None) - (step.old is not None)
-            version += 1
-        return weighed
 
     def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
         return initial_semijoins(position, group, points)

@@ -12,21 +12,26 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from penstock.catalog import Key, Row, RowKey
+from penstock.catalog import Row, RowKey
+from penstock.joins.course import GroupCourse, SpaceCourse
 from penstock.joins.exposures import Exposure
-from penstock.joins.group import Group, GroupStep
+from penstock.joins.group import Group, GroupStep, KeyedRow
 from penstock.joins.points import SpacePoints
-from penstock.joins.semijoin import base_row_message, initial_semijoins
+from penstock.joins.semijoin import base_row_message, initial_semijoins, joining_row_messages
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.joins.shadow_segment import BaseValues
 from penstock.joins.shadows import ValueShadows
 from penstock.joins.spaces import JoinValue
-from penstock.messages import Message, Position, Reach, Reaches
+from penstock.messages import Message, Position, Reaches
 from penstock.predicates.intervals import Cut, below
 
 MAX_REMEMBERED = 100_000
 """So many pairs of space and join value are remembered, at a few kB each; then the longest known
 eighth is forgotten."""
+
+
+MANY_STEPS = 4
+"""So many steps at once are worth leaving Python for."""
 
 
 class _Remembered:
@@ -78,17 +83,17 @@ class _Remembered:
         if step.new is not None:
             insort(self.sorted_base, self.place(step.key, step.new))
 
-    def exposed(self, exposure: Exposure) -> Iterator[RowKey]:
-        """The keys of the base rows whose values an exposure names."""
+    def exposed(self, exposure: Exposure) -> Iterator[KeyedRow]:
+        """The base rows whose values an exposure names."""
+        rows = self.group.sides[self.side]
         if self.sorted_base is None:
-            rows = self.group.sides[self.side]
             self.sorted_base = sorted(self.place(key, row) for key, row in rows.items())
         base = exposure.base
         for low, high in zip(base[::2], base[1::2], strict=True):
             first = bisect_left(self.sorted_base, (low,))
             last = bisect_left(self.sorted_base, (high,))
             for _, key in self.sorted_base[first:last]:
-                yield key
+                yield key, rows[key]
 
 
 class RefSjGap:
@@ -116,26 +121,31 @@ class RefSjGap:
         many = list(steps)
         if not many:
             return []
-        known = [self._recall(points, group, many[0].value) for points in spaces]
+        indexes = [points.index(ShadowIndex) for points in spaces]
+        for index in indexes:
+            index.refresh()
+        segments = [index.only_segment for index in indexes]
+        if len(many) < MANY_STEPS or None in segments:
+            return self._run_one_by_one(group, many, spaces)
+        taken = GroupCourse(group, many)
         found: list[Message] = []
-        if all(step.side == many[0].side for step in many):
-            # One side is quiet, so what each space sees does not depend on the others.
+        for points, index, segment in zip(spaces, indexes, segments, strict=True):
+            assert segment is not None
+            found += SpaceCourse(taken, points, segment, index.column).messages()
+        return found
+
+    def _run_one_by_one(
+        self, group: Group, steps: Sequence[GroupStep], spaces: Sequence[SpacePoints]
+    ) -> list[Message]:
+        found: list[Message] = []
+        known = [self._recall(points, group, steps[0].value) for points in spaces]
+        for step in steps:
             for one in known:
-                if one.side == many[0].side:
-                    for step in many:
-                        _of_base_row(one, step, found)
+                if one.side == step.side:
+                    _of_base_row(one, step, found)
                 else:
-                    _of_joining_rows_at_once(one, many, found)
-            for step in many:
-                group.apply(step)
-        else:
-            for step in many:
-                for one in known:
-                    if one.side == step.side:
-                        _of_base_row(one, step, found)
-                    else:
-                        _of_joining_rows(one, step, found)
-                group.apply(step)
+                    _of_joining_rows(one, step, found)
+            group.apply(step)
         for one in known:
             one.version = group.version
         return found
@@ -188,45 +198,6 @@ def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[Message]) 
         _tell(known, step, shown, hidden, found)
 
 
-def _of_joining_rows_at_once(
-    known: _Remembered, steps: list[GroupStep], found: list[Message]
-) -> None:
-    """The same for many steps on one side, while the rows that may be shown stay as they are."""
-    attribute = known.points.attribute
-    changed: list[Key | None] = []
-    signs: list[int] = []
-    owners: list[GroupStep] = []
-    for step in steps:
-        if step.new is not None and step.old is not None:
-            new, old = attribute(step.new), attribute(step.old)
-            if new != old:
-                changed += (new, old)
-                signs += (1, -1)
-                owners += (step, step)
-        elif step.new is not None:
-            changed.append(attribute(step.new))
-            signs.append(1)
-            owners.append(step)
-        elif step.old is not None:
-            changed.append(attribute(step.old))
-            signs.append(-1)
-            owners.append(step)
-    exposures = known.shadows.follow(changed, signs, known.base())
-    if exposures is None:
-        for step in steps:
-            _of_joining_rows(known, step, found)
-        return
-    for i, exposure in enumerate(exposures):
-        if exposure is None:
-            continue
-        step = owners[i]
-        is_update = step.new is not None and step.old is not None
-        if signs[i] > 0:
-            _tell(known, step, exposure, exposures[i + 1] if is_update else None, found)
-        elif not is_update or exposures[i - 1] is None:  # otherwise told with what it shows
-            _tell(known, step, None, exposure, found)
-
-
 def _tell(
     known: _Remembered,
     step: GroupStep,
@@ -234,28 +205,11 @@ def _tell(
     hidden: Exposure | None,
     found: list[Message],
 ) -> None:
-    points = known.points
-    upserts = _reached(known, shown)
-    removes = _reached(known, hidden)
-    rows = known.group.sides[known.side]
-    for key in dict.fromkeys([*upserts, *removes]):
-        upsert, remove, row = upserts.get(key), removes.get(key), rows[key]
-        message = Message(
-            Position(step.offset, step.step),
-            points.space.id,
-            key,
-            row=row if upsert else None,
-            upsert=(upsert,) if upsert else (),
-            old=None if upsert else points.mentioned(row),
-            remove=(remove,) if remove else (),
-        )
-        found.append(message)
-
-
-def _reached(known: _Remembered, exposure: Exposure | None) -> dict[RowKey, Reach]:
-    if exposure is None:
-        return {}
-    return dict.fromkeys(known.exposed(exposure), exposure.reach)
+    appearing, vanishing = (
+        ([], ()) if one is None else (list(known.exposed(one)), (one.reach,))
+        for one in (shown, hidden)
+    )
+    found += joining_row_messages(step, known.points, appearing, vanishing)
 
 
 SCHEME = RefSjGap

@@ -12,7 +12,7 @@ from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.joins.semijoin import base_row_message, message_to
-from penstock.messages import ANY_FILTER, Message, Position
+from penstock.messages import ANYONE, Message, Position
 
 
 class RelSel(StepByStep):
@@ -21,8 +21,8 @@ class RelSel(StepByStep):
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
-        upsert = () if step.new is None else (ANY_FILTER,)
-        remove = () if step.old is None else (ANY_FILTER,)
+        upsert = () if step.new is None else ANYONE
+        remove = () if step.old is None else ANYONE
         for points in spaces:
             if points.space.side == step.side:
                 yield base_row_message(step, points, upsert, remove)

@@ -1,0 +1,30 @@
+"""The values of one column in many rows, in comparable form: as numbers where they are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.catalog import Key, Stored, ValueType
+from penstock.joins.array_codes import Numbers, Values
+from penstock.matching.stored import double_keys, fits_int64
+from penstock.predicates.intervals import below
+
+
+def values_of(value_type: ValueType, stored: Sequence[Stored]) -> Values:
+    if fits_int64(value_type) and None not in stored:
+        if value_type.kind == "double":
+            return double_keys(np.array(stored, np.float64))
+        return np.array(stored, np.int64)
+    return [None if value is None else value_type.key(value) for value in stored]
+
+
+def places(values: Values) -> tuple[list[Key | None], Numbers]:
+    """The distinct values, sorted, and where among them each value stands."""
+    if isinstance(values, np.ndarray):
+        numbers, place = np.unique(values, return_inverse=True)
+        return numbers.tolist(), place
+    distinct = sorted(set(values), key=below)
+    place_of = {value: place for place, value in enumerate(distinct)}
+    return distinct, np.array([place_of[value] for value in values], np.int64)

@@ -1,0 +1,152 @@
+"""The course of one group through many steps, and the messages that it gives in each space.
+
+The rows that the group has or will have are numbered once; what the steps mean to the points of a
+space is then one call of a kernel (`penstock.joins.kernels.course`), and what is left for Python is
+to put the messages together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from penstock.joins.array_codes import Numbers
+from penstock.joins.column_values import places
+from penstock.joins.exposures import alone, reaches
+from penstock.joins.group import Group, GroupStep, KeyedRow
+from penstock.joins.kernels.course import (
+    BEFORE,
+    BEGIN,
+    END,
+    NONE,
+    Cast,
+    Flags,
+    Script,
+    course,
+)
+from penstock.joins.points import SpacePoints
+from penstock.joins.semijoin import base_row_message, joining_row_messages
+from penstock.joins.shadow_segment import Segment
+from penstock.messages import Message, Reaches
+from penstock.predicates.intervals import below
+
+
+class GroupCourse:
+    """Steps of one group, and all rows that take part in them, numbered by side."""
+
+    def __init__(self, group: Group, steps: Sequence[GroupStep]) -> None:
+        """Applies the steps to the group."""
+        self.steps = steps
+        self.rows: tuple[list[KeyedRow], list[KeyedRow]] = (
+            list(group.sides[0].items()),
+            list(group.sides[1].items()),
+        )
+        self.there = (len(self.rows[0]), len(self.rows[1]))
+        """How many of the rows are there before the first step."""
+        new, old = self._number(group)
+        self.new, self.old = np.array(new, np.int64), np.array(old, np.int64)
+        """By step, the rows that it brings and takes away, or NONE."""
+        self.side = np.array([step.side for step in steps], np.int64)
+
+    def _number(self, group: Group) -> tuple[list[int], list[int]]:
+        numbers = [{key: i for i, (key, _) in enumerate(rows)} for rows in self.rows]
+        new, old = [], []
+        for _, _, _, side, _, key, before, after in self.steps:
+            old.append(NONE if before is None else numbers[side].pop(key))
+            if after is None:
+                new.append(NONE)
+                continue
+            rows = self.rows[side]
+            numbers[side][key] = len(rows)
+            new.append(len(rows))
+            rows.append((key, after))
+        for side, rows in enumerate(self.rows):
+            group.sides[side].clear()
+            group.sides[side].update([rows[number] for number in numbers[side].values()])
+        group.version += len(self.steps)
+        return new, old
+
+
+class SpaceCourse:
+    """The course of a group as the points of one space see it.
+
+    The points must all be in one segment, made over this base column.
+    """
+
+    def __init__(
+        self, taken: GroupCourse, points: SpacePoints, segment: Segment, column: int | None
+    ) -> None:
+        self._steps, self._points = taken.steps, points
+        side = points.space.side
+        self._base = taken.rows[side]
+        codes = segment.base_codes_of(points.base_values(column, self._base))
+        self._order = np.argsort(codes, kind="stable")
+        rank = np.empty(len(codes), np.int64)
+        rank[self._order] = np.arange(len(codes))
+        distinct, place = places(points.filter_values(taken.rows[1 - side]))
+        self._cuts = [below(key) for key in distinct]
+        there = np.bincount(place[: taken.there[1 - side]], minlength=len(distinct))
+        is_there = self._order < taken.there[side]
+        cast = Cast(segment.filter_codes_of(distinct), there, codes[self._order], is_there)
+        is_base = taken.side == side
+        self._new, self._old = (_chosen(is_base, rank, place, n) for n in (taken.new, taken.old))
+        script = Script(is_base, self._new, self._old)
+        self._course = course(segment.wishes_in_codes, cast, script)
+        self._last, self._first = self._course.last.tolist(), self._course.first.tolist()
+        self._regions: dict[tuple[int, ...], Reaches] = {}
+
+    def messages(self) -> list[Message]:
+        return [*self._of_base_rows(), *self._of_joining_rows()]
+
+    def _of_base_rows(self) -> Iterator[Message]:
+        """The messages that carry the changed rows themselves."""
+        spans = self._course.regions
+        told = np.flatnonzero((spans[..., END] > spans[..., BEGIN]).any(axis=1))
+        for step, (new, old) in zip(told.tolist(), spans[told].tolist(), strict=True):
+            upsert, remove = self._region(*new), self._region(*old)
+            yield base_row_message(self._steps[step], self._points, upsert, remove)
+
+    def _region(self, begin: int, end: int) -> Reaches:
+        if begin == end:
+            return ()
+        runs = (*self._last[begin:end], *self._first[begin:end])
+        region = self._regions.get(runs)
+        if region is None:
+            cuts = [self._cuts[place] for place in runs]
+            half = end - begin
+            region = reaches(list(zip(cuts[:half], cuts[half:], strict=True)))
+            self._regions[runs] = region
+        return region
+
+    def _of_joining_rows(self) -> Iterator[Message]:
+        """The messages that carry the rows on the other side, which steps show or hide."""
+        spans = self._course.exposed
+        rows = self._order[self._course.rows].tolist()
+        told = np.flatnonzero((spans[..., END] > spans[..., BEGIN]).any(axis=1))
+        for step, (shown, hidden) in zip(told.tolist(), spans[told].tolist(), strict=True):
+            appearing, vanishing = (
+                [self._base[row] for row in rows[span[BEGIN] : span[END]]]
+                for span in (shown, hidden)
+            )
+            yield from joining_row_messages(
+                self._steps[step],
+                self._points,
+                (appearing, self._alone(self._new[step], *shown[BEFORE:])),
+                (vanishing, self._alone(self._old[step], *hidden[BEFORE:])),
+            )
+
+    def _alone(self, place: int, before: int, after: int) -> Reaches:
+        """Those who contain a filter value and neither of its neighbours."""
+        cuts = self._cuts
+        x = None if before == NONE else cuts[before]
+        return (alone(x, cuts[place], None if after == NONE else cuts[after]),)
+
+
+def _chosen(is_base: Flags, rank: Numbers, place: Numbers, rows: Numbers) -> Numbers:
+    """Where the rows of steps stand among base rows, and their values among filter values."""
+    chosen = np.full(len(rows), NONE)
+    for these, where in ((is_base, rank), (~is_base, place)):
+        here = these & (rows != NONE)
+        chosen[here] = where[rows[here]]
+    return chosen

@@ -1,0 +1,111 @@
+"""The course of a group: the kernel says what its reference says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.joins.kernels.course import (
+    AFTER,
+    BEFORE,
+    BEGIN,
+    END,
+    NONE,
+    Cast,
+    Course,
+    Script,
+    Wishes,
+    course,
+)
+from penstock.joins.kernels.course_reference import Exposed, Meaning, course_reference
+from penstock.joins.kernels.trees import Points, plant, unions_of
+from penstock.joins.shadow_segment import next_highs
+
+TOP = 20
+ranges = st.tuples(st.integers(-1, TOP), st.integers(0, 6)).map(
+    lambda r: (r[0], min(TOP, r[0] + r[1]))
+)
+clouds = st.lists(st.tuples(ranges, ranges).map(lambda pair: (*pair[0], *pair[1])), max_size=70)
+codes = st.lists(st.integers(-1, TOP), min_size=1, max_size=12).map(sorted)
+
+
+@dataclass
+class Play:
+    points: Points
+    cast: Cast
+    script: Script
+
+
+@st.composite
+def plays(draw: st.DrawFn) -> Play:
+    """A group, and steps that are possible in it."""
+    points = np.array(draw(clouds), np.int64).reshape(-1, 4)
+    values, base = (np.array(draw(codes), np.int64) for _ in range(2))
+    counts = np.array([draw(st.integers(0, 2)) for _ in values], np.int64)
+    is_there = np.array([draw(st.booleans()) for _ in base], np.bool_)
+    held, present = counts.tolist(), is_there.tolist()
+    steps: list[tuple[bool, int, int]] = []
+    for _ in range(draw(st.integers(0, 25))):
+        is_base = draw(st.booleans())
+        if is_base:
+            coming = [i for i, here in enumerate(present) if not here]
+            going = [i for i, here in enumerate(present) if here]
+        else:
+            coming, going = list(range(len(held))), [i for i, count in enumerate(held) if count]
+        new = draw(st.sampled_from([NONE, *coming]))
+        old = draw(st.sampled_from([NONE, *going]))
+        if new == old == NONE:
+            continue
+        steps.append((is_base, new, old))
+        for place, change in ((new, 1), (old, -1)):
+            if place != NONE and is_base:
+                present[place] = change > 0
+            elif place != NONE:
+                held[place] += change
+    kinds, new_places, old_places = zip(*steps, strict=True) if steps else ((), (), ())
+    script = Script(
+        np.array(kinds, np.bool_), np.array(new_places, np.int64), np.array(old_places, np.int64)
+    )
+    return Play(points, Cast(values, counts, base, is_there), script)
+
+
+def meanings(found: Course, script: Script) -> list[Meaning]:
+    """What the kernel found, in the words of its reference."""
+    told = []
+    for step, (is_base, new, old) in enumerate(zip(*script, strict=True)):
+        meaning = Meaning()
+        for which, place in enumerate((new, old)):
+            if is_base:
+                begin, end = found.regions[step, which]
+                runs = (found.last[begin:end].tolist(), found.first[begin:end].tolist())
+                meaning.regions.append(list(zip(*runs, strict=True)))
+                continue
+            span = found.exposed[step, which]
+            rows = found.rows[span[BEGIN] : span[END]].tolist()
+            is_told = place != NONE and len(rows) > 0
+            around = (int(span[BEFORE]), int(span[AFTER]))
+            meaning.exposed.append(Exposed(*around, rows) if is_told else None)
+        told.append(meaning)
+    return told
+
+
+def without_empty(meanings: list[Meaning]) -> list[Meaning]:
+    return [
+        Meaning(one.regions, [e if e is not None and e.rows else None for e in one.exposed])
+        for one in meanings
+    ]
+
+
+@pytest.mark.parametrize("few", [0, 8, 1000])
+@given(play=plays())
+def test_the_kernel_says_what_the_reference_says(few: int, play: Play) -> None:
+    forest = plant(play.points)
+    low, high = play.points[:, 0], play.points[:, 1]
+    wishes = Wishes(forest, unions_of(forest), next_highs(low, high, TOP), TOP)
+    expected = without_empty(course_reference(play.points, play.cast, play.script))
+    found = course(wishes, play.cast, play.script, few)
+    assert meanings(found, play.script) == expected
