@@ -17,9 +17,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import ClassVar, TypeAlias
 
 from penstock.errors import ChangeError
@@ -164,14 +165,12 @@ class DecimalType(ValueType):
 
     def store(self, value: Outside) -> Stored:
         if type(value) is Decimal and value.is_finite() and abs(value.adjusted()) < self.precision:
-            whole = int(value.scaleb(self.scale, _WIDE))
-            if value == Decimal(whole).scaleb(-self.scale, _WIDE) and abs(whole) < self._limit:
-                return whole
+            with suppress(Inexact):
+                scaled = value.scaleb(self.scale, _EXACT)
+                whole = int(scaled)
+                if scaled == whole and abs(whole) < _POWERS[self.precision]:
+                    return whole
         return self._store_any(value)
-
-    @property
-    def _limit(self) -> int:
-        return int(10**self.precision)
 
     def _store_any(self, value: Outside) -> Stored:
         """Any value, digit by digit, so that a misfit can be explained."""
@@ -214,6 +213,8 @@ class DecimalType(ValueType):
 
 
 _WIDE = Context(prec=DecimalType.MAX_PRECISION + 2)
+_EXACT = Context(prec=DecimalType.MAX_PRECISION + 2, traps=[Inexact])
+_POWERS = [int(10**digits) for digits in range(DecimalType.MAX_PRECISION + 1)]
 
 
 @dataclass(frozen=True, slots=True)

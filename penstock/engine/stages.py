@@ -5,9 +5,8 @@ and says which groups a change touches. `JoinStage` knows the rows by join value
 subscriptions over several tables. Neither knows where its state lives: the Hub hands them
 dictionaries, the pipeline hands them Spark's state store, partitioned by key.
 
-Steps number what happens at one offset, because clients must apply it in order: new subscriptions
-get their initial content first; then, side by side of each edge, a row leaves its old group before
-it enters a new one.
+What happens at one offset is numbered: new subscriptions get their initial content first, then come
+the steps of groups (`penstock.engine.stepping`).
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ import numpy as np
 from penstock.catalog import Relation, Row, RowKey
 from penstock.engine.changes import Checked, Delta, resolve
 from penstock.engine.index import Index
-from penstock.engine.payloads import feeds, seen_from, with_payloads
+from penstock.engine.payloads import with_payloads
+from penstock.engine.stepping import FIRST_STEP, EdgeSteps, steps_by_edge
 from penstock.joins import (
     Edge,
     Group,
@@ -30,13 +30,11 @@ from penstock.joins import (
     Scheme,
     Space,
     SpacePoints,
-    join_value,
 )
 from penstock.joins.points import Mask
 from penstock.joins.selections import NewSelections, Selections
 from penstock.messages import ANYONE, INITIAL_STEP, Message, Position
 
-FIRST_STEP = INITIAL_STEP + 1
 _ROWS_AT_ONCE = 4096
 
 
@@ -90,8 +88,9 @@ class RowStage:
     def seed(self, offset: int, edge: Edge) -> Iterator[GroupStep]:
         """Steps that bring the rows known so far into the groups of a new edge."""
         for relation in self._index.relations(edge):
+            steps = EdgeSteps(relation, edge)
             for key, row in self._store.rows(relation):
-                yield from group_steps(offset, Delta(relation, key, None, row), edge)
+                yield from steps.of(offset, Delta(relation, key, None, row))
 
     def initial(self, offset: int, new: NewSelections) -> Iterator[Message]:
         """The current content of new subscriptions over one table, a message for each row."""
@@ -152,11 +151,17 @@ class JoinStage:
 def consequences(index: Index, run: Sequence[Located]) -> Iterator[Message | GroupStep]:
     """Whom some changes concern, between which no subscription comes or goes."""
     told = _told_by_place(index, run)
+    of_relation: dict[str, list[EdgeSteps]] = {}
     for i, (offset, delta) in enumerate(run):
         if i in told:
             yield told[i]
-        for edge in index.edges_of(delta.relation):
-            yield from group_steps(offset, delta, edge)
+        relation = delta.relation
+        steps = of_relation.get(relation.name)
+        if steps is None:
+            steps = steps_by_edge(relation, index.edges_of(relation))
+            of_relation[relation.name] = steps
+        for edge_steps in steps:
+            yield from edge_steps.of(offset, delta)
 
 
 def _told_by_place(index: Index, run: Sequence[Located]) -> dict[int, Message]:
@@ -199,26 +204,6 @@ def _somebody_selects(rows: Sequence[Row | None], points: Selections) -> Mask:
     present = [i for i, row in enumerate(rows) if row is not None]
     found[present] = points.concerned([row for row in rows if row is not None])
     return found
-
-
-def group_steps(offset: int, delta: Delta, edge: Edge) -> Iterator[GroupStep]:
-    """What a change of a row does to the groups of one edge, in order."""
-    for number, side in enumerate(edge.sides):
-        seen = seen_from(side, delta) if feeds(delta.relation, side) else None
-        if seen is None:
-            continue
-        before, after = (
-            None if row is None else join_value(seen.relation, side.columns, row)
-            for row in (seen.old, seen.new)
-        )
-        leaving, entering = FIRST_STEP + 2 * number, FIRST_STEP + 2 * number + 1
-        if before is not None and before == after:
-            yield GroupStep(offset, entering, edge, number, before, seen.key, seen.old, seen.new)
-            continue
-        if before is not None:
-            yield GroupStep(offset, leaving, edge, number, before, seen.key, seen.old, None)
-        if after is not None:
-            yield GroupStep(offset, entering, edge, number, after, seen.key, None, seen.new)
 
 
 def _batched(rows: Iterator[tuple[RowKey, Row]], size: int) -> Iterator[list[tuple[RowKey, Row]]]:

@@ -13,7 +13,7 @@ import numpy as np
 from penstock.catalog import Relation, Row
 from penstock.engine.changes import Delta
 from penstock.engine.index import Index
-from penstock.engine.stages import FIRST_STEP, group_steps
+from penstock.engine.stepping import FIRST_STEP, steps_by_edge
 from penstock.joins import GroupStep
 from penstock.messages import ANYONE, Message, Position
 
@@ -43,6 +43,6 @@ def event_steps(
     index: Index, stream: Relation, events: Sequence[tuple[int, Row]]
 ) -> Iterator[GroupStep]:
     """What the events do to the groups of all edges that their stream feeds."""
-    for edge in index.edges_of(stream):
+    for steps in steps_by_edge(stream, index.edges_of(stream)):
         for offset, row in events:
-            yield from group_steps(offset, Delta(stream, (offset,), None, row), edge)
+            yield from steps.of(offset, Delta(stream, (offset,), None, row))

@@ -4,7 +4,7 @@ from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.joins.registry import make_scheme, scheme_names
 from penstock.joins.scheme import Scheme
-from penstock.joins.spaces import Edge, JoinValue, Placed, Side, Space, join_value, place
+from penstock.joins.spaces import Edge, JoinValue, Placed, Side, Space, join_value, joiner, place
 
 __all__ = [
     "Edge",
@@ -17,6 +17,7 @@ __all__ = [
     "Space",
     "SpacePoints",
     "join_value",
+    "joiner",
     "make_scheme",
     "place",
     "scheme_names",

@@ -14,6 +14,7 @@ need, never fewer than it needs; the client joins what it holds.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -104,6 +105,20 @@ def join_value(relation: Relation, columns: tuple[int, ...], row: Row) -> JoinVa
             return None
         keys.append(relation.columns[column].type.join_key(value))
     return tuple(keys)
+
+
+def joiner(relation: Relation, columns: tuple[int, ...]) -> Callable[[Row], JoinValue | None]:
+    """`join_value` for many rows of one relation."""
+    if len(columns) != 1:
+        return lambda row: join_value(relation, columns, row)
+    (column,) = columns
+    key = relation.columns[column].type.join_key
+
+    def join_value_of(row: Row) -> JoinValue | None:
+        value = row[column]
+        return None if value is None else (key(value),)
+
+    return join_value_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from penstock.engine.plain_events import reader_of
 from penstock.engine.streams import event_messages, event_steps, needs_no_rows
 from penstock.errors import ChangeError
 from penstock.pipeline.bodies import change_body, row_place
-from penstock.pipeline.row_stage import add_messages, add_step
+from penstock.pipeline.row_stage import add_messages, add_steps
 from penstock.pipeline.rows import (
     BUCKETS,
     CHUNK_ROWS,
@@ -96,8 +96,7 @@ def _tell(stream: Relation, events: list[tuple[int, Row]], view: View, out: RowB
     """What events that need no rows mean."""
     bucket = events[0][0] % BUCKETS
     add_messages(bucket, event_messages(view.index, stream, events), out)
-    for step in event_steps(view.index, stream, events):
-        add_step(RowKind.STEP, step, out)
+    add_steps(RowKind.STEP, event_steps(view.index, stream, events), out)
 
 
 def _keep(stream: str, events: list[tuple[int, Row]], out: RowBuffer) -> None:

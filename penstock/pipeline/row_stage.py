@@ -11,10 +11,11 @@ from collections.abc import Iterable
 
 from penstock.engine.stages import Located, RowStage
 from penstock.errors import ChangeError
-from penstock.joins import GroupStep
+from penstock.joins import GroupStep, JoinValue
 from penstock.messages import Message, MessageEncoder
 from penstock.pipeline.bodies import ChangeBody, change_of, decode_changes, group_place, step_body
 from penstock.pipeline.rows import (
+    AnyRow,
     Inbox,
     Reason,
     RowBuffer,
@@ -46,8 +47,7 @@ def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffe
     """What new subscriptions need of the rows that are there."""
     arrivals = view.arrivals(span)
     for edge in arrivals.edges:
-        for step in stage.seed(span.start, edge):
-            add_step(RowKind.SEED, step, out)
+        add_steps(RowKind.SEED, stage.seed(span.start, edge), out)
     for new in arrivals.selections(view.index):
         add_messages(bucket, stage.initial(span.start, new), out)
 
@@ -71,17 +71,26 @@ def _carry_out(
         if located is not None:
             resolved.append(located)
     told: list[Message] = []
+    steps: list[GroupStep] = []
     for consequence in stage.consequences(resolved):
         if isinstance(consequence, Message):
             told.append(consequence)
         else:
-            add_step(RowKind.STEP, consequence, out)
+            steps.append(consequence)
     add_messages(bucket, told, out)
+    add_steps(RowKind.STEP, steps, out)
 
 
-def add_step(kind: RowKind, step: GroupStep, out: RowBuffer) -> None:
-    bucket = bucket_of(group_place(step.edge, step.value))
-    out.add(bucket, kind, step.offset, step_body(step), step.step)
+def add_steps(kind: RowKind, steps: Iterable[GroupStep], out: RowBuffer) -> None:
+    """Send steps to the buckets of their groups."""
+    of_group: dict[tuple[str, JoinValue], list[AnyRow]] = {}
+    for step in steps:
+        edge, value = step.edge, step.value
+        rows = of_group.get((edge.name, value))
+        if rows is None:
+            rows = out.rows(bucket_of(group_place(edge, value)), kind)
+            of_group[edge.name, value] = rows
+        rows.append((step.offset, step.step, step_body(step)))
 
 
 def add_messages(bucket: int, messages: Iterable[Message], out: RowBuffer) -> None:

@@ -41,27 +41,40 @@ class Entries(Protocol):
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]: ...
 
 
+@dataclass(slots=True)
+class _Known:
+    """A row in hand."""
+
+    place: bytes
+    row: Row | None
+    is_changed: bool = False
+
+
 class StoredRows:
     """The rows of one bucket: a `RowStore`."""
 
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
         self._prefixes: dict[str, bytes] = {}
-        self._rows: dict[bytes, tuple[RowKey, Row | None]] = {}
-        self._changed: set[bytes] = set()
+        self._known: dict[str, dict[RowKey, _Known]] = {}
 
     def get(self, relation: Relation, key: RowKey) -> Row | None:
-        place = self._place(relation, key)
-        known = self._rows.get(place)
-        if known is None:
-            data = self._entries.get(place)
-            known = self._rows[place] = (key, None if data is None else _decode_row(data)[1])
-        return known[1]
+        return self._recall(relation, key).row
 
     def put(self, relation: Relation, key: RowKey, row: Row | None) -> None:
-        place = self._place(relation, key)
-        self._rows[place] = (key, row)
-        self._changed.add(place)
+        known = self._recall(relation, key)
+        known.row, known.is_changed = row, True
+
+    def _recall(self, relation: Relation, key: RowKey) -> _Known:
+        rows = self._known.get(relation.name)
+        if rows is None:
+            rows = self._known[relation.name] = {}
+        known = rows.get(key)
+        if known is None:
+            place = self._prefix(relation) + _key_bytes(key)
+            data = self._entries.get(place)
+            known = rows[key] = _Known(place, None if data is None else _decode_row(data)[1])
+        return known
 
     def keep_events(self, first_offset: int, data: bytes) -> None:
         """Keep events of a stream without a key (`pack_events`); nobody will change them."""
@@ -73,23 +86,25 @@ class StoredRows:
         if needs_no_rows(relation):
             for _, data in self._entries.scan(_events_prefix(relation.name)):
                 yield from (((offset,), row) for offset, row in unpack_events(data))
-        prefix = self._prefix(relation)
-        for place, data in self._entries.scan(prefix):
-            if place not in self._changed:
+        changed = {
+            known.place: (key, known.row)
+            for key, known in self._known.get(relation.name, {}).items()
+            if known.is_changed
+        }
+        for place, data in self._entries.scan(self._prefix(relation)):
+            if place not in changed:
                 yield _decode_row(data)
-        for place in list(self._changed):
-            key, row = self._rows[place]
-            if row is not None and place.startswith(prefix):
+        for key, row in changed.values():
+            if row is not None:
                 yield key, row
 
     def flush(self) -> None:
-        for place in self._changed:
-            key, row = self._rows[place]
-            self._entries.put(place, None if row is None else pack((key, row)))
-        self._changed.clear()
-
-    def _place(self, relation: Relation, key: RowKey) -> bytes:
-        return self._prefix(relation) + _key_bytes(key)
+        for rows in self._known.values():
+            for key, known in rows.items():
+                if known.is_changed:
+                    row = known.row
+                    self._entries.put(known.place, None if row is None else pack((key, row)))
+                    known.is_changed = False
 
     def _prefix(self, relation: Relation) -> bytes:
         prefix = self._prefixes.get(relation.name)
