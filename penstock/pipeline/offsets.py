@@ -22,11 +22,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.client import Initial
 from penstock.errors import HomeError
 from penstock.log import BatchHeader, RecordKind, RecordLog
 from penstock.pipeline.rows import Span
-from penstock.registry import subscribed
 
 _ARRIVING = frozenset({RecordKind.SUBSCRIBE})
 _EVENTS = frozenset({RecordKind.EVENT})
@@ -85,6 +83,10 @@ def _before_unheard(log: RecordLog, start: int, end: int) -> int:
 
 
 def _starts_quietly(body: bytes) -> bool:
+    # Most processes that load this module do not plan batches, and need no database.
+    from penstock.client import Initial
+    from penstock.registry import subscribed
+
     try:
         return subscribed(body).initial is Initial.QUIET
     except HomeError:  # of another release: the registry lists it as broken

@@ -33,8 +33,8 @@ from penstock.sql import ShapeBinder
 class Binder:
     """Turns texts into stored plans, each text once: people often ask for the same."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._binder = ShapeBinder(catalog)
+    def __init__(self, shapes: ShapeBinder) -> None:
+        self._binder = shapes
         self._plans: dict[str, bytes] = {}
 
     def plan(self, sql: str) -> bytes:

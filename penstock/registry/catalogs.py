@@ -30,6 +30,8 @@ class StoredCatalog:
         """Everything that has been applied."""
         with self._guard, self.database.reading() as connection:
             applied = self.database.applied(connection)
+            if applied == self._loaded_to:
+                return self._catalog
             new = select(relations.c.offset, relations.c.sql).where(
                 relations.c.offset >= self._loaded_to, relations.c.broken == ""
             )
@@ -43,12 +45,13 @@ class StoredCatalog:
         applied = self.database.applied(connection)
         if applied >= to:
             return
-        catalog = Catalog()
-        known = select(relations.c.offset, relations.c.sql).where(relations.c.broken == "")
-        for offset, sql in connection.execute(known.order_by(relations.c.offset)):
-            catalog.add(parse_relation(sql), offset)
-        rows = [relation_row(record, catalog) for record in log.read(applied, to, _DDL)]
-        if rows:
+        declared = list(log.read(applied, to, _DDL))
+        if declared:
+            catalog = Catalog()
+            known = select(relations.c.offset, relations.c.sql).where(relations.c.broken == "")
+            for offset, sql in connection.execute(known.order_by(relations.c.offset)):
+                catalog.add(parse_relation(sql), offset)
+            rows = [relation_row(record, catalog) for record in declared]
             connection.execute(insert(relations), rows)
         self.database.set_applied(connection, to)
 

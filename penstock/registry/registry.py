@@ -7,6 +7,7 @@ once they are valid, so applying them cannot fail, except for those of another r
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from penstock.registry.binding import (
 )
 from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.choosing import Chooser
-from penstock.registry.database import DerivedDatabase, remove_database
+from penstock.registry.database import DerivedDatabase, insert_rows, remove_database
 from penstock.registry.leases import Clock, Lease, without_lease
 from penstock.registry.lookup import Lookup
 from penstock.registry.records import (
@@ -46,7 +47,7 @@ from penstock.registry.records import (
 )
 from penstock.registry.subscriptions import StoredSubscription
 from penstock.registry.tables import CATALOG, REGISTRY, replans, subscriptions
-from penstock.sql import parse_relation
+from penstock.sql import ShapeBinder, parse_relation
 
 MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
 
@@ -70,6 +71,7 @@ class Registry(Lookup):
         self._home = home
         self._log = home.log
         self._clock = clock
+        self._of_thread = threading.local()
         super().__init__(
             StoredCatalog(home.catalog_db, shared=home.shared),
             DerivedDatabase(home.registry_db, REGISTRY, shared=home.shared),
@@ -106,9 +108,18 @@ class Registry(Lookup):
         while self._must_apply(self._database, to):
             # Binding takes long, so it is done before the lock is taken. Should somebody else
             # have applied some of it meanwhile, `_write` leaves that out.
-            changes = self._read(self.applied, to, binder or Binder(self.catalog()))
+            changes = self._read(self.applied, to, binder or self._binder())
             with self._database.writing() as connection:
                 self._write(connection, changes, to)
+
+    def _binder(self) -> Binder:
+        """For one call. What it learns about shapes of statements is kept for the next one:
+        relations are only ever added, so what was bound is bound in the same way later."""
+        catalog = self.catalog()  # always the same, and now it knows what has been applied
+        shapes: ShapeBinder | None = getattr(self._of_thread, "shapes", None)
+        if shapes is None:
+            shapes = self._of_thread.shapes = ShapeBinder(catalog)
+        return Binder(shapes)
 
     def _must_apply(self, database: DerivedDatabase, to: int) -> bool:
         with database.reading() as connection:
@@ -144,7 +155,7 @@ class Registry(Lookup):
             return
         rows = [row_of(stored) for stored in changes.added if stored.id >= applied]
         if rows:
-            connection.execute(insert(subscriptions), rows)
+            insert_rows(connection, subscriptions, rows)
         moved = [replan_row(replan) for replan in changes.replanned if replan.offset >= applied]
         if moved:
             connection.execute(insert(replans), moved)
@@ -213,7 +224,7 @@ class Registry(Lookup):
         # Relations are only ever added, so what binds now binds at every later offset, and
         # nobody has to wait for the append lock meanwhile.
         catalog = self.catalog()
-        binder = Binder(catalog)
+        binder = self._binder()
         plans = binder.plans(statements)
         chooser = Chooser(self._home, catalog)
         lease = None if lease_seconds is None else Lease.starting(self._clock(), lease_seconds)
@@ -311,7 +322,7 @@ class Registry(Lookup):
         with self._catalog.database.writing() as connection:
             self._catalog.database.clear(connection)
             self._catalog.apply(connection, self._log, end)
-        changes = self._read(0, end, Binder(self.catalog()))
+        changes = self._read(0, end, self._binder())
         with self._database.writing() as connection:
             self._database.clear(connection)
             self._write(connection, changes, end)

@@ -11,26 +11,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from penstock.catalog import Catalog
 from penstock.errors import SqlError
+from penstock.predicates.boxes import Box
 from penstock.predicates.normal_form import Atom, Condition
 from penstock.predicates.unions import ANY_BUT_NULL, intersect_unions
 from penstock.sql.atoms import comparison
 from penstock.sql.binding import Analysis, analyse, bind, normal_form
 from penstock.sql.conditions import ConditionBinder
-from penstock.sql.literals import Constant, as_double, read_number
+from penstock.sql.conjunctions import Comparison, Conjunction, literal_constant
 from penstock.sql.query import Query
 
 MAX_SHAPES = 1_000
 MAX_CHARACTERS = 4_096  # longer texts are not worth keeping
 
 _LITERAL = re.compile(
-    r"(?<![\w.'\"$@\\])(?:\d{1,18}(?:\.\d{1,18})?(?![\w.])|'[^'\\\0\ud800-\udfff]*'(?!'))"
+    r"(?<![\w.'\"$@\\])(?:[0-9]{1,18}(?:\.[0-9]{1,18})?(?![\w.])|'[^'\\\0\ud800-\udfff]*'(?!'))"
 )
 """Plain numbers and strings, where nothing around them could change what they are."""
 
@@ -72,6 +73,8 @@ class _Shape:
     analysis: Analysis
     binder: ConditionBinder
     parts: tuple[_Part, ...]
+    conjunction: Conjunction | None
+    """The same, where all conditions are comparisons."""
 
     @classmethod
     def of(cls, sql: str, analysis: Analysis) -> _Shape | None:
@@ -91,19 +94,46 @@ class _Shape:
             _simple_part(one, numbers, binder) or _any_part(one, numbers, binder)
             for one in analysis.conditions
         )
-        return cls(analysis, binder, parts)
+        return cls(analysis, binder, parts, _conjunction(analysis, numbers))
 
     def bind(self, sql: str, literals: list[str]) -> Query | None:
         """The query of another statement of this shape; None if the usual way must explain it."""
         warnings = self.binder.warnings = []
         try:
+            branches = None if self.conjunction is None else self.conjunction.branches(literals)
+            if branches is not None:
+                return self._as_found(sql, branches, ())
             conditions = [part(literals) for part in self.parts]
             branches = normal_form(self.analysis.scope, conditions, warnings)
         except SqlError:
             return None
-        query = self.analysis.query
-        found = replace(query, sql=sql, branches=branches, warnings=tuple(warnings))
+        return self._as_found(sql, branches, tuple(warnings))
+
+    def _as_found(
+        self, sql: str, branches: tuple[tuple[Box, ...], ...], warnings: tuple[str, ...]
+    ) -> Query:
+        known = self.analysis.query
+        found = Query(sql, known.nodes, known.joins, branches, known.outputs, warnings)
         return self.analysis.as_hinted(found)
+
+
+def _conjunction(analysis: Analysis, numbers: dict[int, int]) -> Conjunction | None:
+    """None unless every condition is a column compared with literals."""
+    comparisons: list[Comparison] = []
+    for expression in analysis.conditions:
+        if not isinstance(expression.this, exp.Column):
+            return None
+        where = analysis.scope.resolve(expression.this)
+        value_type = analysis.scope.column(where).type
+        ends = _compared(expression)
+        for kind, end in ends:
+            sign, literal = ("-", end.this) if isinstance(end, exp.Neg) else ("", end)
+            if not isinstance(literal, exp.Literal):
+                return None
+            comparisons.append(Comparison(where, value_type, kind, numbers[id(literal)], sign))
+        if not ends:
+            return None
+    return Conjunction(comparisons, len(analysis.scope.nodes)) if comparisons else None
 
 
 def _any_part(expression: exp.Expr, numbers: dict[int, int], binder: ConditionBinder) -> _Part:
@@ -132,9 +162,7 @@ def _simple_part(
     mine = [numbers[id(literal)] for _, literal in compared]
 
     def part(literals: list[str]) -> Condition:
-        constants = [_constant(literals[number]) for number in mine]
-        if any(constant.kind == "double" for constant in constants):
-            constants = [as_double(constant) for constant in constants]
+        constants = [literal_constant(literals[number]) for number in mine]
         truth = comparison(kinds[0], constants[0], column.type)
         for kind, constant in zip(kinds[1:], constants[1:], strict=True):
             truth &= comparison(kind, constant, column.type)
@@ -144,22 +172,19 @@ def _simple_part(
     return part
 
 
-def _compared_literals(expression: exp.Expr) -> list[tuple[type[exp.Expr], exp.Literal]]:
-    ends: list[tuple[type[exp.Expr], exp.Expr]]
+def _compared(expression: exp.Expr) -> list[tuple[type[exp.Expr], exp.Expr]]:
+    """What its left side is compared with, and how."""
     if isinstance(expression, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
-        ends = [(type(expression), expression.expression)]
-    elif isinstance(expression, exp.Between) and not expression.args.get("symmetric"):
-        ends = [(exp.GTE, expression.args["low"]), (exp.LTE, expression.args["high"])]
-    else:
-        return []
+        return [(type(expression), expression.expression)]
+    if isinstance(expression, exp.Between) and not expression.args.get("symmetric"):
+        return [(exp.GTE, expression.args["low"]), (exp.LTE, expression.args["high"])]
+    return []
+
+
+def _compared_literals(expression: exp.Expr) -> list[tuple[type[exp.Expr], exp.Literal]]:
+    ends = _compared(expression)
     literals = [(kind, end) for kind, end in ends if isinstance(end, exp.Literal)]
     return literals if len(literals) == len(ends) else []
-
-
-def _constant(literal: str) -> Constant:
-    if literal.startswith("'"):
-        return Constant("string", literal[1:-1])
-    return read_number(literal)
 
 
 def _unquoted(literal: str) -> str:

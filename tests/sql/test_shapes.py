@@ -49,6 +49,59 @@ def test_every_statement_is_bound_as_by_itself(statements: list[str]) -> None:
         assert outcome(binder.bind, sql) == outcome(lambda text: bind(text, CATALOG), sql)
 
 
+COLUMNS = [column.name for column in conditions.relation().columns]
+ALL_NUMBERS = [*NUMBERS, "129", "32768", "9223372036854775", "0.0005", "999999999999999.999", "007"]
+
+
+@st.composite
+def conjunctions(draw: st.DrawFn) -> list[str]:
+    """Columns of every type compared with literals, all of which must hold; four times, with other
+    literals. Each literal fits its column more often than not."""
+    columns = draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=4))
+    forms = [draw(st.sampled_from(["=", "<", "<=", ">", ">=", "BETWEEN"])) for _ in columns]
+    quoted = [name in ("text", "day", "moment", "zoned") for name in columns]
+    signs = [draw(st.sampled_from(["", "", "-"])) if not one else "" for one in quoted]
+
+    def condition(i: int) -> str:
+        kind = st.sampled_from(STRINGS if quoted[i] else ALL_NUMBERS)
+        if forms[i] == "BETWEEN":
+            return f"{columns[i]} BETWEEN {signs[i]}{draw(kind)} AND {draw(kind)}"
+        return f"{columns[i]} {forms[i]} {signs[i]}{draw(kind)}"
+
+    parts = [[condition(i) for i in range(len(columns))] for _ in range(4)]
+    return [f"SELECT id, text FROM t WHERE {' AND '.join(mine)}" for mine in parts]
+
+
+@settings(max_examples=200)
+@given(conjunctions())
+def test_conjunctions_are_bound_as_by_themselves(statements: list[str]) -> None:
+    binder = ShapeBinder(CATALOG)
+    for sql in [*statements, *statements]:
+        assert outcome(binder.bind, sql) == outcome(lambda text: bind(text, CATALOG), sql)
+
+
+def test_usual_conjunctions_take_the_short_way() -> None:
+    sql = "SELECT id FROM t WHERE tiny = 5 AND double BETWEEN -1.5 AND 2 AND text = 'a' AND dec < 7"
+    binder = ShapeBinder(CATALOG)
+    binder.bind(sql)
+    (shape,) = binder._shapes.values()
+    assert shape is not None
+    assert shape.conjunction is not None
+    for text in (sql, sql.replace("7", "0.1234"), sql.replace("'a'", "''")):
+        found = shape.conjunction.branches(shapes._LITERAL.findall(text))
+        assert found == bind(text, CATALOG).branches
+    never = sql.replace("2 AND", "-2 AND").replace("--", "-")
+    assert shape.conjunction.branches(["5", "1.5", "0", "'a'", "7"]) is not None
+    assert bind(never, CATALOG).branches == ()
+    assert shape.conjunction.branches(["200", "1.5", "2", "'a'", "7"]) is None  # none is so large
+
+
+def test_digits_of_other_scripts_are_no_numbers() -> None:
+    binder = ShapeBinder(CATALOG)
+    for sql in ("SELECT id FROM t WHERE tiny = 3", "SELECT id FROM t WHERE tiny = \u0663"):
+        assert outcome(binder.bind, sql) == outcome(lambda text: bind(text, CATALOG), sql)
+
+
 @pytest.mark.parametrize(
     "sql",
     [
