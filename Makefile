@@ -5,7 +5,7 @@ PYTHON ?=
 # Passed on: make fast PYTEST_ARGS="-n auto -x", make bench ARGS=--json
 PYTEST_ARGS ?=
 ARGS ?=
-# How many processes run the tests; those that need Spark share one of them.
+# How many processes run the tests; see tests/conftest.py for who shares one.
 JOBS ?= 2
 # Chooses the examples of a soak run.
 SEED ?= 1

@@ -34,13 +34,16 @@ settings.load_profile("soak" if os.environ.get("PENSTOCK_SOAK") else "dev")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test that takes the `spark` fixture is a spark test, whether it says so or not.
 
-    When tests run in several processes, those with Spark share one: a session is expensive.
+    When tests run in several processes, those that take it share one: a session is expensive. Those
+    that start Spark in processes of their own share another one, so that there are two at once and
+    never three. The largest groups come first; all other tests fill up what time is left.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group("the session"))
+        elif item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("sessions of their own"))
 
 
 @pytest.fixture(scope="session")

@@ -53,6 +53,7 @@ class Oracle:
         self._database.execute("SET TimeZone = 'UTC'")
         self._database.execute(f"CREATE SCHEMA {self._schema}; USE {self._schema}")
         self._relations: dict[str, Relation] = {}
+        self._answers: dict[str, Counter[tuple[object, ...]]] = {}
 
     @classmethod
     def _close(cls) -> None:
@@ -118,9 +119,13 @@ class Oracle:
 
     def content(self, sql: str) -> Counter[tuple[object, ...]]:
         """What the query returns now, as a multiset of comparable rows."""
-        return comparable(self._database.execute(sql).fetchall())
+        if sql not in self._answers:
+            self._answers[sql] = comparable(self._database.execute(sql).fetchall())
+        return Counter(self._answers[sql])
 
     def _run(self, sql: str, parameters: list[Any]) -> None:
+        """Change rows. Until then a query is not asked twice: that takes longer than a change."""
+        self._answers.clear()
         self._database.execute(sql, parameters)
 
 

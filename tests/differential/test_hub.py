@@ -46,8 +46,9 @@ def tell(
                 hub.execute(sql)
                 oracle.define(list(hub.catalog)[-1])
             case Subscribe(name, sql, plan):
-                query = bind(sql, hub.catalog)
-                chosen = None if plan is None else numbered_decomposition(query, plan)
+                chosen = (
+                    None if plan is None else numbered_decomposition(bind(sql, hub.catalog), plan)
+                )
                 subscriptions[name] = hub.subscribe(sql, decomposition=chosen)
             case Replan(name, plan):
                 subscription = subscriptions[name]

@@ -32,6 +32,7 @@ from penstock.log.statistics import (
 from penstock.matching import create
 from penstock.matching.diagram.matcher import DiagramMatcher
 from tests.differential.stories import MIXED, Story, stories
+from tests.examples import examples
 from tests.history.dry import exchanged
 from tests.history.test_backtest import live_through
 from tests.pipeline.dry import DryPipeline
@@ -55,7 +56,7 @@ def dry_analyse(home: Home, records: int = 3) -> HomeStatistics:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(story=stories(MIXED, max_steps=14))
 def test_counts_equal_those_of_a_plain_pass(story: Story) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -135,7 +136,7 @@ def test_it_does_not_matter_how_the_log_is_cut(home: Home) -> None:
 
 
 @given(st.integers(0, 4000))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_distinct_values_are_counted_about_right(number: int) -> None:
     parts = [Smallest[None](SKETCHED_HASHES) for _ in range(3)]
     for i in range(number):
@@ -206,7 +207,7 @@ def test_the_matcher_gets_the_sample(home: Home) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(story=stories(MIXED, max_steps=12), batch_rows=st.integers(1, 4))
 def test_batches_are_the_same_with_and_without_statistics(story: Story, batch_rows: int) -> None:
     """Byte for byte: a batch may be replayed after an analysis that was not there before."""

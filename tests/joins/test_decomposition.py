@@ -31,6 +31,7 @@ from penstock.joins.spaces import Side, space_of
 from penstock.predicates.boxes import contains
 from penstock.sql import Query, bind, parse_relation
 from penstock.testing.decompositions import numbered_decomposition
+from tests.examples import examples
 
 
 def catalog(*names: str) -> Catalog:
@@ -92,7 +93,7 @@ def test_where_there_is_nothing_to_choose() -> None:
 # Samples
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.data())
 def test_a_sample_holds_whole_join_values(data: st.DataObject) -> None:
     relation = STAR["r"]

@@ -25,6 +25,7 @@ from penstock.messages import Message, Point, PointId, Position, decode_message,
 from penstock.predicates.boxes import Box, contains
 from penstock.predicates.intervals import EVERYTHING, Interval, above, below
 from penstock.routing import recipients
+from tests.examples import examples
 
 INTEGER = IntegerType()
 NAMES = ("id", "k", "a", "b", "c")
@@ -125,7 +126,7 @@ def steps(draw: st.DrawFn, group: Group, offset: int) -> GroupStep:
 
 @pytest.mark.parametrize("columns", [1, 2, 3])
 @pytest.mark.parametrize("name", SEMIJOIN)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_messages_reach_exactly_those_whose_tuples_change(
     name: str, columns: int, data: st.DataObject
@@ -153,7 +154,7 @@ def test_messages_reach_exactly_those_whose_tuples_change(
 
 @pytest.mark.parametrize("columns", [2, 3])
 @pytest.mark.parametrize("name", OTHERS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_join_rows_reach_exactly_those_who_want_them(
     name: str, columns: int, data: st.DataObject
@@ -195,7 +196,7 @@ def _join_rows(world: World, *, with_partner: bool) -> set[tuple[int, int, RowKe
     return found
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_what_new_subscriptions_start_with(data: st.DataObject) -> None:
     world = World(2)

@@ -15,6 +15,7 @@ from penstock.joins.semijoin import partner_codes
 from penstock.joins.skyline import affected
 from penstock.messages import Message, PointId, Position, Reach
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
+from tests.examples import examples
 from tests.joins.test_skyline import smallest_description
 from tests.joins.worlds import EDGE, all_held, deliver, keys, steps, subscribe, wishes, world
 
@@ -47,7 +48,7 @@ def test_an_unknown_scheme_is_refused_by_name() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SEMIJOIN)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_messages_reach_exactly_those_whose_tuples_change(name: str, data: st.DataObject) -> None:
     """By brute force: a message reaches a point if and only if the point's semijoin gains, loses or
@@ -104,7 +105,7 @@ def test_the_optimal_scheme_has_the_fewest_points_and_shadows_no_fewer(
     assert counts["ref-sj-opt"] == fewest <= counts["ref-sj-gap"]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_many_steps_at_once_are_as_one_by_one(data: st.DataObject) -> None:
     drawn = data.draw(st.lists(wishes, max_size=6))
@@ -125,7 +126,7 @@ def test_many_steps_at_once_are_as_one_by_one(data: st.DataObject) -> None:
     assert many.group == one.group
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_a_lost_cache_costs_time_only(data: st.DataObject) -> None:
     made = world(data.draw(st.lists(wishes, min_size=1, max_size=6)))

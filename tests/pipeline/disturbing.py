@@ -19,9 +19,11 @@ from penstock.engine.changes import Change, Op
 from penstock.errors import PipelineError
 from penstock.log import Home, RecordKind
 from penstock.testing.scenario import Define, Subscribe, Withdraw
+from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller
 
 PATIENCE_SECONDS = 600  # only to end a test that hangs
+POLL_SECONDS = 0.01  # a batch takes a second
 
 SUBSCRIPTIONS = (
     "SELECT * FROM stocks WHERE per BETWEEN 10 AND 40",
@@ -39,7 +41,7 @@ TABLES = (
 )
 
 
-def fill(home: Home, records: int = 250) -> None:
+def fill(home: Home, records: int) -> None:
     """Tables, changes of all kinds, some bad, and subscriptions that come and go between them; a
     home that has some of it gets more."""
     rng = random.Random(7)
@@ -67,12 +69,12 @@ def some_change(rng: random.Random) -> Change:
     return Change(table, op, row)
 
 
-def twins(directory: Path, records: int = 250) -> tuple[Home, Home]:
-    """Two homes with the same log: one to disturb, one to compare it with."""
-    disturbed = Home.create(directory / "disturbed")
-    fill(disturbed, records)
-    shutil.copytree(disturbed.path, directory / "undisturbed")
-    return disturbed, Home.open(directory / "undisturbed")
+def undisturbed(home: Home, aside: Path, batch_rows: int) -> dict[str, bytes]:
+    """What all runs of a home must lead to, from a copy of it that nothing happens to. Spark itself
+    adds nothing to that, so it is done without."""
+    twin = Home.open(Path(shutil.copytree(home.path, aside / "undisturbed")).absolute())
+    DryPipeline(twin, batch_rows).run()
+    return outputs(twin)
 
 
 # -- what a home shows ----------------------------------------------------------------------------
@@ -99,10 +101,6 @@ def under_way(home: Home) -> bool:
 
 def published(home: Home) -> int:
     return len(list(home.messages.directory.glob("*.messages")))
-
-
-def state_versions(home: Home) -> int:
-    return len(list(home.checkpoint.glob("state/*/*/*.changelog")))
 
 
 def staged(home: Home) -> int:
@@ -166,7 +164,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.001)
+        time.sleep(POLL_SECONDS)
 
 
 # -- its processes --------------------------------------------------------------------------------

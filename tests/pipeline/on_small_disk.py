@@ -13,7 +13,7 @@ from penstock.errors import HomeError, PenstockError
 from penstock.log import Home, RecordKind
 from penstock.pipeline.run import run
 from penstock.pipeline.session import spark_session
-from tests.pipeline.disturbing import fill, outputs
+from tests.pipeline.disturbing import fill, outputs, undisturbed
 
 BATCH_ROWS = 25
 # What is free, in pages of 4 KiB: it fails at other places each time, further on.
@@ -50,8 +50,7 @@ def drive(disk: Path, aside: Path) -> dict[str, list[str]]:
     spark_session(master="local[2]", log_file=aside / "spark.log")
     home = Home.create(disk / "home")
     fill(home, 120)
-    undisturbed = Home.open(Path(shutil.copytree(home.path, aside / "undisturbed")).absolute())
-    run(undisturbed.path, once=True, batch_rows=BATCH_ROWS)
+    expected = undisturbed(home, aside, BATCH_ROWS)
     runs, appends = [], []
     for free_pages in FREE_PAGES:
         with nearly_full(disk, free_pages):
@@ -61,7 +60,7 @@ def drive(disk: Path, aside: Path) -> dict[str, list[str]]:
             except PenstockError as error:
                 runs.append(str(error))
     run(home.path, once=True, batch_rows=BATCH_ROWS)
-    assert outputs(home) == outputs(undisturbed)
+    assert outputs(home) == expected
     assert list(home.staging.iterdir()) == []
     return {"runs": runs, "appends": appends}
 

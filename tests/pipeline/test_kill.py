@@ -6,20 +6,17 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from penstock.log import Home
-from penstock.pipeline.run import run
-from penstock.pipeline.sink import sweep_staging
 from tests.pipeline.disturbing import (
     PATIENCE_SECONDS,
     REFUSED,
     done,
     end,
+    fill,
     java,
     kill_one,
     outputs,
@@ -29,59 +26,12 @@ from tests.pipeline.disturbing import (
     said,
     staged,
     start,
-    state_versions,
-    twins,
     under_way,
+    undisturbed,
     wait_until,
 )
 
-KILLS = 5
-BATCH_ROWS = 25
-
-# Where in a batch to strike: each is true from some point of a batch on.
-POINTS: dict[str, tuple[Callable[[Home], int], int]] = {
-    "planned": (planned, 1),
-    "state written": (state_versions, 1),
-    "staged": (staged, 1),
-    "published": (published, 1),
-    "planned, two batches later": (planned, 3),
-}
-
-
-def kill_at(point: str, home: Home, directory: Path) -> bool:
-    """Run until a point of a batch, then kill everything; whether a batch was under way."""
-    measure, increase = POINTS[point]
-    sweep_staging(home.staging)
-    enough = measure(home) + increase
-    with pipeline_process(home, directory, BATCH_ROWS) as process:
-
-        def reached() -> bool:
-            assert process.poll() is None, f"it ended before it was {point}"
-            return measure(home) >= enough
-
-        wait_until(reached, point)
-    return under_way(home)
-
-
-@pytest.mark.slow
-def test_killed_five_times_in_the_middle_of_a_batch(spark: SparkSession, tmp_path: Path) -> None:
-    disturbed, undisturbed = twins(tmp_path)
-    hits = 0
-    points = list(POINTS)
-    for attempt in range(2 * KILLS):
-        point = points[attempt % len(points)]
-        hits += kill_at(point, disturbed, tmp_path)
-        if hits == KILLS:
-            break
-    assert hits == KILLS
-    assert 2 <= published(disturbed) < 8
-
-    run(disturbed.path, once=True, batch_rows=BATCH_ROWS)
-    run(undisturbed.path, once=True, batch_rows=BATCH_ROWS)
-    assert outputs(disturbed) == outputs(undisturbed)
-    assert published(disturbed) > 8
-    assert list(disturbed.staging.iterdir()) == []
-
+BATCH_ROWS = 10
 
 STRIKING = Path(__file__).parent / "striking"
 
@@ -111,25 +61,27 @@ EXACT_POINTS: dict[str, tuple[bool, bool, bool]] = {
 
 
 @pytest.mark.slow
-def test_killed_at_every_point_of_a_commit(spark: SparkSession, tmp_path: Path) -> None:
-    disturbed, undisturbed = twins(tmp_path, records=300)
+@pytest.mark.spark
+def test_killed_at_every_point_of_a_commit(tmp_path: Path) -> None:
+    home = Home.create(tmp_path / "home")
+    fill(home, 110)
+    expected_outputs = undisturbed(home, tmp_path, BATCH_ROWS)
     for point, expected in EXACT_POINTS.items():
-        strike_at(point, disturbed, tmp_path)
-        waits = under_way(disturbed) and planned(disturbed) >= published(disturbed)
-        found = (staged(disturbed) > 0, waits, published(disturbed) > done(disturbed) + 1)
+        strike_at(point, home, tmp_path)
+        waits = under_way(home) and planned(home) >= published(home)
+        found = (staged(home) > 0, waits, published(home) > done(home) + 1)
         assert found == expected, point
-    assert published(disturbed) >= len(EXACT_POINTS)
+    assert published(home) >= len(EXACT_POINTS)
 
-    run(disturbed.path, once=True, batch_rows=BATCH_ROWS)
-    run(undisturbed.path, once=True, batch_rows=BATCH_ROWS)
-    assert outputs(disturbed) == outputs(undisturbed)
-    assert list(disturbed.staging.iterdir()) == []
+    with pipeline_process(home, tmp_path, BATCH_ROWS) as process:
+        assert process.wait(PATIENCE_SECONDS) == 0, said(tmp_path)
+    assert outputs(home) == expected_outputs
+    assert list(home.staging.iterdir()) == []
 
 
-VICTIMS = ["worker"] * 16 + ["java"] * 2 + ["driver"] * 2  # whatever ends a run costs a start
-SMALL_BATCH_ROWS = 10
+VICTIMS = ["worker"] * 18 + ["java", "driver"]  # whatever ends a run costs a start
 LONGEST_WAIT_SECONDS = 0.3  # a batch takes at least as long
-MOST_STARTS = 1 + 4 + 3
+MOST_STARTS = 1 + 2 + 3
 """A worker that is killed does not end a run, unless the same task is hit again and again."""
 
 
@@ -139,14 +91,14 @@ class Restarted:
     def __init__(self, home: Home, directory: Path) -> None:
         self._home = home
         self._directory = directory
-        self.process = start(home, directory, SMALL_BATCH_ROWS)
+        self.process = start(home, directory, BATCH_ROWS)
         self.starts = 1
 
     def see_to_it(self) -> None:
         """Start it again if it has ended, which it may only in one of two ways."""
         if self.process.poll() is not None:
             assert self.process.returncode in (REFUSED, -signal.SIGKILL), said(self._directory)
-            self.process = start(self._home, self._directory, SMALL_BATCH_ROWS)
+            self.process = start(self._home, self._directory, BATCH_ROWS)
             self.starts += 1
             assert self.starts <= MOST_STARTS, said(self._directory)
 
@@ -181,12 +133,15 @@ class Restarted:
 
 
 @pytest.mark.slow
-def test_killed_twenty_times_at_random(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_killed_twenty_times_at_random(tmp_path: Path) -> None:
     """Workers, Java and the driver, one at a time, at any moment of a batch."""
-    disturbed, undisturbed = twins(tmp_path, records=400)
+    home = Home.create(tmp_path / "home")
+    fill(home, 330)
+    expected = undisturbed(home, tmp_path, BATCH_ROWS)
     chance = random.Random(20)
     victims = chance.sample(VICTIMS, len(VICTIMS))
-    restarted = Restarted(disturbed, tmp_path)
+    restarted = Restarted(home, tmp_path)
     try:
         for victim in victims:
             restarted.strike(victim, chance)
@@ -194,6 +149,5 @@ def test_killed_twenty_times_at_random(spark: SparkSession, tmp_path: Path) -> N
     finally:
         end(restarted.process)
 
-    run(undisturbed.path, once=True, batch_rows=SMALL_BATCH_ROWS)
-    assert outputs(disturbed) == outputs(undisturbed)
-    assert list(disturbed.staging.iterdir()) == []
+    assert outputs(home) == expected
+    assert list(home.staging.iterdir()) == []

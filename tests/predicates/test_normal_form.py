@@ -25,6 +25,7 @@ from penstock.predicates.normal_form import (
     branches_of,
 )
 from penstock.predicates.unions import ANY_BUT_NULL, union
+from tests.examples import examples
 from tests.predicates.strategies import small_intervals
 
 RELATION = Relation("t", tuple(Column(name, IntegerType()) for name in "xy"), ())
@@ -51,7 +52,7 @@ def true_of(condition: Condition, row: tuple[int | None, ...]) -> bool:
     return all(results) if isinstance(condition, All) else any(results)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(conditions, st.sets(places))
 def test_branches_mean_the_condition(condition: Condition, never: set[tuple[int, int]]) -> None:
     branches = branches_of(condition, 2, frozenset(never))

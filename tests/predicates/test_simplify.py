@@ -22,6 +22,7 @@ from penstock.predicates.boxes import (
 )
 from penstock.predicates.intervals import ABOVE_NULL, TOP, Interval, above, below, point
 from penstock.predicates.simplify import Product, simplify
+from tests.examples import examples
 from tests.predicates.strategies import small_intervals
 
 RELATION = Relation("t", tuple(Column(name, IntegerType()) for name in "xyz"), ())
@@ -53,7 +54,7 @@ def test_a_box_can_be_read() -> None:
     assert describe_box(one, RELATION) == ["x <= 2", "z = 5"]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(branches, st.randoms(use_true_random=False))
 def test_the_same_rows_in_any_order(union: list[tuple[Box, ...]], chance: random.Random) -> None:
     simple = simplify_union(union)

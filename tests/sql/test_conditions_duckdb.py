@@ -15,6 +15,7 @@ from penstock.catalog import Catalog, Row
 from penstock.errors import ChangeError, SqlError
 from penstock.predicates import boxes
 from penstock.sql import Query, bind, parse_relation
+from tests.examples import examples
 from tests.sql import conditions
 
 RELATION = conditions.relation()
@@ -25,12 +26,6 @@ CATALOG.add(RELATION, 0)
 
 REFUSED = ("cannot be compared exactly", "too complex")
 """What may be refused although DuckDB runs it: comparisons that it rounds, and long ones."""
-
-
-def several_times(usual: int) -> int:
-    """More examples than the profile asks for: they are quick, and there is much to hit."""
-    profile = settings.default.max_examples if settings.default else usual
-    return max(usual, profile)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +61,7 @@ def answer(oracle: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[object, ..
 @example("double > 'Infinity'::DOUBLE OR double <= 'Infinity'::DOUBLE")
 @example("NOT (big IN (1, NULL) OR tiny > NULL)")
 @example("big BETWEEN 1 AND 1e2")
-@settings(max_examples=several_times(250))
+@settings(max_examples=examples(250))
 @given(conditions.conditions)
 def test_the_same_rows(oracle: duckdb.DuckDBPyConnection, condition: str) -> None:
     sql = f"SELECT id FROM t WHERE {condition}"
@@ -114,7 +109,7 @@ def near(text: str, type_name: str) -> list[object]:
     return found
 
 
-@settings(max_examples=several_times(200))
+@settings(max_examples=examples(200))
 @given(numbers, st.sampled_from(NUMERIC), st.sampled_from(OPERATORS))
 def test_any_number_compares_as_in_duckdb(
     oracle: duckdb.DuckDBPyConnection, number: str, type_name: str, operator: str

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from penstock.catalog import Catalog
 from penstock.errors import SqlError
 from penstock.sql import MAX_DEPTH, MAX_TOKENS, bind, parse_relation
+from tests.examples import examples
 from tests.sql.fixture_files import case_files, read_cases, read_schema
 
 CATALOG = read_schema()
@@ -149,7 +150,7 @@ WORDS = sorted({word for sql in STATEMENTS for word in sql.split()})
 BITS = ["--", "/*", "*/", "$$", "::", *"(),;.[]{}@\\'\""]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.one_of(st.sampled_from(WORDS), st.sampled_from(BITS)), max_size=25))
 def test_no_other_error_ever_comes_out(words: list[str]) -> None:
     for start in ("SELECT * FROM stocks WHERE", "SELECT", "CREATE TABLE t ("):
@@ -167,13 +168,13 @@ def damaged(draw: st.DrawFn) -> str:
     return " ".join(words)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(damaged())
 def test_damaged_statements_are_refused_or_understood(sql: str) -> None:
     assert outcome(sql, CATALOG)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.text(max_size=60))
 def test_any_text_is_refused_or_understood(text: str) -> None:
     for sql in (text, where(text), f"CREATE STREAM s ({text})"):

@@ -17,6 +17,7 @@ from penstock.catalog import Catalog
 from penstock.errors import SqlError
 from penstock.predicates import boxes
 from penstock.sql import Query, bind, parse_relation
+from tests.examples import examples
 
 TABLES = {"r": ["id", "x", "y"], "s": ["id", "Y", "x", "z"], "t": ["z", "x", "w"], "u": ["v", "w"]}
 ROWS: dict[str, list[list[int | None]]] = {
@@ -106,7 +107,7 @@ def selects(draw: st.DrawFn) -> str:
     return f"SELECT {chosen} FROM {text}" + (f" WHERE {' AND '.join(where)}" if where else "")
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(selects())
 def test_the_same_columns_and_rows(oracle: duckdb.DuckDBPyConnection, sql: str) -> None:
     try:

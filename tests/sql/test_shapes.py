@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock.catalog import Catalog
 from penstock.errors import SqlError
 from penstock.sql import Query, ShapeBinder, bind, parse_relation, shapes
+from tests.examples import examples
 from tests.sql import conditions
 
 CATALOG = Catalog()
@@ -41,7 +42,7 @@ def siblings(draw: st.DrawFn) -> list[str]:
     return found
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(siblings())
 def test_every_statement_is_bound_as_by_itself(statements: list[str]) -> None:
     binder = ShapeBinder(CATALOG)
