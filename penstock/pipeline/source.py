@@ -89,7 +89,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._batch_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._end_leases()
+        self._end_leases(self._opened().log.end)
         self._target = self._opened().log.end
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
@@ -97,11 +97,11 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._under_way is not None:
             records, began = self._under_way
             self._sizer.took(records, time.monotonic() - began)
+        begin = StreamOffset.from_json(start)
         if self._target is None:
-            self._end_leases()
+            self._end_leases(begin.position)
         home = self._opened()
         target = home.log.end if self._target is None else self._target
-        begin = StreamOffset.from_json(start)
         end = next_offset(home.log, home.messages.frontier, begin, target, self._sizer.records)
         records = end.position - begin.position
         self._under_way = (records, time.monotonic()) if records else None
@@ -131,13 +131,15 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Workers get a copy; they open what they need themselves.
         return self.__dict__ | {"_home": None, "_registry": None, "_keeper": None}
 
-    def _end_leases(self) -> None:
-        """Between batches: withdraw the subscriptions whose leases have run out."""
-        self._follow(self._opened().log.end)
+    def _end_leases(self, known: int) -> None:
+        """Between batches: withdraw the subscriptions recorded before `known` whose leases have run
+        out (and maybe later ones)."""
+        self._follow(known)
         assert self._registry is not None
         # Somebody may keep the log for long; leases can wait.
         with suppress(LockedError):
-            self._registry.expire()
+            while self._registry.expire():
+                pass
 
     def _opened(self) -> Home:
         if self._home is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,12 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import Hub
-from penstock.client import Notification, client_of
+from penstock.client import Notification
 from penstock.engine.changes import Change, Op
 from penstock.errors import SubscriptionError
 from penstock.log import Home
-from penstock.log.inbox import Inbox
-from penstock.registry import Registry
 from penstock.sql import bind
 from penstock.subscription import Subscription
 from penstock.testing.decompositions import numbered_decomposition
@@ -27,7 +24,7 @@ from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Replan, Step, Subscribe, Withdraw
 from tests.differential.stories import JOINS, MIXED, SELECTIONS, Story, stories
 from tests.pipeline.dry import DryPipeline
-from tests.pipeline.telling import Teller
+from tests.pipeline.telling import Teller, told_to
 from tests.pipeline.test_stages import EVENTS, happen
 
 Told: TypeAlias = list[tuple[int, str, str, str]]
@@ -109,16 +106,6 @@ def check_hub(story: Story) -> None:
         reference.check()
 
 
-def read(home: Home, registry: Registry, subscription: int) -> list[Notification]:
-    """What the message log tells a subscription, as `penstock tail` prints it."""
-    stored = registry.subscription(subscription)
-    query, chosen = stored.query(registry.catalog()), stored.decomposition
-    client = client_of(subscription, query, chosen, stored.initial)
-    replans = partial(registry.replans, subscription)
-    inbox = Inbox(home.messages, subscription, query, chosen, replans, stored.initial)
-    return [one for _, deliveries in inbox.new() for one in client.apply(deliveries)]
-
-
 def check_pipeline(story: Story, events: list[str], batch_rows: int) -> None:
     """Both logs have the same records, so offsets can be compared; what was compacted is gone."""
     with tempfile.TemporaryDirectory() as directory, Hub() as hub, Oracle() as oracle:
@@ -135,7 +122,7 @@ def check_pipeline(story: Story, events: list[str], batch_rows: int) -> None:
         since = 0 if base is None else base.end
         for name, number in teller.ids.items():
             if name.endswith(TWIN):
-                told = plain(read(teller.home, teller.registry, number))
+                told = plain(told_to(teller.home, teller.registry, number))
                 assert told == plain(reference.told[name.removesuffix(TWIN)], since), name
 
 
@@ -225,7 +212,7 @@ def test_it_begins_at_its_record_in_the_middle_of_a_batch(
     number = teller.registry.subscribe(sql, initial="none").id
     teller.publish(*AFTER)
     DryPipeline(teller.home).run()
-    told = read(teller.home, teller.registry, number)
+    told = told_to(teller.home, teller.registry, number)
     assert [one.kind for one in told] == kinds
     assert {one.offset for one in told} <= {number + 1, number + 2}
 

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from penstock.catalog import Outside
-from penstock.client import Content
+from penstock.client import Content, Notification, client_of
 from penstock.engine.changes import Change
 from penstock.engine.events import encode_change
 from penstock.joins.decomposition import Decomposition
@@ -141,6 +141,16 @@ def content(
             known |= {} if told.after is None else {told.key: told.after}
     assert plain(known.values()) == plain(built.rows())
     return plain(built.rows()) if active else None
+
+
+def told_to(home: Home, registry: Registry, subscription: int) -> list[Notification]:
+    """What the message log tells a subscription, as `penstock tail` prints it."""
+    stored = registry.subscription(subscription)
+    query, chosen = stored.query(registry.catalog()), stored.decomposition
+    client = client_of(subscription, query, chosen, stored.initial)
+    replans = partial(registry.replans, subscription)
+    inbox = Inbox(home.messages, subscription, query, chosen, replans, stored.initial)
+    return [one for _, deliveries in inbox.new() for one in client.apply(deliveries)]
 
 
 def plain(rows: Iterable[dict[str, Outside]]) -> Plain:

@@ -16,8 +16,9 @@ from penstock import Change, Hub, Op
 from penstock.errors import HomeError, LockedError, PipelineError
 from penstock.log import Home
 from penstock.pipeline.run import Progress, RunSummary, run
+from penstock.registry import Registry
 from penstock.testing.scenario import Define, Subscribe
-from tests.pipeline.telling import Plain, Teller
+from tests.pipeline.telling import Plain, Teller, told_to
 
 STOCKS = Define("CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)")
 REVIEWS = Define("CREATE TABLE reviews (id BIGINT PRIMARY KEY, symbol VARCHAR, rating INTEGER)")
@@ -143,6 +144,25 @@ def test_a_subscription_becomes_active_while_the_query_runs(
     assert [p.batch for p in running.batches] == list(range(len(running.batches)))
     with Hub(path) as hub:  # the lock is free again, though Spark is still there
         assert len(hub.subscription(teller.ids["two"]).content()) == 2
+
+
+def test_changes_only_and_leases(spark: SparkSession, teller: Teller) -> None:
+    home, registry = teller.home, teller.registry
+    teller.publish(stock(1, "A"), review(1, "A"))
+    alone = registry.subscribe("SELECT symbol FROM stocks", initial="none").id
+    joined = registry.subscribe(PRAISED, initial="none").id
+    long_ago = Registry(home, clock=lambda: 0.0)
+    gone = long_ago.subscribe(PRAISED, lease_seconds=10).id
+    teller.publish(review(2, "A", 8), stock(1, "B"))
+    run(home.path, once=True)
+    (told,) = told_to(home, registry, alone)
+    assert (told.before, told.after) == ({"symbol": "A"}, {"symbol": "B"})
+    kinds = [
+        (one.kind, (one.before or one.after or {})["rating"])
+        for one in told_to(home, registry, joined)
+    ]
+    assert sorted(kinds) == [("delete", 8), ("delete", 9), ("insert", 8)]
+    assert [one.id for one in Registry(home).ended()] == [gone]
 
 
 def test_bad_events_do_not_stop_it(spark: SparkSession, teller: Teller) -> None:
