@@ -9,6 +9,7 @@ from penstock.catalog.halves import table_of
 from penstock.joins import Edge, Placed, Space, SpacePoints, place
 from penstock.joins.covered import CoveredPoints
 from penstock.joins.decomposition import Decomposition
+from penstock.joins.frozen import FrozenSpace
 from penstock.joins.selections import Selections
 from penstock.messages import PointId
 from penstock.sql.query import Query
@@ -85,12 +86,34 @@ class Index:
         if not placed:
             for covered in self._covered.values():
                 covered.remove(subscription)
+            placed = self._thawed(subscription)
         for one in placed:
             self._spaces[one.space.id].remove(one.point.id)
         return placed
 
+    def _thawed(self, subscription: int) -> list[Placed]:
+        """The points of a subscription that were frozen, as objects."""
+        return [
+            Placed(points.space, point)
+            for points in self._spaces.values()
+            for point in points.thaw(subscription)
+        ]
+
+    def is_frozen(self, subscription: int) -> bool:
+        return any(points.is_frozen(subscription) for points in self._spaces.values())
+
+    def freeze(self, frozen: Iterable[FrozenSpace]) -> None:
+        """Take in the points of many subscriptions over several tables, which are not objects; they
+        replace those that were taken in before."""
+        for points in self._spaces.values():
+            points.forget_frozen()
+        for one in frozen:
+            self._points_in(one.space).freeze(one.points, one.shadows)
+
     def _points_of(self, placed: Placed) -> SpacePoints:
-        space = placed.space
+        return self._points_in(placed.space)
+
+    def _points_in(self, space: Space) -> SpacePoints:
         if space.id not in self._spaces:
             points = SpacePoints(space, self._catalog, self.samples.get(space.table, ()))
             self._spaces[space.id] = points
@@ -141,14 +164,21 @@ class Index:
             return None
         return Selections(space, points or None, covered or None)
 
-    def parts(self, placed: Iterable[Placed]) -> Iterator[SpacePoints]:
-        """The spaces of some points, with only those of them that start with rows."""
+    def parts(
+        self, placed: Iterable[Placed], frozen_since: int | None = None
+    ) -> Iterator[SpacePoints]:
+        """The spaces of some points, with only those of them that start with rows; and with the
+        frozen ones of subscriptions that were recorded from an offset on."""
         ids: dict[int, list[PointId]] = {}
         for one in placed:
             if not one.point.changes_only:
                 ids.setdefault(one.space.id, []).append(one.point.id)
-        for space, points in ids.items():
-            yield self._spaces[space].subset(points)
+        if frozen_since is not None:
+            for number, points in self._spaces.items():
+                if points.has_frozen_since(frozen_since):
+                    ids.setdefault(number, [])
+        for number, of_space in ids.items():
+            yield self._spaces[number].subset(of_space, frozen_since)
 
 
 def _feeding(edge: Edge) -> list[str]:

@@ -31,7 +31,7 @@ from penstock.joins import (
     Space,
     SpacePoints,
 )
-from penstock.joins.points import Mask
+from penstock.joins.point_arrays import Mask
 from penstock.joins.selections import NewSelections, Selections
 from penstock.messages import ANYONE, INITIAL_STEP, Message, Position
 

@@ -1,12 +1,12 @@
 """Order codes over a flat array of constants.
 
 Among a million Python objects every comparison of a binary search waits for memory; in an array of
-numbers most do not. Where the constants are not numbers of 64 bits, it is the list after all.
+numbers most do not. Where the constants are not numbers of 64 bits, it is a list after all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from penstock.catalog import Key
 from penstock.joins.kernels.gaps import code_of
 from penstock.predicates.codes import Codes
+from penstock.predicates.intervals import Interval
 
 Numbers = npt.NDArray[np.int64]
 Values: TypeAlias = Numbers | list[Key | None]
@@ -24,7 +25,7 @@ Values: TypeAlias = Numbers | list[Key | None]
 def as_numbers(keys: Sequence[Key | None]) -> Numbers | None:
     """Keys as an array; None if there are none, or some that are not numbers of 64 bits."""
     try:
-        return np.array(keys, np.int64) if keys else None
+        return np.array(keys, np.int64) if len(keys) else None
     except (OverflowError, TypeError, ValueError):
         return None
 
@@ -32,9 +33,23 @@ def as_numbers(keys: Sequence[Key | None]) -> Numbers | None:
 class ArrayCodes(Codes):
     __slots__ = ("numbers",)
 
-    def __init__(self, codes: Codes) -> None:
-        self.constants = codes.constants
-        self.numbers = as_numbers(codes.constants)
+    def __init__(self, constants: Iterable[Key] | Numbers) -> None:
+        """An array must be sorted, each number once."""
+        if isinstance(constants, np.ndarray):
+            self.numbers: Numbers | None = constants if len(constants) else None
+            self.constants: Sequence[Key] = constants if len(constants) else []  # type: ignore[assignment]
+            return
+        super().__init__(constants)
+        self.numbers = as_numbers(self.constants)
+        if self.numbers is not None:
+            self.constants = self.numbers  # type: ignore[assignment]
+
+    @classmethod
+    def of_intervals(cls, intervals: Iterable[Interval]) -> ArrayCodes:
+        return cls(c[1] for i in intervals for c in (i.low, i.high) if len(c) == 3)
+
+    def constant(self, place: int) -> Key:
+        return self.constants[place] if self.numbers is None else int(self.numbers[place])
 
     def value(self, key: Key | None) -> int:
         if self.numbers is not None and isinstance(key, int):
@@ -58,3 +73,20 @@ class ArrayCodes(Codes):
         if self.numbers is not None and numbers is not None:
             return self.values(numbers)
         return np.array([self.value(key) for key in keys], np.int64)
+
+    def united(self, other: ArrayCodes) -> ArrayCodes:
+        """Codes over the constants of both."""
+        if not len(other.constants) or not len(self.constants):
+            return self if len(self.constants) else other
+        if self.numbers is not None and other.numbers is not None:
+            return ArrayCodes(np.union1d(self.numbers, other.numbers))
+        return ArrayCodes([*self._keys(), *other._keys()])
+
+    def places_in(self, wider: ArrayCodes) -> Numbers:
+        """Where each of these constants stands among more."""
+        if not len(self.constants):
+            return np.empty(0, np.int64)
+        return wider.all_values(list(self._keys()) if self.numbers is None else self.numbers) // 2
+
+    def _keys(self) -> Sequence[Key]:
+        return self.constants if self.numbers is None else self.numbers.tolist()

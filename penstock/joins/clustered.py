@@ -10,7 +10,8 @@ import numpy as np
 from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.kernels.clusters import NOWHERE_ABOVE, NOWHERE_BELOW
-from penstock.joins.points import CodeArray, SpacePoints
+from penstock.joins.point_arrays import CodeArray
+from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.joins.semijoin import base_row_message, initial_semijoins, neighbours
 from penstock.joins.stabbing import StabbingIndex

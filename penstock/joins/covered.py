@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from penstock.catalog import Relation, Row
-from penstock.joins.points import Mask
+from penstock.joins.point_arrays import Mask
 from penstock.matching import EventBatch
 from penstock.matching.lanes import LaneMatcher
 from penstock.messages import Point, PointId

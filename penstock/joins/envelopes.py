@@ -27,7 +27,8 @@ import numpy.typing as npt
 
 from penstock.catalog import Row
 from penstock.joins.group import Group, GroupStep
-from penstock.joins.points import CodeArray, Mask, SpacePoints
+from penstock.joins.point_arrays import CodeArray, Mask
+from penstock.joins.points import SpacePoints
 from penstock.joins.semijoin import base_row_message, joining_row_message, message_to
 from penstock.messages import Envelope, Message, Position, Reach, Reaches, Vector
 from penstock.predicates.intervals import BOTTOM, TOP, above, below

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from penstock.catalog import Row, RowKey
 from penstock.joins.group import Group, GroupStep
-from penstock.joins.points import Mask, SpacePoints
+from penstock.joins.point_arrays import Mask
+from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.messages import Envelope, Message, Position, Reach, Vector
 from penstock.predicates.intervals import BOTTOM, TOP, above, below

@@ -1,52 +1,24 @@
-"""The points of one space: one by one, as arrays of order codes, and in indexes over them."""
+"""The points of one space: one by one, as arrays of order codes, and in indexes over them.
+
+Most points of a large space are *frozen*: they stand in arrays that somebody else has written, and
+become objects only when they are asked for one by one.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock.catalog import Catalog, Key, Relation, Row, Stored, ValueType
 from penstock.joins.array_codes import Values
 from penstock.joins.column_values import values_of
 from penstock.joins.group import KeyedRow
+from penstock.joins.point_arrays import CodedRanges, Mask, PointArrays
 from penstock.joins.spaces import Space
 from penstock.messages import Point, PointId, Vector
-from penstock.predicates.boxes import interval_of
-from penstock.predicates.codes import Codes
-from penstock.predicates.intervals import EVERYTHING, Interval
-
-Mask = npt.NDArray[np.bool_]
-CodeArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class CodedRanges:
-    """One interval per point over one attribute, as closed ranges of codes."""
-
-    codes: Codes
-    low: CodeArray
-    high: CodeArray
-
-    @classmethod
-    def of(cls, intervals: Sequence[Interval]) -> CodedRanges:
-        codes = Codes.of_intervals(intervals)
-        ranges = np.array([codes.interval(i) for i in intervals], np.int64).reshape(-1, 2)
-        return cls(codes, ranges[:, 0].copy(), ranges[:, 1].copy())
-
-    def containing(self, key: Key | None) -> Mask:
-        code = self.codes.value(key)
-        return (self.low <= code) & (code <= self.high)
-
-    def interval(self, i: int) -> Interval:
-        """The interval of one point, back from its codes."""
-        return Interval(
-            self.codes.low_cut(int(self.low[i])), self.codes.high_cut(int(self.high[i]))
-        )
 
 
 class PointIndex(Protocol):
@@ -57,6 +29,13 @@ class PointIndex(Protocol):
     def add(self, point: Point) -> None: ...
 
     def remove(self, point: Point) -> None: ...
+
+
+class Prepared(Protocol):
+    """What was worked out for an index over frozen points, for one base column."""
+
+    @property
+    def column(self) -> int | None: ...
 
 
 AnyIndex = TypeVar("AnyIndex", bound=PointIndex)
@@ -79,11 +58,16 @@ class SpacePoints:
         if space.edge is not None:
             columns = catalog[space.filter_side.table].columns
             self._filter_types = tuple(columns[attribute].type for attribute in space.attributes)
-        self._points: dict[PointId, Point] | None = {}
+        self._points: dict[PointId, Point] = {}
+        self._frozen: PointArrays | None = None
+        self._gone: Mask = np.zeros(0, np.bool_)
+        """Which of the frozen points have been thawed."""
+        self._frozen_count = 0
+        self._prepared: Prepared | None = None
         self._columns: Counter[int] = Counter()
         self._changes_only = 0
         self._mentioned: list[int] | None = None
-        self._arrays: _Arrays | None = None
+        self._arrays: PointArrays | None = None
         self._indexes: dict[type, PointIndex] = {}
 
     @classmethod
@@ -92,49 +76,100 @@ class SpacePoints:
     ) -> SpacePoints:
         """Many points at once, with boxes over one base column: subscription i has point i."""
         points = cls(space, catalog)
-        ids = [PointId(i, 0, 0) for i in range(len(base.low))]
-        points._arrays = _Arrays(ids, [(column, base)], (filters,))
-        points._columns[column] = len(ids)
-        points._points = None
+        numbers = np.zeros((len(base), 3), np.int64)
+        numbers[:, 0] = np.arange(len(base))
+        points.freeze(PointArrays(numbers, {column: base}, (filters,)))
         return points
 
-    def __len__(self) -> int:
-        return len(self._compiled.ids) if self._points is None else len(self._points)
+    def freeze(self, frozen: PointArrays, prepared: Prepared | None = None) -> None:
+        """Take in many points that are not objects; they replace those that were taken in before.
 
-    def add(self, point: Point) -> None:
-        points = self._by_id()
-        if point.id in points:
-            self.remove(point.id)
-        points[point.id] = point
-        self._columns.update(column for column, _ in point.base)
-        self._changes_only += point.changes_only
+        `prepared` has what an index over these points alone would work out.
+        """
+        self._frozen, self._prepared = frozen, prepared
+        self._gone = np.zeros(len(frozen), np.bool_)
+        self._frozen_count = len(frozen)
+        self._columns = Counter(c for point in self._points.values() for c, _ in point.base)
+        for column, ranges in frozen.base.items():
+            self._columns[column] += int(ranges.is_bound.sum())
+        self._changed()
+        self._indexes = {}
+
+    def forget_frozen(self) -> None:
+        if self._frozen is not None:
+            self.freeze(self._frozen.take(slice(0)))
+            self._frozen = None
+
+    def has_frozen_since(self, subscription: int) -> bool:
+        """Whether points are frozen of subscriptions from this one on."""
+        frozen = self._frozen
+        return frozen is not None and not self._gone[frozen.since(subscription) :].all()
+
+    def is_frozen(self, subscription: int) -> bool:
+        return bool(self._places(subscription))
+
+    def _places(self, subscription: int) -> range:
+        """Where the frozen points of a subscription are."""
+        if self._frozen is None:
+            return range(0)
+        found = range(self._frozen.since(subscription), self._frozen.since(subscription + 1))
+        return range(0) if not found or self._gone[found.start] else found
+
+    def _changed(self) -> None:
         self._mentioned = None
         self._arrays = None
+
+    def __len__(self) -> int:
+        return len(self._points) + self._frozen_count
+
+    def add(self, point: Point) -> None:
+        self.remove(point.id)
+        self._points[point.id] = point
+        self._columns.update(column for column, _ in point.base)
+        self._changes_only += point.changes_only
+        self._changed()
         for index in self._indexes.values():
             index.add(point)
 
     def remove(self, point_id: PointId) -> None:
-        point = self._by_id().pop(point_id, None)
+        point = self._points.pop(point_id, None)
+        if point is None:
+            self.thaw(point_id.subscription)
+            point = self._points.pop(point_id, None)
         if point is not None:
             self._columns.subtract(column for column, _ in point.base)
             self._changes_only -= point.changes_only
-            self._mentioned = None
-            self._arrays = None
+            self._changed()
             for index in self._indexes.values():
                 index.remove(point)
 
-    def subset(self, ids: Iterable[PointId]) -> SpacePoints:
-        """A view of some of the points, for work that concerns only them."""
+    def thaw(self, subscription: int) -> list[Point]:
+        """Make objects of the frozen points of a subscription, if there are any."""
+        found = self._places(subscription)
+        if not found:
+            return []
+        assert self._frozen is not None
+        place = slice(found.start, found.stop)
+        points = list(self._frozen.take(place).points(self.space.id))
+        self._gone[place] = True
+        self._frozen_count -= len(points)
+        self._points |= {point.id: point for point in points}
+        return points
+
+    def subset(self, ids: Iterable[PointId], frozen_since: int | None = None) -> SpacePoints:
+        """A view of some of the points, for work that concerns only them: of some that are objects,
+        and of the frozen ones of subscriptions that were recorded from an offset on."""
         part = SpacePoints.__new__(SpacePoints)
         part.space, part.base, part._filter_types = self.space, self.base, self._filter_types
         part.sample = self.sample
-        points = self._by_id()
-        part._points = {i: points[i] for i in ids if i in points}
+        part._points = {i: self._points[i] for i in ids if i in self._points}
         part._columns = Counter(c for point in part._points.values() for c, _ in point.base)
         part._changes_only = sum(point.changes_only for point in part._points.values())
-        part._mentioned = None
-        part._arrays = None
-        part._indexes = {}
+        part._frozen, part._frozen_count, part._prepared, part._indexes = None, 0, None, {}
+        part._changed()
+        if frozen_since is not None and self._frozen is not None:
+            new = slice(self._frozen.since(frozen_since), None)
+            part.freeze(self._frozen.take(new).take(~self._gone[new]))
         return part
 
     def index(self, kind: type[AnyIndex]) -> AnyIndex:
@@ -150,7 +185,16 @@ class SpacePoints:
         self._indexes = {}
 
     def __getitem__(self, point_id: PointId) -> Point:
-        return self._by_id()[point_id]
+        if point_id not in self._points:
+            self.thaw(point_id.subscription)
+        return self._points[point_id]
+
+    def prepared(self, column: int | None) -> Prepared | None:
+        """What there is for an index over this base column, if points are as they were frozen."""
+        prepared = self._prepared
+        if prepared is None or self._points or self._gone.any() or prepared.column != column:
+            return None
+        return prepared
 
     @property
     def ids(self) -> list[PointId]:
@@ -190,14 +234,11 @@ class SpacePoints:
     @property
     def base_columns(self) -> list[int]:
         """The base columns that some point constrains."""
-        return [column for column, _ in self._compiled.base]
+        return list(self._compiled.base)
 
     def base_ranges(self, column: int | None) -> CodedRanges:
         """The intervals of all points over one base column (over none: everything)."""
-        for candidate, ranges in self._compiled.base:
-            if candidate == column:
-                return ranges
-        return CodedRanges.of([EVERYTHING] * len(self))
+        return self._compiled.base_ranges(column)
 
     def attribute(self, row: Row) -> Key | None:
         """The comparable value of the (first) filter column in a row of the filter table."""
@@ -231,7 +272,7 @@ class SpacePoints:
         """Which points' filters contain a row with these values."""
         if not vector:
             return np.ones(len(self), np.bool_)
-        mask = np.ones(len(self._compiled.ids), np.bool_)
+        mask = np.ones(len(self), np.bool_)
         for ranges, key in zip(self._compiled.filters, vector, strict=True):
             mask &= ranges.containing(key)
         return mask
@@ -247,8 +288,8 @@ class SpacePoints:
     def selecting(self, row: Row) -> Mask:
         """Which points' base boxes contain the row."""
         arrays = self._compiled
-        mask = np.ones(len(arrays.ids), np.bool_)
-        for column, ranges in arrays.base:
+        mask = np.ones(len(arrays), np.bool_)
+        for column, ranges in arrays.base.items():
             mask &= ranges.containing(self.base_key(column, row))
         return mask
 
@@ -265,43 +306,13 @@ class SpacePoints:
             self._mentioned = sorted(self.mentioned_columns)
         return tuple([(column, row[column]) for column in self._mentioned])
 
-    def _by_id(self) -> dict[PointId, Point]:
-        if self._points is None:
-            self._points = self._compiled.points(self.space.id)
-        return self._points
-
     @property
-    def _compiled(self) -> _Arrays:
+    def _compiled(self) -> PointArrays:
         if self._arrays is None:
-            self._arrays = _Arrays.of(list(self._by_id().values()), len(self.space.more))
+            self._arrays = PointArrays.of(list(self._points.values()), len(self.space.more))
+            if self._frozen_count:
+                assert self._frozen is not None
+                is_whole = self._frozen_count == len(self._frozen)
+                frozen = self._frozen if is_whole else self._frozen.take(~self._gone)
+                self._arrays = frozen.joined(self._arrays)
         return self._arrays
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrays:
-    ids: list[PointId]
-    base: list[tuple[int, CodedRanges]]
-    filters: tuple[CodedRanges, ...]
-
-    @classmethod
-    def of(cls, points: list[Point], more: int) -> _Arrays:
-        columns = sorted({column for point in points for column, _ in point.base})
-        base = [
-            (column, CodedRanges.of([interval_of(point.base, column) for point in points]))
-            for column in columns
-        ]
-        first = CodedRanges.of([point.filter for point in points])
-        others = (CodedRanges.of([point.more[i] for point in points]) for i in range(more))
-        return cls([point.id for point in points], base, (first, *others))
-
-    def points(self, space: int) -> dict[PointId, Point]:
-        return {
-            point_id: Point(
-                point_id,
-                space,
-                tuple((column, ranges.interval(i)) for column, ranges in self.base),
-                self.filters[0].interval(i),
-                tuple(ranges.interval(i) for ranges in self.filters[1:]),
-            )
-            for i, point_id in enumerate(self.ids)
-        }

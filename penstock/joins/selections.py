@@ -13,7 +13,8 @@ import numpy as np
 
 from penstock.catalog import Relation, Row, Stored
 from penstock.joins.covered import CoveredPoints
-from penstock.joins.points import Mask, SpacePoints
+from penstock.joins.point_arrays import Mask
+from penstock.joins.points import SpacePoints
 from penstock.joins.spaces import Space
 from penstock.matching import DEFAULT_MATCHER, EventBatch, create
 from penstock.messages import Point, PointId

@@ -20,7 +20,8 @@ import numpy as np
 
 from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep, KeyedRow
-from penstock.joins.points import CodeArray, CodedRanges, Mask, SpacePoints
+from penstock.joins.point_arrays import CodeArray, CodedRanges, Mask
+from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.joins.skyline import SkylinePoint, affected
 from penstock.messages import Message, Position, Reach, Reaches
@@ -220,6 +221,7 @@ def message_to(
     position: Position, points: SpacePoints, key: tuple[Key, ...], row: Row | None, mask: Mask
 ) -> Iterator[Message]:
     """The message to exactly the points of a mask, unless there are none."""
-    recipients = tuple(points.ids[i] for i in np.flatnonzero(mask))
+    ids = points.ids
+    recipients = tuple(sorted(ids[i] for i in np.flatnonzero(mask).tolist()))
     if recipients:
         yield Message(position, points.space.id, key, row=row, recipients=recipients)

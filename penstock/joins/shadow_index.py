@@ -9,6 +9,7 @@ gone: a shadow that is too large costs a skyline point or a needless message, ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from penstock.catalog import Key
 from penstock.joins.points import SpacePoints
@@ -24,6 +25,14 @@ MERGE_RATIO = 8
 """A closed segment is merged with the one before it unless that one is so many times larger."""
 KEPT_ARRIVALS = 1024
 """So far back can something derived from the index catch up; after that it starts anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedShadows:
+    """The segment of all frozen points of a space."""
+
+    column: int | None
+    segment: Segment
 
 
 class ShadowIndex:
@@ -47,12 +56,18 @@ class ShadowIndex:
         self._built_points = len(self._points)
         self._closed: list[Segment] = []
         if len(self._points):
-            base = self._points.base_ranges(self.column)
-            self._closed.append(Segment(self._points.filters, base))
+            prepared = self._points.prepared(self.column)
+            if isinstance(prepared, PreparedShadows):
+                self._closed.append(prepared.segment)
+            else:
+                self._closed.append(self._segment())
         self._open: dict[PointId, Point] = {}
         self._open_segment: Segment | None = None
         self._gone = 0
         self._stale = False
+
+    def _segment(self) -> Segment:
+        return Segment(self._points.filters, self._points.base_ranges(self.column))
 
     def add(self, point: Point) -> None:
         self.stamp += 1

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from penstock.catalog import Key
-from penstock.joins.array_codes import ArrayCodes, Values, as_numbers
+from penstock.joins.array_codes import Values, as_numbers
 from penstock.joins.kernels.course import Wishes
 from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
-from penstock.joins.kernels.trees import plant, unions_of
-from penstock.joins.points import CodeArray, CodedRanges
+from penstock.joins.kernels.trees import Forest, Unions, plant, unions_of
+from penstock.joins.point_arrays import CodeArray, CodedRanges
 from penstock.joins.ranges import NO_RANGES, Flat, bridged
 from penstock.predicates.codes import NULL_CODE
 from penstock.predicates.intervals import Cut, Interval
@@ -37,24 +38,34 @@ class BaseValues:
         self.codes: dict[Segment, CodeArray] = {}
 
 
+class Plan(NamedTuple):
+    """What is worked out for the points of a segment."""
+
+    forest: Forest
+    unions: Unions
+    next_high: CodeArray
+
+
 class Segment:
     """Some points, in codes of their own, in one tree."""
 
-    def __init__(self, filters: CodedRanges, base: CodedRanges) -> None:
+    def __init__(self, filters: CodedRanges, base: CodedRanges, plan: Plan | None = None) -> None:
+        """`plan` is what another process has worked out for the same points."""
         self._filters, self._base = filters, base
-        some = (filters.low <= filters.high) & (base.low <= base.high)
-        columns = (filters.low, filters.high, base.low, base.high)
-        self._forest = plant(np.stack([column[some] for column in columns], axis=1))
-        self._unions = unions_of(self._forest)
-        self._next_high = next_highs(filters.low[some], filters.high[some], filters.codes.top)
-        self._codes, self._base_codes = ArrayCodes(filters.codes), ArrayCodes(base.codes)
+        self._codes, self._base_codes = filters.codes, base.codes
+        self._plan = _planned(filters, base) if plan is None else plan
+        self._forest, self._unions, self._next_high = self._plan
 
     @classmethod
     def of(cls, wishes: Sequence[Wish]) -> Segment:
         return cls(CodedRanges.of([w[0] for w in wishes]), CodedRanges.of([w[1] for w in wishes]))
 
     def __len__(self) -> int:
-        return len(self._filters.low)
+        return len(self._filters)
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
 
     def wishes(self) -> Iterator[Wish]:
         return ((self._filters.interval(i), self._base.interval(i)) for i in range(len(self)))
@@ -150,6 +161,14 @@ class Segment:
     def _flat(self, parted: Parted, part: int) -> Flat:
         begin, low, high = parted
         return self.flat(low[begin[part] : begin[part + 1]], high[begin[part] : begin[part + 1]])
+
+
+def _planned(filters: CodedRanges, base: CodedRanges) -> Plan:
+    some = (filters.low <= filters.high) & (base.low <= base.high)
+    columns = (filters.low, filters.high, base.low, base.high)
+    forest = plant(np.stack([column[some] for column in columns], axis=1))
+    next_high = next_highs(filters.low[some], filters.high[some], filters.codes.top)
+    return Plan(forest, unions_of(forest), next_high)
 
 
 def next_highs(low: CodeArray, high: CodeArray, top: int) -> CodeArray:

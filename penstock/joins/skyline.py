@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.joins.points import CodeArray, Mask
+from penstock.joins.point_arrays import CodeArray, Mask
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,8 @@ def advance_groups(bucket: int, inbox: Inbox, store: GroupStore, view: View) -> 
     stage = JoinStage(store, view.index, make_scheme())
     for step in _steps(inbox, RowKind.SEED, view):
         stage.seed(step)
-    for points in view.index.parts(view.arrivals(span).points):
-        if points.space.edge is not None:
-            add_messages(bucket, stage.initial(span.start, points), out)
+    for points in view.arrivals(span).semijoins(view.index):
+        add_messages(bucket, stage.initial(span.start, points), out)
     add_messages(bucket, stage.run(_steps(inbox, RowKind.STEP, view)), out)
     return out
 

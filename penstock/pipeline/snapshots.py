@@ -1,20 +1,21 @@
-"""Index snapshots: the subscriptions over one table, compiled for workers to map into memory.
+"""Index snapshots: subscriptions compiled for workers to map into memory.
 
 A worker that made every subscription an object of its own would need minutes and gigabytes for a
-million of them. So the process that plans batches compiles them, now and then, into matchers: flat
-files that all workers of a machine share. A snapshot is of the subscriptions before one offset;
-workers add what was recorded since. It is derived from the log, changes what a batch costs and
-never what it gives, and may be removed at any time.
+million of them. So the process that plans batches compiles them, now and then: those over one table
+into matchers, those over several into the arrays of their spaces; flat files that all workers of a
+machine share. A snapshot is of the subscriptions before one offset; workers add what was recorded
+since. It is derived from the log, changes what a batch costs and never what it gives, and may be
+removed at any time.
 
 A snapshot is a directory, named by its offset, that appears under its name when it is complete.
-Subscriptions over several tables are not in it, but their numbers are.
+Subscriptions that were given another decomposition are not in it, but their numbers are.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -26,16 +27,25 @@ import numpy.typing as npt
 from penstock.catalog import Catalog, Relation, Row
 from penstock.client import Initial
 from penstock.errors import PenstockError
-from penstock.joins import place
+from penstock.joins import Edge, Space, place
 from penstock.joins.covered import CoveredPoints
+from penstock.joins.frozen import (
+    FrozenSpace,
+    edge_of_plain,
+    pack_space,
+    plain_edge,
+    unpack_space,
+)
+from penstock.joins.point_arrays import PointArrays
 from penstock.log.disk import write_aside
 from penstock.matching import EventBatch
+from penstock.matching.flatfile import read_arrays, write_arrays
 from penstock.matching.lanes import LaneMatcher
 from penstock.matching.snapshot import damaged_segments
 from penstock.messages import Point
-from penstock.registry import Registry
+from penstock.registry import Registry, StoredSubscription
 
-FORMAT = 2
+FORMAT = 3
 KEPT = 2
 """Snapshots that stay: the newest, and the one that workers may be about to open."""
 SUBSCRIPTIONS_AT_ONCE = 50_000
@@ -56,15 +66,19 @@ class Compiled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The subscriptions over one table that are recorded before `active`, and not withdrawn."""
+    """The subscriptions that are recorded before `active`, and not withdrawn."""
 
     directory: Path
     active: int
     relations: Mapping[str, Compiled]
     """By name."""
+    spaces: Sequence[tuple[str, int]]
+    """Where the points of each space over an edge are, and the checksum of that file."""
+    edges: Sequence[tuple[Edge, int]]
+    """The edges that any subscription ever needed, even if withdrawn since, and the first."""
 
     def others_from(self, low: int) -> list[int]:
-        """All that were recorded from `low` on over several tables, even if withdrawn since."""
+        """All that were recorded from `low` on and are not in here, even if withdrawn since."""
         found = _read_others(self.directory)
         numbers: list[int] = found[np.searchsorted(found, low) :].tolist()
         return numbers
@@ -73,6 +87,10 @@ class Snapshot:
         for name, (where, columns, changes_only) in self.relations.items():
             matcher = LaneMatcher.open(catalog[name], self.directory / where, threads=1)
             yield CoveredPoints(matcher, columns, changes_only)
+
+    def frozen(self) -> Iterator[FrozenSpace]:
+        for name, _ in self.spaces:
+            yield unpack_space(*read_arrays(self.directory / name))
 
 
 def newest(directory: Path, active: int) -> Snapshot | None:
@@ -105,6 +123,8 @@ def is_sound(path: Path) -> bool:
         return False
     try:
         _read_others(path)
+        if any(crc32((path / name).read_bytes()) != checksum for name, checksum in snapshot.spaces):
+            return False
         return not any(damaged_segments(path / one.place) for one in snapshot.relations.values())
     except (PenstockError, OSError, ValueError):
         return False
@@ -114,66 +134,116 @@ def compile_snapshot(
     directory: Path, registry: Registry, active: int, samples: Mapping[str, Sequence[Row]]
 ) -> Snapshot:
     """Make the snapshot of an offset from the newest before it and what was recorded since."""
-    catalog = registry.catalog()
-    before = newest(directory, active)
-    start = 0 if before is None else before.active
-    covered = {} if before is None else {c.relation.name: c for c in before.covered(catalog)}
-    others = [] if before is None else before.others_from(0)
-    for gone in registry.changes_between(start, active, added=False).withdrawn:
-        for points in covered.values():
-            points.remove(gone.id)
-    low = start
+    compiler = _Compiler(registry.catalog(), samples, newest(directory, active))
+    changes = registry.changes_between(compiler.start, active, added=False)
+    compiler.leave_out([one.subscription for one in changes.replanned])
+    compiler.remove([one.id for one in changes.withdrawn])
+    low = compiler.start
     while added := registry.recorded(low, active, SUBSCRIPTIONS_AT_ONCE):
         low = added[-1].id + 1
-        fresh: dict[str, list[Point]] = {}
+        compiler.add(added, active)
+    return compiler.write(directory, active)
+
+
+class _Compiler:
+    """A snapshot in the making."""
+
+    def __init__(
+        self, catalog: Catalog, samples: Mapping[str, Sequence[Row]], before: Snapshot | None
+    ) -> None:
+        self._catalog, self._samples = catalog, samples
+        self.start = 0 if before is None else before.active
+        covered = () if before is None else before.covered(catalog)
+        self._covered = {points.relation.name: points for points in covered}
+        frozen = () if before is None else before.frozen()
+        self._frozen = {one.space: one.points for one in frozen}
+        self._edges = {} if before is None else dict(before.edges)
+        self._others = set() if before is None else set(before.others_from(0))
+
+    def leave_out(self, replanned: Iterable[int]) -> None:
+        """Subscriptions whose points have moved: workers make objects of them."""
+        self._others |= set(replanned)
+        self._unfreeze(self._others)
+
+    def remove(self, withdrawn: Sequence[int]) -> None:
+        for number in withdrawn:
+            for points in self._covered.values():
+                points.remove(number)
+        self._unfreeze(withdrawn)
+
+    def _unfreeze(self, gone: Collection[int]) -> None:
+        for space, points in self._frozen.items():
+            is_gone = np.isin(points.numbers[:, 0], list(gone))
+            if is_gone.any():
+                self._frozen[space] = points.take(~is_gone)
+
+    def add(self, added: Iterable[StoredSubscription], active: int) -> None:
+        """Subscriptions recorded before `active`, in their order."""
+        fresh: dict[Space, list[Point]] = {}
         for one in added:
+            if one.id in self._others:
+                continue
             changes_only = one.initial is Initial.NONE
-            query, chosen = one.query(catalog), one.decomposition
-            placed = place(query, one.id, chosen, changes_only=changes_only)
-            if not placed:
-                continue  # it can never match
-            if placed[0].space.edge is not None:
-                others.append(one.id)
-            elif one.withdrawn_at is None or one.withdrawn_at >= active:
-                of_table = fresh.setdefault(placed[0].space.table, [])
-                of_table += [each.point for each in placed]
-        for name, of_table in fresh.items():
-            if name not in covered:
-                covered[name] = _empty(catalog[name], samples.get(name, ()))
-            covered[name].add_many(of_table)
-    return _write(directory, active, covered, np.array(others, np.int64))
+            query = one.query(self._catalog)
+            placed = place(query, one.id, one.decomposition, changes_only=changes_only)
+            is_gone = one.withdrawn_at is not None and one.withdrawn_at < active
+            for space, point in ((each.space, each.point) for each in placed):
+                if space.edge is not None:
+                    self._edges.setdefault(space.edge, one.id)
+                of_space = fresh.setdefault(space, [])
+                of_space += [] if is_gone else [point]
+        for space, points in fresh.items():
+            if space.edge is None:
+                self._cover(space.table).add_many(points)
+            else:
+                known = self._frozen.get(space)
+                more = PointArrays.of(points, len(space.more))
+                self._frozen[space] = more if known is None else known.joined(more)
+
+    def _cover(self, table: str) -> CoveredPoints:
+        if table not in self._covered:
+            self._covered[table] = _empty(self._catalog[table], self._samples.get(table, ()))
+        return self._covered[table]
+
+    def write(self, directory: Path, active: int) -> Snapshot:
+        path = directory / f"{active:020d}"
+        fresh = path.with_name(path.name + _UNFINISHED)
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        relations, spaces = self._write_relations(fresh), self._write_spaces(fresh)
+        body = np.array(sorted(self._others), np.int64).tobytes()
+        write_aside(fresh / _OTHERS, crc32(body).to_bytes(4) + body)
+        edges = [(plain_edge(edge), first) for edge, first in self._edges.items()]
+        members = {"format": FORMAT, "active": active, "relations": relations}
+        text = json.dumps(members | {"spaces": spaces, "edges": edges})
+        checked = {"snapshot": text, "checksum": crc32(text.encode())}
+        write_aside(fresh / _MANIFEST, json.dumps(checked).encode())
+        fresh.rename(path)
+        for old in sorted(_finished(directory))[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+        return Snapshot(path, active, relations, spaces, list(self._edges.items()))
+
+    def _write_relations(self, fresh: Path) -> dict[str, Compiled]:
+        relations = {}
+        for number, (name, points) in enumerate(self._covered.items()):
+            points.matcher.save(fresh / str(number))
+            columns = {column: count for column, count in points.columns.items() if count > 0}
+            relations[name] = Compiled(str(number), columns, points.changes_only)
+        return relations
+
+    def _write_spaces(self, fresh: Path) -> list[tuple[str, int]]:
+        spaces = []
+        for number, (space, points) in enumerate(self._frozen.items()):
+            name = f"space-{number}.bin"
+            write_arrays(fresh / name, *pack_space(FrozenSpace.of(space, points, self._catalog)))
+            spaces.append((name, crc32((fresh / name).read_bytes())))
+        return spaces
 
 
 def _empty(relation: Relation, sample: Sequence[Row]) -> CoveredPoints:
     events = EventBatch.of_stored(relation, sample) if sample else None
     matcher = LaneMatcher(relation, threads=1, sample=events, background=False)
     return CoveredPoints(matcher, {})
-
-
-def _write(
-    directory: Path,
-    active: int,
-    covered: Mapping[str, CoveredPoints],
-    others: npt.NDArray[np.int64],
-) -> Snapshot:
-    path = directory / f"{active:020d}"
-    fresh = path.with_name(path.name + _UNFINISHED)
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    relations = {}
-    for number, (name, points) in enumerate(covered.items()):
-        points.matcher.save(fresh / str(number))
-        columns = {column: count for column, count in points.columns.items() if count > 0}
-        relations[name] = Compiled(str(number), columns, points.changes_only)
-    body = others.tobytes()
-    write_aside(fresh / _OTHERS, crc32(body).to_bytes(4) + body)
-    text = json.dumps({"format": FORMAT, "active": active, "relations": relations})
-    checked = {"snapshot": text, "checksum": crc32(text.encode())}
-    write_aside(fresh / _MANIFEST, json.dumps(checked).encode())
-    fresh.rename(path)
-    for old in sorted(_finished(directory))[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
-    return Snapshot(path, active, relations)
 
 
 def _finished(directory: Path) -> list[Path]:
@@ -194,7 +264,9 @@ def _read(path: Path) -> Snapshot | None:
             name: Compiled(where, {int(column): count for column, count in columns.items()}, more)
             for name, (where, columns, more) in members["relations"].items()
         }
-        return Snapshot(path, members["active"], relations)
+        spaces = [(str(name), int(checksum)) for name, checksum in members["spaces"]]
+        edges = [(edge_of_plain(edge), int(first)) for edge, first in members["edges"]]
+        return Snapshot(path, members["active"], relations, spaces, edges)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -16,9 +16,10 @@ from penstock.catalog import Catalog
 from penstock.client import Initial
 from penstock.engine.index import Index
 from penstock.errors import PenstockError
-from penstock.joins import Edge, Placed, place
+from penstock.joins import Edge, Placed, SpacePoints, place
 from penstock.joins.covered import CoveredPoints
 from penstock.joins.decomposition import Decomposition, Replan
+from penstock.joins.frozen import FrozenSpace
 from penstock.joins.selections import NewSelections
 from penstock.log import AnyHome, Home
 from penstock.log.statistics import samples, usable_statistics
@@ -38,7 +39,7 @@ class Arrivals:
     edges: list[Edge]
     """Not known before: no subscription that was ever recorded needed them."""
     covered_since: int | None
-    """Covered subscriptions that were recorded from here on are new as well."""
+    """Covered and frozen subscriptions that were recorded from here on are new as well."""
 
     def selections(self, index: Index) -> Iterator[NewSelections]:
         """The new points of the spaces of tables, space by space."""
@@ -47,12 +48,18 @@ class Arrivals:
         for name in sorted({*objects, *covered}):
             yield NewSelections(objects.get(name), covered.get(name), self.covered_since or 0)
 
+    def semijoins(self, index: Index) -> Iterator[SpacePoints]:
+        """The new points of the spaces over edges, space by space."""
+        for points in index.parts(self.points, self.covered_since):
+            if points.space.edge is not None:
+                yield points
+
 
 class View:
     """The active subscriptions of a home. For one thread; follows what others have applied.
 
-    Subscriptions over one table are taken from the newest snapshot that there is, as far as it
-    goes; all others are objects.
+    Subscriptions are taken from the newest snapshot that there is, as far as it goes; all others
+    are objects.
     """
 
     def __init__(self, home: AnyHome) -> None:
@@ -107,20 +114,28 @@ class View:
         if snapshot is not None and snapshot.active > max(self._covered_to, self.active):
             # Should it be removed just now, a newer one is there for the next batch.
             with suppress(PenstockError, OSError):
-                self._adopt(snapshot, list(snapshot.covered(self.catalog(active))))
+                catalog = self.catalog(active)
+                self._adopt(snapshot, list(snapshot.covered(catalog)), list(snapshot.frozen()))
         self._follow(self._registry.changes_between(self.active, active), active)
 
-    def _adopt(self, snapshot: Snapshot, covered: list[CoveredPoints]) -> None:
-        """Go to the subscriptions of a snapshot: what it covers need not be objects any more."""
+    def _adopt(
+        self, snapshot: Snapshot, covered: list[CoveredPoints], frozen: list[FrozenSpace]
+    ) -> None:
+        """Go to the subscriptions of a snapshot: what is in it need not be objects any more."""
         others = self._registry.numbered(snapshot.others_from(self.active))
         changes = self._registry.changes_between(self.active, snapshot.active, added=False)
         self._follow(replace(changes, added=others), snapshot.active)
         ahead = {number for number in self._ahead if number < snapshot.active}
-        for number in [n for n in (*self._recorded, *ahead) if self.index.is_selection(n)]:
+        others_too = set(snapshot.others_from(0))
+        for number in [n for n in (*self._recorded, *ahead) if n not in others_too]:
             self.index.remove(number)
         self._ahead -= ahead
         self._recorded = [number for number in self._recorded if number in self.index]
         self.index.cover(covered)
+        self.index.freeze(frozen)
+        for edge, first in snapshot.edges:
+            self.edges[edge.name] = edge
+            self._first_needed[edge] = min(first, self._first_needed.get(edge, first))
         self._covered_to = snapshot.active
 
     def _follow(self, changes: SubscriptionChanges, active: int) -> None:
@@ -153,10 +168,13 @@ class View:
 
     def _replan(self, replan: Replan, catalog: Catalog) -> list[Placed]:
         number = replan.subscription
-        if number not in self.index:
+        if number not in self.index and not self.index.is_frozen(number):
             return []
         if number not in self._replanned:
             stored = self._registry.subscription(number, withdrawn=True)
+            if number not in self.index:
+                self.index.remove(number)
+                self.index.add(number, stored.query(catalog), stored.decomposition)
             began = [(number, stored.decomposition)]
             self._replanned[number] = _Replanned(stored.query(catalog), began)
         known = self._replanned[number]

@@ -10,7 +10,7 @@ that holds it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from penstock.catalog.types import Key
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Cut, Interval, above, below
@@ -24,7 +24,7 @@ class Codes:
     __slots__ = ("constants",)
 
     def __init__(self, constants: Iterable[Key]) -> None:
-        self.constants: list[Key] = sorted(set(constants))
+        self.constants: Sequence[Key] = sorted(set(constants))
 
     @classmethod
     def of_intervals(cls, intervals: Iterable[Interval]) -> Codes:
@@ -35,11 +35,14 @@ class Codes:
         """The largest code."""
         return 2 * len(self.constants)
 
+    def constant(self, place: int) -> Key:
+        return self.constants[place]
+
     def value(self, key: Key | None) -> int:
         if key is None:
             return NULL_CODE
         i = bisect_left(self.constants, key)
-        return 2 * i + (i < len(self.constants) and self.constants[i] == key)
+        return 2 * i + bool(i < len(self.constants) and self.constants[i] == key)
 
     def lowest_at_or_above(self, cut: Cut) -> int:
         """The smallest code whose values all lie above the cut.
@@ -76,7 +79,7 @@ class Codes:
             return ABOVE_NULL
         if code > self.top:
             return TOP
-        constant = self.constants[(code - 1) // 2]
+        constant = self.constant((code - 1) // 2)
         return below(constant) if code % 2 else above(constant)
 
     def high_cut(self, code: int) -> Cut:
@@ -85,5 +88,5 @@ class Codes:
             return TOP
         if code <= NULL_CODE:
             return BOTTOM if code < NULL_CODE else ABOVE_NULL
-        constant = self.constants[code // 2]
+        constant = self.constant(code // 2)
         return above(constant) if code % 2 else below(constant)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.joins.points import CodedRanges, Mask, SpacePoints
+from penstock.joins.point_arrays import CodedRanges, Mask
+from penstock.joins.points import SpacePoints
 from penstock.joins.selections import selecting_points
 from penstock.messages import ANY_FILTER, Envelope, Message, PointId, Reach, Reaches
 from penstock.routing.regions import RegionIndex, coded_reach

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.catalog import Key, Relation, Row
-from penstock.joins.array_codes import ArrayCodes
 from penstock.joins.kernels.trees import BY_ALL, plant
 from penstock.joins.kernels.unions import Codes64
-from penstock.joins.points import CodedRanges, SpacePoints
+from penstock.joins.point_arrays import CodedRanges
+from penstock.joins.points import SpacePoints
 from penstock.messages import Envelope, Point, PointId, Reach, Reaches
 from penstock.predicates.boxes import contains
 from penstock.predicates.codes import Codes
@@ -39,7 +39,7 @@ class _Segment:
         self._relation = base
         self._column = points.main_column
         filters, ranges = points.filters, points.base_ranges(self._column)
-        self._codes, self._base_codes = ArrayCodes(filters.codes), ArrayCodes(ranges.codes)
+        self._codes, self._base_codes = filters.codes, ranges.codes
         columns = (filters.low, filters.high, ranges.low, ranges.high)
         self._forest = plant(np.stack(columns, axis=1), columns=BY_ALL)
         self._others: list[tuple[int, CodedRanges]] = [

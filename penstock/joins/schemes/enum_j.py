@@ -12,7 +12,8 @@ import numpy as np
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.pairs import HalfVersion, addressed, half_changes, initial_pairs
-from penstock.joins.points import Mask, SpacePoints
+from penstock.joins.point_arrays import Mask
+from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.messages import Message, Position
 

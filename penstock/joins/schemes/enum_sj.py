@@ -13,7 +13,8 @@ import numpy as np
 from penstock.catalog import Row
 from penstock.joins.envelopes import envelope_initial, seen_alone, touching
 from penstock.joins.group import Group, GroupStep
-from penstock.joins.points import Mask, SpacePoints
+from penstock.joins.point_arrays import Mask
+from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.joins.semijoin import (
     initial_semijoins,

@@ -7,7 +7,8 @@ their number.
 from __future__ import annotations
 
 from penstock.catalog import Row
-from penstock.joins.points import CodeArray, SpacePoints
+from penstock.joins.point_arrays import CodeArray
+from penstock.joins.points import SpacePoints
 from penstock.joins.semijoin import SemijoinScheme
 from penstock.joins.skyline import SkylinePoint, affected, fewest_points
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from penstock.catalog import Catalog, Row
 from penstock.joins import Edge, Group, GroupStep, JoinValue, Side, Space, SpacePoints
-from penstock.joins.points import CodedRanges
-from penstock.predicates.codes import Codes
+from penstock.joins.array_codes import ArrayCodes
+from penstock.joins.point_arrays import CodedRanges
 from penstock.sql import parse_relation
 
 R_TABLE = "CREATE TABLE r (id BIGINT PRIMARY KEY, a DECIMAL(9,3), b INTEGER, p VARCHAR)"
@@ -83,7 +83,7 @@ class Interests:
 def _coded(low: Numbers, high: Numbers) -> CodedRanges:
     """Closed ranges of whole numbers as SQL binds them: from below `low` to below `high + 1`."""
     constants = np.unique(np.concatenate([low, high + 1]))
-    codes = Codes(constants.tolist())
+    codes = ArrayCodes(constants)
     first = 2 * np.searchsorted(constants, low) + 1
     behind = 2 * np.searchsorted(constants, high + 1) + 1
     return CodedRanges(codes, first, behind - 1)
