@@ -43,11 +43,12 @@ class TableSpec:
     name: str
     types: dict[str, str]
     is_stream: bool = False
+    has_key: bool = True
 
     @property
     def ddl(self) -> str:
         columns = ", ".join(
-            f"{name} {kind}{' PRIMARY KEY' if name == 'id' else ''}"
+            f"{name} {kind}{' PRIMARY KEY' if self.has_key and name == 'id' else ''}"
             for name, kind in self.types.items()
         )
         return f"CREATE {'STREAM' if self.is_stream else 'TABLE'} {self.name} ({columns})"
@@ -85,15 +86,12 @@ MIXED = Shape(tables=(1, 4), nodes=(1, 4))
 @st.composite
 def tables(draw: st.DrawFn, shape: Shape) -> list[TableSpec]:
     kinds = st.sampled_from(sorted(DOMAINS))
-    count = draw(st.integers(*shape.tables))
-    return [
-        TableSpec(
-            f"t{i}",
-            {"id": "BIGINT", "k": "INTEGER", "j": "INTEGER", "a": draw(kinds), "b": draw(kinds)},
-            is_stream=draw(st.integers(0, 7)) == 0,
-        )
-        for i in range(count)
-    ]
+    specs = []
+    for i in range(draw(st.integers(*shape.tables))):
+        types = {"id": "BIGINT", "k": "INTEGER", "j": "INTEGER", "a": draw(kinds), "b": draw(kinds)}
+        is_stream = draw(st.integers(0, 7)) == 7
+        specs.append(TableSpec(f"t{i}", types, is_stream, not is_stream or draw(st.booleans())))
+    return specs
 
 
 @st.composite
@@ -188,25 +186,47 @@ def stories(
 ) -> Story:
     """`any_plan`: subscriptions have any decomposition, and get others on the way."""
     moves = ["subscribe", "change", "change", "change", "batch", "withdraw"]
-    plans = st.none() | st.integers(0, 50) if any_plan else st.none()
     specs = draw(tables(shape))
     story = Story([Define(spec.ddl) for spec in specs])
     teller = _Teller(specs)
     for _ in range(draw(st.integers(1, max_steps))):
         move = draw(st.sampled_from([*moves, "replan", "replan"] if any_plan else moves))
-        if move == "subscribe" or not teller.names:
-            name = teller.new_name()
-            story.steps.append(Subscribe(name, draw(queries(specs, shape)), draw(plans)))
-        elif move == "replan":
-            name = draw(st.sampled_from(teller.names))
-            story.steps.append(Replan(name, draw(st.integers(0, 50))))
-        elif move == "withdraw" and len(teller.names) > 1:
-            story.steps.append(Withdraw(teller.names.pop(0)))
-        else:
-            size = draw(st.integers(2, 5)) if move == "batch" else 1
-            changes = tuple(draw(teller.change()) for _ in range(size))
-            story.steps.append(Publish(changes))
+        story.steps.append(draw(_steps(move, teller, shape, any_plan)))
     return story
+
+
+@st.composite
+def rounds(draw: st.DrawFn, shape: Shape, count: int, records: int) -> list[Story]:
+    """A story in parts of so many records each, in each of which subscriptions come and go."""
+    specs = draw(tables(shape))
+    teller = _Teller(specs)
+    told: list[Story] = []
+    while len(told) < count:
+        story = Story([] if told else [Define(spec.ddl) for spec in specs])
+        comings = draw(st.lists(st.sampled_from(COMINGS), min_size=1, max_size=3))
+        changes = ["change"] * (records - len(story.steps) - len(comings))
+        for move in draw(st.permutations([*comings, *changes])):
+            possible = move == "change" or len(teller.names) > 1
+            step = _steps(move if possible else "subscribe", teller, shape, any_plan=True)
+            story.steps.append(draw(step))
+        told.append(story)
+    return told
+
+
+COMINGS = ("subscribe", "withdraw", "subscribe", "replan")
+
+
+@st.composite
+def _steps(draw: st.DrawFn, move: str, teller: _Teller, shape: Shape, any_plan: bool) -> Step:
+    if move == "subscribe" or not teller.names:
+        plan = draw(st.none() | st.integers(0, 50)) if any_plan else None
+        return Subscribe(teller.new_name(), draw(queries(teller.specs, shape)), plan)
+    if move == "replan":
+        return Replan(draw(st.sampled_from(teller.names)), draw(st.integers(0, 50)))
+    if move == "withdraw" and len(teller.names) > 1:
+        return Withdraw(teller.names.pop(0))
+    size = draw(st.integers(2, 5)) if move == "batch" else 1
+    return Publish(tuple(draw(teller.change()) for _ in range(size)))
 
 
 class _Teller:

@@ -5,16 +5,28 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import HealthCheck, Phase, given, settings
 
 from penstock import Hub, Subscription
 from penstock.history.backtest import backtest
 from penstock.log import Home
 from penstock.pipeline.run import run
-from penstock.sql import bind
-from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle
-from penstock.testing.scenario import Bad, Define, Publish, Replan, Step, Subscribe, Withdraw
-from tests.pipeline.telling import Chorus, Teller, interleaved, plain, scenario_paths, values_of
+from tests.differential.stories import Story
+from tests.pipeline.coming_and_going import live_through, stories_in_rounds
+from tests.pipeline.telling import (
+    Chorus,
+    Teller,
+    interleaved,
+    plain,
+    scenario_paths,
+    tell_hub,
+    values_of,
+)
+
+STORIES = 2
 
 
 def drive(home: Path, master: str, conf: dict[str, str]) -> None:
@@ -42,23 +54,26 @@ def drive(home: Path, master: str, conf: dict[str, str]) -> None:
     assert [one.totals.rows for one in tested.queries] == [sum((c or {}).values()) for c in rows]
 
 
-def tell_hub(hub: Hub, steps: list[Step], live: dict[str, Subscription]) -> None:
-    for step in steps:
-        match step:
-            case Define(sql):
-                hub.execute(sql)
-            case Subscribe(name, sql):
-                live[name] = hub.subscribe(sql)
-            case Withdraw(name):
-                hub.unsubscribe(live.pop(name))
-            case Publish(changes):
-                hub.apply(changes)
-            case Replan(name, plan):
-                query = bind(live[name].sql, hub.catalog)
-                hub.replan(live[name], numbered_decomposition(query, plan))
-            case Bad():
-                pass  # through this door it would be refused
+def come_and_go(directory: Path, master: str, conf: dict[str, str]) -> None:
+    """Stories in which subscriptions come and go in every batch."""
+    directory.mkdir()
+
+    @settings(
+        max_examples=STORIES,
+        derandomize=True,
+        phases=[Phase.generate],
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(stories_in_rounds())
+    def lived_through(story: list[Story]) -> None:
+        with TemporaryDirectory(dir=directory) as aside:
+            live_through(Path(aside), story, master=master, conf=conf)
+
+    lived_through()
 
 
 if __name__ == "__main__":
-    drive(Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]))
+    {"scenarios": drive, "coming and going": come_and_go}[sys.argv[1]](
+        Path(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
+    )

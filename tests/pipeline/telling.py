@@ -12,6 +12,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
+from penstock import Hub, Subscription
 from penstock.catalog import Outside
 from penstock.client import Content, Notification, client_of
 from penstock.engine.changes import Change
@@ -206,3 +207,25 @@ class Chorus:
     def content(self, name: str) -> Plain:
         rows = self._oracle.content(self.sql[name])
         return Counter({tuple(_plain(v) for v in row): count for row, count in rows.items()})
+
+
+def tell_hub(hub: Hub, steps: Iterable[Step], live: dict[str, Subscription]) -> None:
+    for step in steps:
+        match step:
+            case Define(sql):
+                hub.execute(sql)
+            case Subscribe(name, sql, plan):
+                chosen = None if plan is None else _numbered(hub, sql, plan)
+                live[name] = hub.subscribe(sql, decomposition=chosen)
+            case Withdraw(name):
+                hub.unsubscribe(live.pop(name))
+            case Publish(changes):
+                hub.apply(changes)
+            case Replan(name, plan):
+                hub.replan(live[name], _numbered(hub, live[name].sql, plan))
+            case Bad():
+                pass  # through this door it would be refused
+
+
+def _numbered(hub: Hub, sql: str, plan: int) -> Decomposition:
+    return numbered_decomposition(bind(sql, hub.catalog), plan)

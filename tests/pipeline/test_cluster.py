@@ -25,11 +25,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield started
 
 
-def test_scenarios(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["scenarios", "coming and going"])
+def test_stories(cluster: Cluster, tmp_path: Path, what: str) -> None:
     """What is asserted stands in the script, which is a driver of its own."""
-    command = [sys.executable, "-m", "tests.pipeline.on_cluster"]
+    command = [sys.executable, "-m", "tests.pipeline.on_cluster", what, str(tmp_path / "home")]
     ran = subprocess.run(
-        [*command, str(tmp_path / "home"), cluster.master, json.dumps(cluster.conf)],
+        [*command, cluster.master, json.dumps(cluster.conf)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,

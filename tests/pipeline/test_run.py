@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,9 +12,10 @@ from pyspark.sql import SparkSession
 from penstock import Change, Hub, Op
 from penstock.errors import HomeError, LockedError, PipelineError
 from penstock.log import Home
-from penstock.pipeline.run import Progress, RunSummary, run
+from penstock.pipeline.run import run
 from penstock.registry import Registry
 from penstock.testing.scenario import Define, Subscribe
+from tests.pipeline.running import Running
 from tests.pipeline.telling import Plain, Teller, told_to
 
 STOCKS = Define("CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)")
@@ -26,7 +24,6 @@ PRAISED = (
     "SELECT stocks.symbol, rating FROM stocks JOIN reviews ON stocks.symbol = reviews.symbol "
     "WHERE per < 50 AND rating > 5"
 )
-PATIENCE_SECONDS = 600  # only to end a test that hangs
 
 
 def stock(number: int, symbol: str, per: float = 10) -> Change:
@@ -89,36 +86,6 @@ def test_hub_and_pipeline_take_turns(spark: SparkSession, teller: Teller) -> Non
     assert published.items() < now.items()
     for name in ("one", "two", "three"):
         assert teller.content(name) == praised("C", "D", "E")
-
-
-class Running:
-    """A run of the pipeline in a thread, until the block ends."""
-
-    def __init__(self, path: Path) -> None:
-        self.batches: list[Progress] = []
-        self.summary: RunSummary | None = None
-        self._path = path
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        self.summary = run(self._path, on_progress=self.batches.append, stop=self._stop)
-
-    def __enter__(self) -> Running:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(PATIENCE_SECONDS)
-        assert not self._thread.is_alive()
-
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not condition():
-            assert self._thread.is_alive()
-            assert time.monotonic() < deadline, "waited in vain"
-            time.sleep(0.1)
 
 
 def test_a_subscription_becomes_active_while_the_query_runs(

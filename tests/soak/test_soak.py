@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
+from pyspark.sql import SparkSession
 
 from tests.differential.stories import MIXED, Story, stories
 from tests.differential.test_hub import check
+from tests.pipeline.coming_and_going import live_through, stories_in_rounds
 
 pytestmark = pytest.mark.soak
 
@@ -14,3 +19,10 @@ pytestmark = pytest.mark.soak
 @given(stories(MIXED, max_steps=60))
 def test_long_stories(story: Story) -> None:
     check(story)
+
+
+@settings(max_examples=60, phases=[Phase.generate])
+@given(story=stories_in_rounds())
+def test_subscriptions_come_and_go_in_every_batch(spark: SparkSession, story: list[Story]) -> None:
+    with TemporaryDirectory() as directory:
+        live_through(Path(directory), story)

@@ -1,0 +1,24 @@
+"""Subscriptions come and go in every batch: pipeline, Hub and DuckDB agree after each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import Phase, given, settings
+from pyspark.sql import SparkSession
+
+from tests.differential.stories import Story
+from tests.pipeline.coming_and_going import live_through, stories_in_rounds
+
+# A story takes a dozen batches: there is no time to look for a shorter one that fails.
+lengthy = settings(max_examples=4, phases=[Phase.generate])
+
+
+@pytest.mark.slow
+@lengthy
+@given(story=stories_in_rounds())
+def test_subscriptions_come_and_go_in_every_batch(spark: SparkSession, story: list[Story]) -> None:
+    with TemporaryDirectory() as directory:
+        live_through(Path(directory), story)
