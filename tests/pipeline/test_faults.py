@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 from penstock.errors import CorruptionError, PenstockError
 from penstock.log import Home
 from penstock.pipeline.run import run
-from penstock.registry import rebuild
+from penstock.pipeline.snapshots import compile_snapshot
+from penstock.registry import Registry, rebuild
 from tests.pipeline.disturbing import fill, outputs
 
-BATCH_ROWS = 25
+BATCH_ROWS = 50  # a run that starts over needs two batches
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
@@ -29,7 +30,8 @@ class Whole:
 
 @pytest.fixture(scope="module")
 def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whole:
-    """Its checkpoint has snapshots of the state as well as changes since."""
+    """Its checkpoint has snapshots of the state as well as changes since. Its subscriptions are
+    compiled, those of the home that says what is expected are not."""
     home = Home.create(tmp_path_factory.mktemp("faults") / "home")
     before = spark.conf.get(CHANGELOG)
     spark.conf.set(CHANGELOG, "false")
@@ -37,10 +39,12 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whol
     run(home.path, once=True, batch_rows=BATCH_ROWS)
     spark.conf.set(CHANGELOG, str(before))
     fill(home, 60)
-    run(home.path, once=True, batch_rows=BATCH_ROWS)
+    summary = run(home.path, once=True, batch_rows=BATCH_ROWS)
     fill(home, 80)
     good = Path(shutil.copytree(home.path, home.path.with_name("good")))
     run(good, once=True, batch_rows=BATCH_ROWS)
+    with Registry(home) as registry:
+        compile_snapshot(home.snapshots, registry, summary.position, {})
     return Whole(home.path, outputs(Home.open(good)))
 
 
@@ -119,6 +123,20 @@ def test_a_damaged_database(whole: Whole, tmp_path: Path, name: str, fault: str)
         rebuild(Home.open(home))
         assert refusal(home) is None
     assert outputs(Home.open(home)) == whole.expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("pattern", "fault"), [("*/*.bin", "cut"), ("*/*.bin", "flip"), ("*.ids", "cut")]
+)
+def test_a_damaged_snapshot_of_subscriptions(
+    whole: Whole, tmp_path: Path, pattern: str, fault: str
+) -> None:
+    """It is derived: a run does without it."""
+    home, victim = damaged(whole.path, tmp_path, f"snapshots/[0-9]*/{pattern}", fault)
+    assert refusal(home) is None
+    assert outputs(Home.open(home)) == whole.expected
+    assert not victim.exists()
 
 
 def assert_well_once_restored(whole: Whole, home: Path, victim: Path) -> None:
