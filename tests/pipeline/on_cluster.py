@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -67,8 +67,7 @@ def come_and_go(directory: Path, master: str, conf: dict[str, str]) -> None:
     )
     @given(stories_in_rounds())
     def lived_through(story: list[Story]) -> None:
-        with TemporaryDirectory(dir=directory) as aside:
-            live_through(Path(aside), story, master=master, conf=conf)
+        live_through(Path(mkdtemp(dir=directory)), story, master=master, conf=conf)
 
     lived_through()
 

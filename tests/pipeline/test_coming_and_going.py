@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import pytest
 from hypothesis import Phase, given, settings
 from pyspark.sql import SparkSession
@@ -19,6 +16,7 @@ lengthy = settings(max_examples=4, phases=[Phase.generate])
 @pytest.mark.slow
 @lengthy
 @given(story=stories_in_rounds())
-def test_subscriptions_come_and_go_in_every_batch(spark: SparkSession, story: list[Story]) -> None:
-    with TemporaryDirectory() as directory:
-        live_through(Path(directory), story)
+def test_subscriptions_come_and_go_in_every_batch(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, story: list[Story]
+) -> None:
+    live_through(tmp_path_factory.mktemp("story"), story)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import pytest
 from hypothesis import Phase, given, settings
 from pyspark.sql import SparkSession
@@ -23,6 +20,7 @@ def test_long_stories(story: Story) -> None:
 
 @settings(max_examples=60, phases=[Phase.generate])
 @given(story=stories_in_rounds())
-def test_subscriptions_come_and_go_in_every_batch(spark: SparkSession, story: list[Story]) -> None:
-    with TemporaryDirectory() as directory:
-        live_through(Path(directory), story)
+def test_subscriptions_come_and_go_in_every_batch(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, story: list[Story]
+) -> None:
+    live_through(tmp_path_factory.mktemp("story"), story)
