@@ -127,7 +127,7 @@ def test_a_damaged_database(whole: Whole, tmp_path: Path, name: str, fault: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("pattern", "fault"), [("*/*.bin", "cut"), ("*/*.bin", "flip"), ("*.ids", "cut")]
+    ("pattern", "fault"), [("*/*.bin", "cut"), ("*.bin", "flip"), ("*.json", "flip")]
 )
 def test_a_damaged_snapshot_of_subscriptions(
     whole: Whole, tmp_path: Path, pattern: str, fault: str
