@@ -91,7 +91,10 @@ class Relation:
         """
         if not self.key:
             return (offset,)
-        return tuple(self.columns[i].type.key(row[i]) for i in self.key)
+        if len(self.key) == 1:
+            (column,) = self.key
+            return (self.columns[column].type.key(row[column]),)
+        return tuple([self.columns[i].type.key(row[i]) for i in self.key])
 
     def show_key(self, key: RowKey) -> dict[str, Outside]:
         """A row key in outside values, by column; an offset where there is no primary key."""

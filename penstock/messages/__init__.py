@@ -13,7 +13,7 @@ from penstock.messages.message import (
     Reaches,
     Vector,
 )
-from penstock.messages.wire import MessageEncoder, decode_message, encode_message
+from penstock.messages.wire import decode_message, encode_message, encode_messages
 
 __all__ = [
     "ANYONE",
@@ -21,7 +21,6 @@ __all__ = [
     "INITIAL_STEP",
     "Envelope",
     "Message",
-    "MessageEncoder",
     "Point",
     "PointId",
     "Position",
@@ -30,4 +29,5 @@ __all__ = [
     "Vector",
     "decode_message",
     "encode_message",
+    "encode_messages",
 ]

@@ -10,7 +10,7 @@ each box of a region is a list of reaches, one per column, and the list of vecto
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -34,8 +34,9 @@ MAX_MESSAGE_BYTES = 64 << 20
 
 _SIMPLE_START = bytes([VERSION, 0x98])
 """Begins a message of eight parts."""
-_NIL, _NO_REGION, _NO_RECIPIENTS = pack(None), pack([]), pack([])
+_NIL, _NO_RECIPIENTS = pack(None), pack([])
 _MAX_REGIONS = 10_000
+_encoder = msgspec.msgpack.Encoder()
 
 _UNBOUNDED = (BOTTOM, TOP, BOTTOM, TOP)
 
@@ -59,41 +60,44 @@ def encode_message(message: Message) -> bytes:
     return bytes([version]) + pack(body)
 
 
-class MessageEncoder:
-    """Encodes messages one after the other; a region that many of them share is packed once."""
+def encode_messages(messages: Iterable[Message]) -> Iterator[tuple[Position, bytes]]:
+    """The bytes of many messages, each with its position; a region that many share is packed once.
 
-    def __init__(self) -> None:
-        # With the region itself, so that no other object takes its identity.
-        self._regions: dict[int, tuple[Reaches, bytes]] = {}
-        self._position: Position | None = None
-        self._start = b""
-
-    def encode(self, message: Message) -> bytes:
-        """The same bytes as `encode_message`."""
+    The same bytes as `encode_message`: only where a message is of the usual kind, without much ado.
+    """
+    # With the region itself, so that no other object takes its identity.
+    regions: dict[int, tuple[Reaches, bytes]] = {}
+    last_position, start = None, b""
+    encode = _encoder.encode
+    for message in messages:
         position, space, key, row, upsert, old, remove, recipients, partner = message
         if recipients or partner is not None:
-            return encode_message(message)
-        taken, given_up = self._region(upsert), self._region(remove)
-        if not taken or not given_up:
-            return encode_message(message)
-        if position is not self._position:
-            self._position, self._start = position, _SIMPLE_START + pack(position)
-        # An array of three without its first byte is three values.
-        row_of_space = pack((space, key, row))[1:]
-        before = _NIL if old is None else pack(old)
-        return self._start + row_of_space + taken + before + given_up + _NO_RECIPIENTS
+            yield position, encode_message(message)
+            continue
+        known, other = regions.get(id(upsert)), regions.get(id(remove))
+        if known is None or other is None:
+            if len(regions) >= _MAX_REGIONS:
+                regions.clear()
+            known = regions[id(upsert)] = (upsert, _packed_region(upsert))
+            other = regions[id(remove)] = (remove, _packed_region(remove))
+        taken, given_up = known[1], other[1]
+        if position is not last_position:
+            last_position, start = position, _SIMPLE_START + encode(position)
+        try:
+            # An array of three without its first byte is three values.
+            values = encode((space, key, row))[1:]
+            before = _NIL if old is None else encode(old)
+        except OverflowError:
+            taken = b""
+        if taken and given_up:
+            yield position, start + values + taken + before + given_up + _NO_RECIPIENTS
+        else:
+            yield position, encode_message(message)
 
-    def _region(self, region: Reaches) -> bytes:
-        """The packed region; nothing if it is not for this version."""
-        if not region:
-            return _NO_REGION
-        known = self._regions.get(id(region))
-        if known is None:
-            if len(self._regions) >= _MAX_REGIONS:
-                self._regions.clear()
-            packed = b"" if _has_envelope(region) else pack(_plain_reaches(region))
-            known = self._regions[id(region)] = (region, packed)
-        return known[1]
+
+def _packed_region(region: Reaches) -> bytes:
+    """Nothing, if it is not for the first version."""
+    return b"" if _has_envelope(region) else pack(_plain_reaches(region))
 
 
 def decode_message(data: bytes) -> Message:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from penstock.engine.stages import Located, RowStage
 from penstock.errors import ChangeError
 from penstock.joins import GroupStep, JoinValue
-from penstock.messages import Message, MessageEncoder
+from penstock.messages import Message, encode_messages
 from penstock.pipeline.bodies import ChangeBody, change_of, decode_changes, group_place, step_body
 from penstock.pipeline.rows import (
     AnyRow,
@@ -94,7 +94,5 @@ def add_steps(kind: RowKind, steps: Iterable[GroupStep], out: RowBuffer) -> None
 
 
 def add_messages(bucket: int, messages: Iterable[Message], out: RowBuffer) -> None:
-    rows, encode = out.rows(bucket, RowKind.MESSAGE), MessageEncoder().encode
-    for message in messages:
-        offset, step = message.position
-        rows.append((offset, step, encode(message)))
+    rows = out.rows(bucket, RowKind.MESSAGE)
+    rows += [(*position, body) for position, body in encode_messages(messages)]

@@ -3,7 +3,8 @@
 A stage reads rows of some kinds and writes rows of others; Spark moves them by bucket. Spark never
 looks into them, and spends ten times longer on a row than we do. So what it gets are *chunks*: many
 rows of one kind for one bucket, packed at once. Bodies are bytes that nobody looks into on the way,
-or tuples of plain values (`penstock.pipeline.bodies`).
+or tuples of plain values (`penstock.pipeline.bodies`). Messages are packed as the sink needs them
+(`penstock.pipeline.told`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from penstock.errors import ChangeError
 from penstock.packing import pack, unpack
+from penstock.pipeline.told import merged_bodies, pack_messages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +147,10 @@ class RowBuffer:
     def to_arrow(self) -> pa.RecordBatch:
         chunks = list(self._forwarded)
         for (bucket, kind), rows in self._rows.items():
-            chunks += [(bucket, kind, count, chunk) for count, chunk in _packed(rows)]
+            if kind == RowKind.MESSAGE:
+                rows.sort()
+            pack_rows = pack_messages if kind == RowKind.MESSAGE else pack
+            chunks += [(bucket, kind, count, chunk) for count, chunk in _packed(rows, pack_rows)]
         columns = zip(*chunks, strict=True) if chunks else ((), (), (), ())
         arrays = [pa.array(c, f.type) for c, f in zip(columns, ARROW_SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
@@ -154,15 +159,17 @@ class RowBuffer:
         return self.to_arrow().to_pandas()
 
 
-def _packed(rows: list[AnyRow], most: int = CHUNK_ROWS) -> Iterator[tuple[int, bytes]]:
+def _packed(
+    rows: list[AnyRow], pack_rows: Callable[[list[AnyRow]], bytes], most: int = CHUNK_ROWS
+) -> Iterator[tuple[int, bytes]]:
     """Rows in chunks of limited size, and how many there are in each."""
     for first in range(0, len(rows), most):
         part = rows[first : first + most]
-        chunk = pack(part)
+        chunk = pack_rows(part)
         if len(chunk) <= CHUNK_BYTES or len(part) == 1:
             yield len(part), chunk
         else:
-            yield from _packed(part, (len(part) + 1) // 2)
+            yield from _packed(part, pack_rows, (len(part) + 1) // 2)
 
 
 class Inbox:
@@ -202,6 +209,10 @@ class Inbox:
         rows = [row for _, chunk in self._chunks[kind] for row in decode(chunk)]
         rows.sort()
         return rows
+
+    def messages(self) -> list[bytes]:
+        """In the order in which they are published."""
+        return merged_bodies([chunk for _, chunk in self._chunks[RowKind.MESSAGE]])
 
     def chunks(self, kind: RowKind) -> list[tuple[int, bytes]]:
         return self._chunks[kind]

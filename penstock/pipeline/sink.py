@@ -110,7 +110,7 @@ class Outcome:
     """All that a batch gave, in the order in which it is published."""
 
     span: Span
-    messages: list[StageRow] = field(default_factory=list)
+    messages: list[bytes] = field(default_factory=list)
     bad: list[StageRow] = field(default_factory=list)
 
     @property
@@ -126,7 +126,7 @@ def gather(paths: Sequence[Path]) -> Outcome:
         raise HomeError(f"a batch came with {len(headers)} headers instead of one")
     return Outcome(
         Span.from_bytes(headers[0].body),
-        inbox.rows(RowKind.MESSAGE),
+        inbox.messages(),
         inbox.rows(RowKind.BAD),
     )
 
@@ -142,8 +142,7 @@ def publish(log: RecordLog, published: BatchLog, outcome: Outcome) -> None:
     """Add the batch to the message log, unless its records were published before."""
     header = outcome.header
     if not is_published(log, header, published.frontier):
-        messages = [row.body for row in outcome.messages]
-        published.publish(header, messages, list(quarantined(log, outcome)))
+        published.publish(header, outcome.messages, list(quarantined(log, outcome)))
 
 
 def is_published(log: RecordLog, header: BatchHeader, frontier: BatchHeader | None) -> bool:

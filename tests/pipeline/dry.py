@@ -113,7 +113,7 @@ class DryPipeline:
                 groups.flush()
         sent = Inbox.of_batches([joined.to_arrow()])
         assert len(sent.rows(RowKind.HEADER)) == 1
-        return Outcome(span, sent.rows(RowKind.MESSAGE), sent.rows(RowKind.BAD))
+        return Outcome(span, sent.messages(), sent.rows(RowKind.BAD))
 
     @contextmanager
     def _opened(self, name: str, bucket: int, stored: FakeMap) -> Iterator[BucketState]:
