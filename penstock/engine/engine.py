@@ -21,7 +21,7 @@ from penstock.joins import Edge, GroupStep, Placed, Scheme, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.joins.decomposition.statistics import Statistics
 from penstock.joins.selections import NewSelections
-from penstock.messages import Message
+from penstock.messages import Message, each_message
 from penstock.sql import Query, ShapeBinder, parse_relation
 
 _POSITION = attrgetter("position")
@@ -128,7 +128,8 @@ class Engine:
     def _told(self, consequences: list[Message | GroupStep]) -> list[Message]:
         """All messages, by position."""
         messages = [one for one in consequences if isinstance(one, Message)]
-        messages += self._join_stage.run(s for s in consequences if isinstance(s, GroupStep))
+        steps = (one for one in consequences if isinstance(one, GroupStep))
+        messages += each_message(self._join_stage.run(steps))
         messages.sort(key=_POSITION)
         return messages
 

@@ -33,7 +33,7 @@ from penstock.joins import (
 )
 from penstock.joins.point_arrays import Mask
 from penstock.joins.selections import NewSelections, Selections
-from penstock.messages import ANYONE, INITIAL_STEP, Message, Position
+from penstock.messages import ANYONE, INITIAL_STEP, Message, Position, Told
 
 _ROWS_AT_ONCE = 4096
 
@@ -108,7 +108,7 @@ class JoinStage:
         self._index = index
         self._scheme = scheme
 
-    def run(self, steps: Iterable[GroupStep]) -> Iterator[Message]:
+    def run(self, steps: Iterable[GroupStep]) -> Iterator[Told]:
         """The messages of many steps, between which no subscription comes or goes.
 
         Steps of different groups know nothing of each other. So a batch is worked through group by
@@ -121,11 +121,11 @@ class JoinStage:
         for (edge, value), batch in batches.items():
             yield from self._run_group(edge, value, batch)
 
-    def _run_group(self, edge: Edge, value: JoinValue, batch: list[GroupStep]) -> Iterable[Message]:
+    def _run_group(self, edge: Edge, value: JoinValue, batch: list[GroupStep]) -> Iterable[Told]:
         """Bring one group through its steps."""
         group, spaces = self._store.get(edge, value), self._index.on_edge(edge)
         steps = with_payloads(edge, group, batch)
-        told: list[Message] = []
+        told: list[Told] = []
         if spaces:
             told = self._scheme.run(group, steps, spaces)
         else:

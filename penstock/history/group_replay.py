@@ -11,6 +11,7 @@ from penstock.engine.stages import JoinStage
 from penstock.history.question import Prepared
 from penstock.history.rows import HistoryKind, HistoryRow
 from penstock.joins import GroupStep, make_scheme
+from penstock.messages import each_message
 from penstock.pipeline.bodies import unpack_step
 
 STEPS_AT_ONCE = 4_096
@@ -53,7 +54,7 @@ def _first_contents(stage: JoinStage, prepared: Prepared) -> Iterator[HistoryRow
 
 
 def _told(stage: JoinStage, run: list[GroupStep], prepared: Prepared) -> Iterator[HistoryRow]:
-    return prepared.deliveries(stage.run(run))
+    return prepared.deliveries(each_message(stage.run(run)))
 
 
 def _step(row: HistoryRow, prepared: Prepared) -> GroupStep:

@@ -28,7 +28,7 @@ from penstock.joins.kernels.course import (
 from penstock.joins.points import SpacePoints
 from penstock.joins.semijoin import base_row_message, joining_row_messages
 from penstock.joins.shadow_segment import Segment
-from penstock.messages import Message, Reaches
+from penstock.messages import Message, Reaches, Told
 from penstock.predicates.intervals import below
 
 
@@ -96,8 +96,9 @@ class SpaceCourse:
         self._last, self._first = self._course.last.tolist(), self._course.first.tolist()
         self._regions: dict[tuple[int, ...], Reaches] = {}
 
-    def messages(self) -> list[Message]:
-        return [*self._of_base_rows(), *self._of_joining_rows()]
+    def told(self) -> Iterator[Told]:
+        yield from self._of_base_rows()
+        yield from self._of_joining_rows()
 
     def _of_base_rows(self) -> Iterator[Message]:
         """The messages that carry the changed rows themselves."""
@@ -119,7 +120,7 @@ class SpaceCourse:
             self._regions[runs] = region
         return region
 
-    def _of_joining_rows(self) -> Iterator[Message]:
+    def _of_joining_rows(self) -> Iterator[Told]:
         """The messages that carry the rows on the other side, which steps show or hide."""
         spans = self._course.exposed
         rows = self._order[self._course.rows].tolist()

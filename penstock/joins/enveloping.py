@@ -12,7 +12,7 @@ from penstock.joins.envelopes import envelope_initial, envelope_messages
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import Scheme
-from penstock.messages import Message, Position
+from penstock.messages import Message, Position, Told
 
 
 class Enveloping:
@@ -38,10 +38,10 @@ class Enveloping:
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Message]:
+    ) -> list[Told]:
         if not any(points.has_envelopes for points in spaces):
             return self._scheme.run(group, steps, spaces)
-        found: list[Message] = []
+        found: list[Told] = []
         for step in steps:
             found += self.messages(group, step, spaces)
             group.apply(step)

@@ -300,11 +300,16 @@ class SpacePoints:
             return set(range(len(self.base.columns)))
         return {column for column, count in self._columns.items() if count > 0}
 
-    def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
-        """The values of a base row that any point looks at when the row is no longer there."""
+    @property
+    def sorted_columns(self) -> list[int]:
+        """`mentioned_columns`, sorted."""
         if self._mentioned is None:
             self._mentioned = sorted(self.mentioned_columns)
-        return tuple([(column, row[column]) for column in self._mentioned])
+        return self._mentioned
+
+    def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
+        """The values of a base row that any point's box looks at."""
+        return tuple([(column, row[column]) for column in self.sorted_columns])
 
     @property
     def _compiled(self) -> PointArrays:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
-from penstock.messages import Message, Position
+from penstock.messages import Message, Position, Told
 
 
 class Scheme(Protocol):
@@ -29,8 +29,8 @@ class Scheme(Protocol):
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Message]:
-        """The messages of many steps of one group; applies the steps.
+    ) -> list[Told]:
+        """The messages of many steps of one group, some of them many at once; applies the steps.
 
         Positions tell the steps of a group apart. Those of one step stand in the order in which
         `messages` gives them; those of different steps need not.
@@ -52,8 +52,8 @@ class StepByStep(ABC):
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Message]:
-        found: list[Message] = []
+    ) -> list[Told]:
+        found: list[Told] = []
         for step in steps:
             found += self.messages(group, step, spaces)
             group.apply(step)

@@ -24,7 +24,7 @@ from penstock.joins.point_arrays import CodeArray, CodedRanges, Mask
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.joins.skyline import SkylinePoint, affected
-from penstock.messages import Message, Position, Reach, Reaches
+from penstock.messages import Message, Position, Reach, Reaches, Telling, Told
 from penstock.predicates.intervals import BOTTOM, TOP, Cut, above, below
 
 
@@ -143,16 +143,22 @@ def joining_row_messages(
     points: SpacePoints,
     shown: tuple[Sequence[KeyedRow], Reaches],
     hidden: tuple[Sequence[KeyedRow], Reaches],
-) -> Iterator[Message]:
+) -> Iterator[Told]:
     """The rows on the other side that a step shows to some, and those that it hides from others."""
     position, space = Position(step.offset, step.step), points.space.id
-    rows, upsert = shown
-    vanishing, remove = dict(hidden[0]), hidden[1]
-    for key, row in rows:
-        vanishes = vanishing and vanishing.pop(key, None) is not None
-        yield Message(position, space, key, row, upsert, None, remove if vanishes else ())
-    for key, row in vanishing.items():
-        yield Message(position, space, key, None, (), points.mentioned(row), remove)
+    columns = points.sorted_columns
+    (rows, upsert), (vanishing, remove) = shown, hidden
+    if rows and vanishing:
+        of_both = dict(rows).keys() & dict(vanishing).keys()
+        both = [one for one in rows if one[0] in of_both]
+        rows = [one for one in rows if one[0] not in of_both]
+        vanishing = [one for one in vanishing if one[0] not in of_both]
+        if both:
+            yield Telling(position, space, both, upsert, remove, columns)
+    if rows:
+        yield Telling(position, space, rows, upsert, (), columns)
+    if vanishing:
+        yield Telling(position, space, vanishing, (), remove, columns)
 
 
 def partner_codes(points: SpacePoints, rows: Iterable[Row]) -> CodeArray:

@@ -11,7 +11,10 @@ from penstock.messages.message import (
     Position,
     Reach,
     Reaches,
+    Telling,
+    Told,
     Vector,
+    each_message,
 )
 from penstock.messages.wire import decode_message, encode_message, encode_messages
 
@@ -26,8 +29,11 @@ __all__ = [
     "Position",
     "Reach",
     "Reaches",
+    "Telling",
+    "Told",
     "Vector",
     "decode_message",
+    "each_message",
     "encode_message",
     "encode_messages",
 ]

@@ -9,6 +9,7 @@ point gets a message can be told from the point and the message alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -163,3 +164,39 @@ class Message(NamedTuple):
 
 def _within(reaches: Reaches, point: Point) -> bool:
     return any(reach.meets(point) for reach in reaches)
+
+
+class Telling(NamedTuple):
+    """Messages that differ in their rows alone: a step shows many rows to some points, or hides
+    them from some. Rows are shown if there is an upsert region."""
+
+    position: Position
+    space: int
+    rows: Sequence[tuple[RowKey, Row]]
+    upsert: Reaches
+    remove: Reaches
+    mentioned: Sequence[int]
+    """The columns that conditions mention."""
+
+    def messages(self) -> Iterator[Message]:
+        position, space, rows, upsert, remove, _ = self
+        for key, row in rows:
+            if upsert:
+                yield Message(position, space, key, row, upsert, None, remove)
+            else:
+                yield Message(position, space, key, None, (), self.old(row), remove)
+
+    def old(self, row: Row) -> tuple[tuple[int, Stored], ...]:
+        """What is said of a row that is hidden."""
+        return tuple([(column, row[column]) for column in self.mentioned])
+
+
+Told: TypeAlias = Message | Telling
+
+
+def each_message(told: Iterable[Told]) -> Iterator[Message]:
+    for one in told:
+        if isinstance(one, Telling):
+            yield from one.messages()
+        else:
+            yield one

@@ -11,7 +11,7 @@ each box of a region is a list of reaches, one per column, and the list of vecto
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -24,6 +24,8 @@ from penstock.messages.message import (
     Position,
     Reach,
     Reaches,
+    Telling,
+    Told,
 )
 from penstock.packing import pack, unpack
 from penstock.predicates.intervals import BOTTOM, TOP, Cut
@@ -60,44 +62,66 @@ def encode_message(message: Message) -> bytes:
     return bytes([version]) + pack(body)
 
 
-def encode_messages(messages: Iterable[Message]) -> Iterator[tuple[Position, bytes]]:
-    """The bytes of many messages, each with its position; a region that many share is packed once.
+Encoded: TypeAlias = tuple[int, int, bytes]
+"""The position of a message, and its bytes."""
 
-    The same bytes as `encode_message`: only where a message is of the usual kind, without much ado.
-    """
-    # With the region itself, so that no other object takes its identity.
-    regions: dict[int, tuple[Reaches, bytes]] = {}
-    last_position, start = None, b""
-    encode = _encoder.encode
-    for message in messages:
+
+class _Encoding:
+    """Encodes many messages; a region that many of them share is packed once."""
+
+    def __init__(self) -> None:
+        # With the region itself, so that no other object takes its identity.
+        self._regions: dict[int, tuple[Reaches, bytes]] = {}
+
+    def message(self, message: Message) -> Encoded:
         position, space, key, row, upsert, old, remove, recipients, partner = message
-        if recipients or partner is not None:
-            yield position, encode_message(message)
-            continue
-        known, other = regions.get(id(upsert)), regions.get(id(remove))
-        if known is None or other is None:
-            if len(regions) >= _MAX_REGIONS:
-                regions.clear()
-            known = regions[id(upsert)] = (upsert, _packed_region(upsert))
-            other = regions[id(remove)] = (remove, _packed_region(remove))
-        taken, given_up = known[1], other[1]
-        if position is not last_position:
-            last_position, start = position, _SIMPLE_START + encode(position)
+        taken, given_up = self._region(upsert), self._region(remove)
+        if recipients or partner is not None or not taken or not given_up:
+            return *position, encode_message(message)
+        # An array of four without its first byte is four values.
+        values = pack((position, space, key, row))[1:]
+        before = _NIL if old is None else pack(old)
+        return *position, _SIMPLE_START + values + taken + before + given_up + _NO_RECIPIENTS
+
+    def telling(self, telling: Telling) -> list[Encoded]:
+        position, space, rows, upsert, remove, _ = telling
+        offset, step = position
+        taken, given_up = self._region(upsert), self._region(remove)
+        start, encode, old = _SIMPLE_START + pack(position), _encoder.encode, telling.old
+        shown, hidden = taken + _NIL + given_up + _NO_RECIPIENTS, given_up + _NO_RECIPIENTS
         try:
-            # An array of three without its first byte is three values.
-            values = encode((space, key, row))[1:]
-            before = _NIL if old is None else encode(old)
+            if not taken or not given_up:
+                pass
+            elif upsert:
+                return [(offset, step, start + encode((space, *r))[1:] + shown) for r in rows]
+            else:
+                return [
+                    (offset, step, start + encode((space, k, None, (), old(r)))[1:] + hidden)
+                    for k, r in rows
+                ]
         except OverflowError:
-            taken = b""
-        if taken and given_up:
-            yield position, start + values + taken + before + given_up + _NO_RECIPIENTS
+            pass  # a number beyond 64 bits
+        return [(offset, step, encode_message(message)) for message in telling.messages()]
+
+    def _region(self, region: Reaches) -> bytes:
+        """Nothing, if it is not for the first version."""
+        known = self._regions.get(id(region))
+        if known is None:
+            if len(self._regions) >= _MAX_REGIONS:
+                self._regions.clear()
+            packed = b"" if _has_envelope(region) else pack(_plain_reaches(region))
+            known = self._regions[id(region)] = (region, packed)
+        return known[1]
+
+
+def encode_messages(told: Iterable[Told]) -> Iterator[Encoded]:
+    """The bytes of many messages, the same as those of `encode_message`."""
+    encoding = _Encoding()
+    for one in told:
+        if isinstance(one, Telling):
+            yield from encoding.telling(one)
         else:
-            yield position, encode_message(message)
-
-
-def _packed_region(region: Reaches) -> bytes:
-    """Nothing, if it is not for the first version."""
-    return b"" if _has_envelope(region) else pack(_plain_reaches(region))
+            yield encoding.message(one)
 
 
 def decode_message(data: bytes) -> Message:

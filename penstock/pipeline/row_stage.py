@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from penstock.engine.stages import Located, RowStage
 from penstock.errors import ChangeError
 from penstock.joins import GroupStep, JoinValue
-from penstock.messages import Message, encode_messages
+from penstock.messages import Message, Told, encode_messages
 from penstock.pipeline.bodies import ChangeBody, change_of, decode_changes, group_place, step_body
 from penstock.pipeline.rows import (
     AnyRow,
@@ -93,6 +93,5 @@ def add_steps(kind: RowKind, steps: Iterable[GroupStep], out: RowBuffer) -> None
         rows.append((step.offset, step.step, step_body(step)))
 
 
-def add_messages(bucket: int, messages: Iterable[Message], out: RowBuffer) -> None:
-    rows = out.rows(bucket, RowKind.MESSAGE)
-    rows += [(*position, body) for position, body in encode_messages(messages)]
+def add_messages(bucket: int, messages: Iterable[Told], out: RowBuffer) -> None:
+    out.rows(bucket, RowKind.MESSAGE).extend(encode_messages(messages))

@@ -13,7 +13,7 @@ from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.joins.schemes import ref_sj_gap
 from penstock.joins.semijoin import partner_codes
 from penstock.joins.skyline import affected
-from penstock.messages import Message, PointId, Position, Reach
+from penstock.messages import Message, PointId, Position, Reach, each_message
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
 from tests.examples import examples
 from tests.joins.test_skyline import smallest_description
@@ -121,7 +121,7 @@ def test_many_steps_at_once_are_as_one_by_one(data: st.DataObject) -> None:
     found: list[Message] = []
     while taken:
         batch = [taken.pop(0) for _ in range(data.draw(st.integers(1, len(taken))))]
-        found += at_once.run(many.group, batch, many.spaces)
+        found += each_message(at_once.run(many.group, batch, many.spaces))
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
     assert many.group == one.group
 

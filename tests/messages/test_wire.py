@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.catalog import Stored
 from penstock.errors import WireError
 from penstock.messages import (
     ANY_FILTER,
@@ -16,6 +17,8 @@ from penstock.messages import (
     PointId,
     Position,
     Reach,
+    Reaches,
+    Telling,
     decode_message,
     encode_message,
     encode_messages,
@@ -64,8 +67,22 @@ def test_many_messages_have_the_bytes_of_each(some: list[Message], data: st.Data
     for _ in range(data.draw(st.integers(0, 8)) if some else 0):
         position, region, rest = (data.draw(st.sampled_from(some)) for _ in range(3))
         mixed.append(rest._replace(position=position.position, upsert=region.upsert))
-    each = [(message.position, encode_message(message)) for message in mixed]
+    each = [(*message.position, encode_message(message)) for message in mixed]
     assert list(encode_messages(mixed)) == each
+
+
+rows = st.tuples(keys.map(lambda key: (key,)), st.tuples(stored, stored))
+regions = st.lists(reaches, min_size=1, max_size=2).map(tuple)
+
+
+@given(st.lists(rows), regions | st.just(()), regions | st.just(()))
+def test_a_telling_has_the_bytes_of_its_messages(
+    some: list[tuple[tuple[int | str], tuple[Stored, Stored]]], upsert: Reaches, remove: Reaches
+) -> None:
+    telling = Telling(Position(3, 1), 7, some, upsert, remove, (1,))
+    each = [(3, 1, encode_message(message)) for message in telling.messages()]
+    assert len(each) == len(some)
+    assert list(encode_messages([telling])) == each
 
 
 @given(messages(), st.data())

@@ -18,7 +18,7 @@ from penstock.joins.points import SpacePoints
 from penstock.joins.schemes.ref_sj_gap import RefSjGap
 from penstock.joins.schemes.ref_sj_opt import RefSjOpt
 from penstock.joins.semijoin import initial_semijoins
-from penstock.messages import Message, Position
+from penstock.messages import Message, Position, Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class Auto:
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Message]:
+    ) -> list[Told]:
         many = list(steps)
         rows, seen = len(group.sides[0]) + len(group.sides[1]), group.version + len(many)
         if not any(self._scan_is_cheaper(points, rows, seen) for points in spaces):
             return self._shadows.run(group, many, spaces)
-        found: list[Message] = []
+        found: list[Told] = []
         for step in many:
             found += self.messages(group, step, spaces)
             group.apply(step)

@@ -22,7 +22,7 @@ from penstock.joins.shadow_index import ShadowIndex
 from penstock.joins.shadow_segment import BaseValues
 from penstock.joins.shadows import ValueShadows
 from penstock.joins.spaces import JoinValue
-from penstock.messages import Message, Position, Reaches
+from penstock.messages import Message, Position, Reaches, Told, each_message
 from penstock.predicates.intervals import Cut, below
 
 MAX_REMEMBERED = 100_000
@@ -105,7 +105,7 @@ class RefSjGap:
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
-        found: list[Message] = []
+        found: list[Told] = []
         for points in spaces:
             known = self._recall(points, group, step.value)
             if points.space.side == step.side:
@@ -113,11 +113,11 @@ class RefSjGap:
             else:
                 _of_joining_rows(known, step, found)
             known.version = group.version + 1  # the caller applies the step next
-        return iter(found)
+        return each_message(found)
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Message]:
+    ) -> list[Told]:
         many = list(steps)
         if not many:
             return []
@@ -128,16 +128,16 @@ class RefSjGap:
         if len(many) < MANY_STEPS or None in segments:
             return self._run_one_by_one(group, many, spaces)
         taken = GroupCourse(group, many)
-        found: list[Message] = []
+        found: list[Told] = []
         for points, index, segment in zip(spaces, indexes, segments, strict=True):
             assert segment is not None
-            found += SpaceCourse(taken, points, segment, index.column).messages()
+            found += SpaceCourse(taken, points, segment, index.column).told()
         return found
 
     def _run_one_by_one(
         self, group: Group, steps: Sequence[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Message]:
-        found: list[Message] = []
+    ) -> list[Told]:
+        found: list[Told] = []
         known = [self._recall(points, group, steps[0].value) for points in spaces]
         for step in steps:
             for one in known:
@@ -165,7 +165,7 @@ class RefSjGap:
         return known
 
 
-def _of_base_row(known: _Remembered, step: GroupStep, found: list[Message]) -> None:
+def _of_base_row(known: _Remembered, step: GroupStep, found: list[Told]) -> None:
     """The message that carries the changed row itself."""
     points, shadows, old, new = known.points, known.shadows, step.old, step.new
     upsert: Reaches = ()
@@ -181,7 +181,7 @@ def _of_base_row(known: _Remembered, step: GroupStep, found: list[Message]) -> N
         found.append(base_row_message(step, points, upsert, remove))
 
 
-def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[Message]) -> None:
+def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[Told]) -> None:
     """The messages that carry the rows on the other side, which the step shows or hides."""
     points, shadows = known.points, known.shadows
     shown = hidden = None
@@ -203,7 +203,7 @@ def _tell(
     step: GroupStep,
     shown: Exposure | None,
     hidden: Exposure | None,
-    found: list[Message],
+    found: list[Told],
 ) -> None:
     appearing, vanishing = (
         ([], ()) if one is None else (list(known.exposed(one)), (one.reach,))

@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 from penstock.joins import GroupStep, JoinValue, Scheme
 from penstock.joins.accounting import message_bytes
 from penstock.lab.workloads.joins import EDGE, JoinWorkload
-from penstock.messages import Message
+from penstock.messages import Message, each_message
 
 MANY_CHANGES = 100
 
@@ -72,7 +72,7 @@ def timed(workload: JoinWorkload, scheme: Scheme, steps: list[GroupStep]) -> Run
     began = time.process_time()
     batch: list[Message] = []
     for value, group_steps in by_group(steps).items():
-        batch += scheme.run(workload.groups[value], group_steps, spaces)
+        batch += each_message(scheme.run(workload.groups[value], group_steps, spaces))
     seconds = time.process_time() - began
     gc.unfreeze()
     return _run(len(steps), seconds, batch)

@@ -18,7 +18,7 @@ from penstock.joins.points import SpacePoints
 from penstock.lab.benchmarks._join_runs import alternating, by_group
 from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.workloads.joins import JoinWorkload
-from penstock.messages import Message, Point, PointId
+from penstock.messages import Message, Point, PointId, each_message
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import Interval, below
 from penstock.routing import subscribers
@@ -91,9 +91,10 @@ def _measured(size: int, count: int, scans: int) -> list[Result]:
 
 def _some(workload: JoinWorkload, count: int) -> list[Message]:
     """Messages of changes in both tables, spread over all that a batch of them gives."""
-    scheme, found = make_scheme("ref-sj-gap"), []
+    scheme = make_scheme("ref-sj-gap")
+    found: list[Message] = []
     for value, steps in by_group(alternating(workload, max(4_000, count))).items():
-        found += scheme.run(workload.groups[value], steps, workload.spaces)
+        found += each_message(scheme.run(workload.groups[value], steps, workload.spaces))
     chosen = np.linspace(0, len(found) - 1, min(count, len(found))).astype(int)
     return [found[i] for i in chosen.tolist()]
 
