@@ -115,6 +115,13 @@ def memory_bytes() -> int:
     return total
 
 
+def settle_in(home: Home, workload: StreamWorkload) -> None:
+    """Process what is there, and then one more event: with it, the subscriptions become active."""
+    run(home.path, once=True)
+    append(home, take(workload.events, 1))
+    run(home.path, once=True)
+
+
 @dataclass(frozen=True)
 class Latency:
     """From the moment an event is appended to the moment its batch is published."""
@@ -125,7 +132,11 @@ class Latency:
 
 
 def latency(home: Home, workload: StreamWorkload, rate: int, seconds: float) -> Latency:
-    """Append events at a rate while the pipeline runs, and watch the message log."""
+    """Append events at a rate while the pipeline runs, and watch the message log.
+
+    All subscriptions have their content before the first of these events.
+    """
+    settle_in(home, workload)
     stop, appended, seen = threading.Event(), [], []  # type: ignore[var-annotated]
     warm = threading.Event()
     running = threading.Thread(
@@ -139,7 +150,7 @@ def latency(home: Home, workload: StreamWorkload, rate: int, seconds: float) -> 
     if not warm.wait(FIRST_BATCH_SECONDS):
         raise TimeoutError("the pipeline did not finish its first batch")
     publisher = threading.Thread(
-        target=_publish, args=(home, workload.events, rate, seconds, appended), daemon=True
+        target=publish_at, args=(home, workload.events, rate, seconds, appended), daemon=True
     )
     publisher.start()
     deadline = time.monotonic() + seconds + FIRST_BATCH_SECONDS
@@ -155,7 +166,7 @@ def latency(home: Home, workload: StreamWorkload, rate: int, seconds: float) -> 
     return _latency_of(rate, appended, seen)
 
 
-def _publish(
+def publish_at(
     home: Home,
     events: Iterator[bytes],
     rate: int,
