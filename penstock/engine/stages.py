@@ -112,8 +112,8 @@ class JoinStage:
         """The messages of many steps, between which no subscription comes or goes.
 
         Steps of different groups know nothing of each other. So a batch is worked through group by
-        group, and a scheme can take many steps of a group at once. Sorted by position, which leaves
-        those of one position as they are, messages are those of one step after the other.
+        group, and a scheme can take many steps of a group at once. Sorted by position, messages are
+        those of one step after the other, those of one position in any order.
         """
         batches: dict[tuple[Edge, JoinValue], list[GroupStep]] = {}
         for step in steps:

@@ -32,8 +32,8 @@ class Scheme(Protocol):
     ) -> list[Told]:
         """The messages of many steps of one group, some of them many at once; applies the steps.
 
-        Positions tell the steps of a group apart. Those of one step stand in the order in which
-        `messages` gives them; those of different steps need not.
+        Positions tell the steps of a group apart; messages stand in any order, because clients
+        apply those of one position to different rows.
         """
         ...
 

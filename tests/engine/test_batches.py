@@ -1,4 +1,5 @@
-"""Many steps at once give the messages of one step after the other, byte for byte."""
+"""Many steps at once give the messages of one step after the other, byte for byte; those of one
+position in any order."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def told(story: Story, scheme: Scheme) -> list[bytes]:
                 offset += len(changes)
         offset += 1
     flush()
-    return [encode_message(message) for message in messages]
+    # Between changes of subscriptions, messages come by position already.
+    return [body for _, body in sorted((m.position, encode_message(m)) for m in messages)]
 
 
 # `auto` may choose another scheme for many steps than for each of them.
