@@ -23,7 +23,7 @@ from penstock.engine import events
 from penstock.joins import make_scheme
 from penstock.lab.demo import Advance, run_demo
 from penstock.pipeline import run as pipeline
-from penstock.registry import registry
+from penstock.registry import leases, registry
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -136,6 +136,7 @@ def test_limits() -> None:
         "bytes of an event": events.MAX_EVENT_BYTES,
         "changes in one batch of a Hub": hub.MAX_BATCH_CHANGES,
         "subscriptions registered at once": registry.MAX_SUBSCRIPTIONS_AT_ONCE,
+        "days that a lease lasts": leases.MAX_LEASE_SECONDS // 86_400,
     }
     assert table_rows("Limits") == [[name, f"{limit:,}"] for name, limit in limits.items()]
     assert f"Beyond {sql.MAX_BRANCHES:,} branches" in README
