@@ -39,11 +39,6 @@ class Index:
     def __contains__(self, subscription: int) -> bool:
         return subscription in self._placed
 
-    def is_selection(self, subscription: int) -> bool:
-        """Whether it is here, with points in the space of one table alone."""
-        placed = self._placed.get(subscription, [])
-        return bool(placed) and placed[0].space.edge is None
-
     def add(
         self,
         subscription: int,
@@ -56,7 +51,7 @@ class Index:
         placed = place(query, subscription, chosen, changes_only=changes_only)
         self._placed[subscription] = placed
         for one in placed:
-            self._points_of(one).add(one.point)
+            self._points_in(one.space).add(one.point)
         return placed
 
     def replan(self, subscription: int, query: Query, chosen: Decomposition) -> list[Placed]:
@@ -67,7 +62,7 @@ class Index:
         for old, new in zip(before, after, strict=True):
             if old.space != new.space:
                 self._spaces[old.space.id].remove(old.point.id)
-                self._points_of(new).add(new.point)
+                self._points_in(new.space).add(new.point)
         self._placed[subscription] = after
         return before
 
@@ -109,9 +104,6 @@ class Index:
             points.forget_frozen()
         for one in frozen:
             self._points_in(one.space).freeze(one.points, one.shadows)
-
-    def _points_of(self, placed: Placed) -> SpacePoints:
-        return self._points_in(placed.space)
 
     def _points_in(self, space: Space) -> SpacePoints:
         if space.id not in self._spaces:

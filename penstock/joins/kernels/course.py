@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.joins.kernels.gaps import MIDDLE, RIGHT, all_gaps, anyone, split_gap
+from penstock.joins.kernels.gaps import MIDDLE, RIGHT, all_gaps, anyone, room, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
 from penstock.joins.kernels.trees import Forest, Unions
 from penstock.joins.kernels.unions import Codes64, stabs, unite
@@ -82,15 +82,6 @@ class Course(NamedTuple):
 
 
 @njit
-def _room(array: Codes64, need: int) -> Codes64:
-    if need <= array.shape[0]:
-        return array
-    grown = np.empty(2 * need, np.int64)
-    grown[: array.shape[0]] = array
-    return grown
-
-
-@njit
 def course(wishes: Wishes, cast: Cast, script: Script, few_probes: int = FEW_PROBES) -> Course:
     """Take all steps; `counts` and `is_there` are brought to the state after them."""
     steps = script.new.shape[0]
@@ -110,7 +101,7 @@ def course(wishes: Wishes, cast: Cast, script: Script, few_probes: int = FEW_PRO
                 continue
             if script.is_base[s]:
                 most = 1 + (shadows.state[GAPS] if shadows.state[KEPT] else cast.values.shape[0])
-                last, first = _room(last, runs + most), _room(first, runs + most)
+                last, first = room(last, runs + most), room(first, runs + most)
                 here = (last[runs:], first[runs:])
                 found = _describe(wishes, cast, shadows, cast.base[place], *here)
                 regions[s, which, BEGIN], regions[s, which, END] = runs, runs + found
@@ -119,7 +110,7 @@ def course(wishes: Wishes, cast: Cast, script: Script, few_probes: int = FEW_PRO
                 cast.counts[place] += 1 if which == NEW else -1
                 if cast.counts[place] != (1 if which == NEW else 0):
                     continue
-                rows = _room(rows, shown + cast.base.shape[0])
+                rows = room(rows, shown + cast.base.shape[0])
                 span = exposed[s, which]
                 span[BEFORE], span[AFTER] = _neighbours(cast.counts, place)
                 found, shadows = _expose(

@@ -38,7 +38,7 @@ Parted = tuple[Codes64, Codes64, Codes64]
 
 
 @njit
-def _room(array: Codes64, need: int) -> Codes64:
+def room(array: Codes64, need: int) -> Codes64:
     if need <= array.shape[0]:
         return array
     grown = np.empty(2 * need, np.int64)
@@ -94,14 +94,14 @@ def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int) -> Parted:
         if label >= 0:
             first, last = unions.start[node], unions.end[node]
             need = used + last - first
-            part, low, high = _room(part, need), _room(low, need), _room(high, need)
+            part, low, high = room(part, need), room(low, need), room(high, need)
             for i in range(first, last):
                 part[used], low[used], high[used] = label, unions.low[i], unions.high[i]
                 used += 1
             node = forest.skip[node]
         elif forest.skip[node] == node + 1:
             need = used + forest.last[node] - forest.first[node]
-            part, low, high = _room(part, need), _room(low, need), _room(high, need)
+            part, low, high = room(part, need), room(low, need), room(high, need)
             for i in range(forest.first[node], forest.last[node]):
                 point = forest.points[i]
                 if point[LOW] > x and point[HIGH] < y:
@@ -143,14 +143,14 @@ def all_gaps(forest: Forest, unions: Unions, values: Codes64) -> Parted:
         elif label > 0:
             first, last = unions.start[node], unions.end[node]
             need = used + last - first
-            part, low, high = _room(part, need), _room(low, need), _room(high, need)
+            part, low, high = room(part, need), room(low, need), room(high, need)
             for i in range(first, last):
                 part[used], low[used], high[used] = label, unions.low[i], unions.high[i]
                 used += 1
             node = forest.skip[node]
         elif forest.skip[node] == node + 1:
             need = used + forest.last[node] - forest.first[node]
-            part, low, high = _room(part, need), _room(low, need), _room(high, need)
+            part, low, high = room(part, need), room(low, need), room(high, need)
             for i in range(forest.first[node], forest.last[node]):
                 point = forest.points[i]
                 label = gap_of(values, point[LOW], point[HIGH])
