@@ -105,9 +105,9 @@ def deliver(made: World, messages: list[Message], held: Held) -> list[tuple[Mess
 
 
 @st.composite
-def steps(draw: st.DrawFn, group: Group, offset: int) -> GroupStep:
+def steps(draw: st.DrawFn, group: Group, offset: int, sides: tuple[int, ...] = (0, 1)) -> GroupStep:
     """A step that is possible in the group as it is."""
-    side = draw(st.integers(0, 1))
+    side = draw(st.sampled_from(sides))
     rows = group.sides[side]
     fresh = (1000 * side + offset,)
     kind = draw(st.sampled_from(["insert", "insert", "update", "delete"])) if rows else "insert"

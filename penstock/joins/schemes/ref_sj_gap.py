@@ -127,12 +127,31 @@ class RefSjGap:
         segments = [index.only_segment for index in indexes]
         if len(many) < MANY_STEPS or None in segments:
             return self._run_one_by_one(group, many, spaces)
+        at_rest = self._at_rest(group, many, spaces)
         taken = GroupCourse(group, many)
         found: list[Told] = []
         for points, index, segment in zip(spaces, indexes, segments, strict=True):
             assert segment is not None
-            found += SpaceCourse(taken, points, segment, index.column).told()
+            known = at_rest.get(points.space.id)
+            if known is None:
+                found += SpaceCourse(taken, points, segment, index.column).told()
+                continue
+            for step in many:
+                _of_base_row(known, step, found)
+            known.version = group.version
         return found
+
+    def _at_rest(
+        self, group: Group, steps: Sequence[GroupStep], spaces: Sequence[SpacePoints]
+    ) -> dict[int, _Remembered]:
+        """What is known, by space, where the steps change base rows alone: the shadows stay as they
+        are. Only of groups met before; to remember one pays when it is met again."""
+        side = steps[0].side
+        if not group.version or any(step.side != side for step in steps):
+            return {}
+        value = steps[0].value
+        here = [points for points in spaces if points.space.side == side]
+        return {points.space.id: self._recall(points, group, value) for points in here}
 
     def _run_one_by_one(
         self, group: Group, steps: Sequence[GroupStep], spaces: Sequence[SpacePoints]
