@@ -6,9 +6,7 @@ it is told here, many at a time, and only kept further down, for subscriptions t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-
-import pyarrow as pa
+from collections.abc import Iterable
 
 from penstock.catalog import Relation, Row
 from penstock.engine.plain_events import reader_of
@@ -19,7 +17,6 @@ from penstock.pipeline.row_stage import add_messages, add_steps
 from penstock.pipeline.rows import (
     BUCKETS,
     CHUNK_ROWS,
-    Inbox,
     Reason,
     RowBuffer,
     RowKind,
@@ -27,68 +24,43 @@ from penstock.pipeline.rows import (
     bucket_of,
 )
 from penstock.pipeline.state.streams import pack_events
-from penstock.pipeline.view import View, worker_view
-from penstock.pipeline.workers import settle, without_garbage
-
-ArrowStage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+from penstock.pipeline.view import View
 
 
-def decoder(home: str) -> ArrowStage:
-    """The stage as Spark runs it: for `mapInArrow`."""
-
-    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        view = worker_view(home)
-        settle("decode")
-        with without_garbage():
-            for out in decode_partition(map(Inbox.of_batch, batches), view):
-                yield out.to_arrow()
-
-    return decode
-
-
-def decode_partition(inboxes: Iterable[Inbox], view: View) -> Iterator[RowBuffer]:
-    """The rows of one partition, whose first inbox has the header."""
-    span = None
-    for inbox in inboxes:
-        for header in inbox.rows(RowKind.HEADER):
-            span = Span.from_bytes(header.body)
-            yield _ticks(span, header.body) if header.step == 0 else RowBuffer()
-        if span is not None:
-            yield _decoded(inbox, span, view)
-
-
-def _ticks(span: Span, header: bytes) -> RowBuffer:
+def ticks(span: Span) -> RowBuffer:
+    """What tells the buckets of the batch; once for each batch."""
     out = RowBuffer()
     for bucket in range(BUCKETS):
-        out.add(bucket, RowKind.TICK, span.start, header)
+        out.add(bucket, RowKind.TICK, span.start, span.to_bytes())
     return out
 
 
-def _decoded(inbox: Inbox, span: Span, view: View) -> RowBuffer:
+def decode(events: Iterable[tuple[int, bytes]], span: Span, view: View) -> RowBuffer:
+    """What events of a batch, with their offsets, mean."""
     out = RowBuffer()
     # Relations are known from the offset of their record on, and are never changed. So one catalog,
     # of the end of the batch, serves all events.
     catalog = view.catalog(span.end)
     read = reader_of(catalog).read
     of_streams: dict[str, list[tuple[int, Row]]] = {r.name: [] for r in catalog if needs_no_rows(r)}
-    for offset, _, body in inbox.rows(RowKind.EVENT):
+    for offset, body in events:
         try:
             checked = read(body, offset)
         except ChangeError as error:
             out.add(offset % BUCKETS, RowKind.BAD, offset, Reason.of(error).to_bytes())
             continue
         relation, _, key, row, _ = checked
-        events = of_streams.get(relation.name)
-        if events is None:
+        kept = of_streams.get(relation.name)
+        if kept is None:
             bucket = bucket_of(row_place(relation.name, key))
             out.add(bucket, RowKind.CHANGE, offset, change_body(checked))
         else:
-            events.append((offset, row))
-    for name, events in of_streams.items():
-        if events:
+            kept.append((offset, row))
+    for name, kept in of_streams.items():
+        if kept:
             view.move_to(span.active, span.end)
-            _tell(catalog[name], events, view, out)
-            _keep(name, events, out)
+            _tell(catalog[name], kept, view, out)
+            _keep(name, kept, out)
     return out
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import (
@@ -15,6 +16,7 @@ from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessorHandle,
     TimerValues,
 )
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from penstock.pipeline.rows import BUCKETS
 from penstock.pipeline.workers import settle, without_garbage
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 
     from penstock.pipeline.state import BucketState
 
-KEY_SCHEMA = "name string, key binary"
-VALUE_SCHEMA = "value binary"
+# Not as text: each task would have Java parse it.
+KEY_SCHEMA = StructType([StructField("name", StringType()), StructField("key", BinaryType())])
+VALUE_SCHEMA = StructType([StructField("value", BinaryType())])
 
 
 class _Processor(StatefulProcessor):
@@ -50,6 +53,11 @@ class _Processor(StatefulProcessor):
         mirror = Mirror(mirror_directory(self._term) / f"{self.state}-{bucket}")
         return BucketState.opened(self._stored, mirror, patience=1 + bucket / BUCKETS)
 
+    def _staging(self) -> Path:
+        from penstock.log import Home
+
+        return Home.open(self._home).staging
+
 
 class RowProcessor(_Processor):
     state = "rows"
@@ -67,8 +75,9 @@ class RowProcessor(_Processor):
             store = StoredRows(state)
             out = advance_rows(bucket, Inbox.of_frames(rows), store, view)
             store.flush()
+            sent = out.to_pandas(self._staging())
         settle((self._home, view.active))
-        return iter([out.to_pandas()])
+        return iter([sent])
 
 
 class JoinProcessor(_Processor):
@@ -87,5 +96,6 @@ class JoinProcessor(_Processor):
             store = StoredGroups(state)
             out = advance_groups(bucket, Inbox.of_frames(rows), store, view)
             store.flush()
+            sent = out.to_pandas(self._staging())
         settle((self._home, view.active))
-        return iter([out.to_pandas()])
+        return iter([sent])

@@ -3,8 +3,8 @@
 A stage reads rows of some kinds and writes rows of others; Spark moves them by bucket. Spark never
 looks into them, and spends ten times longer on a row than we do. So what it gets are *chunks*: many
 rows of one kind for one bucket, packed at once. Bodies are bytes that nobody looks into on the way,
-or tuples of plain values (`penstock.pipeline.bodies`). Messages are packed as the sink needs them
-(`penstock.pipeline.told`).
+or tuples of plain values (`penstock.pipeline.bodies`). Messages do not travel at all: they go into
+files, whose names travel (`penstock.pipeline.told`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from penstock.errors import ChangeError
 from penstock.packing import pack, unpack
-from penstock.pipeline.told import merged_bodies, pack_messages
+from penstock.pipeline.told import stage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,12 +49,9 @@ ARROW_SCHEMA = pa.schema(
 
 class RowKind(IntEnum):
     HEADER = 0
-    """What the batch covers: from the source in every partition, to the sink once. The partition
-    with step 0 leads: it has the buckets told."""
-    EVENT = 1
-    """A publisher's bytes, as they are in the log."""
+    """What the batch covers, to the sink."""
     TICK = 2
-    """The header, once for every bucket of a stateful stage."""
+    """The same, once for every bucket of a stateful stage."""
     CHANGE = 3
     """An event that fits the catalog, on the way to the bucket of its row."""
     SEED = 4
@@ -61,6 +59,7 @@ class RowKind(IntEnum):
     STEP = 5
     """What a change does to a group, on the way to the bucket of that group."""
     MESSAGE = 6
+    """Messages; what travels is the name of the file in which they are staged."""
     BAD = 7
     """An event that cannot be applied, with the reason."""
     EVENTS = 8
@@ -144,32 +143,32 @@ class RowBuffer:
             for count, chunk in inbox.chunks(kind):
                 self._forwarded.append((bucket, kind, count, chunk))
 
-    def to_arrow(self) -> pa.RecordBatch:
+    def to_arrow(self, staging: Path) -> pa.RecordBatch:
+        """The rows as Spark gets them; messages are put into files in the directory."""
         chunks = list(self._forwarded)
         for (bucket, kind), rows in self._rows.items():
             if kind == RowKind.MESSAGE:
-                rows.sort()
-            pack_rows = pack_messages if kind == RowKind.MESSAGE else pack
-            chunks += [(bucket, kind, count, chunk) for count, chunk in _packed(rows, pack_rows)]
+                if rows:
+                    chunks.append((bucket, kind, len(rows), stage(rows, staging).encode()))
+            else:
+                chunks += [(bucket, kind, count, chunk) for count, chunk in _packed(rows)]
         columns = zip(*chunks, strict=True) if chunks else ((), (), (), ())
         arrays = [pa.array(c, f.type) for c, f in zip(columns, ARROW_SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
 
-    def to_pandas(self) -> pd.DataFrame:
-        return self.to_arrow().to_pandas()
+    def to_pandas(self, staging: Path) -> pd.DataFrame:
+        return self.to_arrow(staging).to_pandas()
 
 
-def _packed(
-    rows: list[AnyRow], pack_rows: Callable[[list[AnyRow]], bytes], most: int = CHUNK_ROWS
-) -> Iterator[tuple[int, bytes]]:
+def _packed(rows: list[AnyRow], most: int = CHUNK_ROWS) -> Iterator[tuple[int, bytes]]:
     """Rows in chunks of limited size, and how many there are in each."""
     for first in range(0, len(rows), most):
         part = rows[first : first + most]
-        chunk = pack_rows(part)
+        chunk = pack(part)
         if len(chunk) <= CHUNK_BYTES or len(part) == 1:
             yield len(part), chunk
         else:
-            yield from _packed(part, pack_rows, (len(part) + 1) // 2)
+            yield from _packed(part, (len(part) + 1) // 2)
 
 
 class Inbox:
@@ -193,8 +192,11 @@ class Inbox:
         return inbox
 
     @classmethod
-    def of_batch(cls, batch: pa.RecordBatch) -> Inbox:
-        return cls.of_batches([batch])
+    def of_rows(cls, rows: Iterable[tuple[int, int, int, bytes]]) -> Inbox:
+        inbox = cls()
+        for _, kind, count, chunk in rows:
+            inbox._chunks[kind].append((count, bytes(chunk)))
+        return inbox
 
     def _add(self, kinds: list[int], counts: list[int], chunks: list[bytes]) -> None:
         for kind, count, chunk in zip(kinds, counts, chunks, strict=True):
@@ -210,9 +212,9 @@ class Inbox:
         rows.sort()
         return rows
 
-    def messages(self) -> list[bytes]:
-        """In the order in which they are published."""
-        return merged_bodies([chunk for _, chunk in self._chunks[RowKind.MESSAGE]])
+    def staged(self) -> list[str]:
+        """The names of the files with messages."""
+        return [name.decode() for _, name in self._chunks[RowKind.MESSAGE]]
 
     def chunks(self, kind: RowKind) -> list[tuple[int, bytes]]:
         return self._chunks[kind]

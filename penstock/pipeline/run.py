@@ -6,7 +6,6 @@ same query whatever is subscribed.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,14 +23,13 @@ from penstock.errors import PipelineError
 from penstock.log import Home
 from penstock.log.home import Processing
 from penstock.pipeline.checkpoint import check_home
-from penstock.pipeline.decode import decoder
 from penstock.pipeline.failures import pipeline_error
-from penstock.pipeline.listener import metrics_written
+from penstock.pipeline.listener import BatchListener, listening
 from penstock.pipeline.offsets import StreamOffset
 from penstock.pipeline.processors import JoinProcessor, RowProcessor
 from penstock.pipeline.rows import CHUNK_SCHEMA, RowKind
 from penstock.pipeline.session import end_of_java, spark_session
-from penstock.pipeline.sink import SINK_NAME, MessageSink, sweep_staging
+from penstock.pipeline.sink import MessageSink, sweep_staging
 from penstock.pipeline.source import SOURCE_NAME, LogSource
 from penstock.pipeline.whole import check_whole
 
@@ -119,14 +117,14 @@ def run(
         )
         done: list[Progress] = []
         try:
-            with metrics_written(spark, opened):
+            with listening(spark, opened) as listener:
                 query = _start(
                     spark, opened, processing, once, _Batches(batch_rows, latency_ms or 0)
                 )
-                for progress in _follow(query, opened, stop or threading.Event()):
-                    done.append(progress)
+                for told in _follow(query, listener, stop or threading.Event()):
+                    done.append(_progress(told, opened))
                     if on_progress is not None:
-                        on_progress(progress)
+                        on_progress(done[-1])
         except (PySparkException, Py4JError, *_NO_ANSWER) as error:
             raise _failure(error, log_file) from error
         return _summary(opened, done, time.monotonic() - began)
@@ -144,14 +142,11 @@ def _start(
 ) -> StreamingQuery:
     _make_active(spark)
     spark.dataSource.register(LogSource)
-    spark.dataSource.register(MessageSink)
     writer = (
         _stages(spark, str(home.path), processing.term, batches)
-        .writeStream.format(SINK_NAME)
+        .writeStream.foreachBatch(MessageSink(home, processing.term).take)
         .queryName("penstock")
         .outputMode("append")
-        .option("path", str(home.path))
-        .option("term", processing.term)
         .option("checkpointLocation", str(home.checkpoint))
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=TRIGGER)
@@ -172,7 +167,6 @@ def _stages(spark: SparkSession, path: str, term: str, batches: _Batches) -> Dat
         .option("latency_ms", batches.latency_ms)
         .option("partitions", spark.sparkContext.defaultParallelism)
         .load()
-        .mapInArrow(decoder(path), CHUNK_SCHEMA)
     )
     for processor in (RowProcessor(path, term), JoinProcessor(path, term)):
         stream = stream.groupBy("bucket").transformWithStateInPandas(
@@ -189,22 +183,18 @@ def _count_of(kind: RowKind) -> Column:
     return sql.sum(sql.when(sql.col("kind") == int(kind), sql.col("count")).otherwise(0))
 
 
-def _follow(query: StreamingQuery, home: Home, stop: threading.Event) -> Iterator[Progress]:
-    """The batches of a query as they end, until it ends, or is asked to."""
-    last = -1
+def _follow(
+    query: StreamingQuery, listener: BatchListener, stop: threading.Event
+) -> Iterator[dict[str, Any]]:
+    """What Spark says of the batches of a query as they end, until it ends, or is asked to."""
     try:
-        while True:
-            # Raises what the query failed of. Takes parts of seconds, whatever its type says.
-            ended = query.awaitTermination(POLL_SECONDS)  # type: ignore[arg-type]
-            for told in query.recentProgress:
-                if told.batchId > last and told.numInputRows:
-                    last = told.batchId
-                    yield _progress(json.loads(told.json), home)
-            if ended:
-                return
+        # Raises what the query failed of. Takes parts of seconds, whatever its type says.
+        while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
+            yield from listener.news()
             if stop.is_set():
                 _await_rest(query)
                 query.stop()
+        yield from listener.last_news()
     finally:
         if query.isActive:
             query.stop()
@@ -217,7 +207,7 @@ def _await_rest(query: StreamingQuery) -> None:
         time.sleep(POLL_SECONDS / 10)
 
 
-def _progress(progress: Any, home: Home) -> Progress:
+def _progress(progress: dict[str, Any], home: Home) -> Progress:
     (source,) = progress["sources"]
     counted = progress.get("observedMetrics", {}).get(_METRICS, {})
     return Progress(

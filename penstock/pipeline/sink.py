@@ -6,102 +6,51 @@ whichever worker computed them. Publishing is one rename, and doing it again cha
 
 from __future__ import annotations
 
-import os
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
-from pyspark.sql.types import StructType
-
 from penstock.errors import HomeError
 from penstock.log import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog
-from penstock.pipeline.rows import (
-    ARROW_SCHEMA,
-    CHUNK_SCHEMA,
-    Inbox,
-    Reason,
-    RowKind,
-    Span,
-    StageRow,
-)
-from penstock.pipeline.workers import settle, without_garbage
+from penstock.pipeline.rows import Inbox, Reason, RowKind, Span, StageRow
+from penstock.pipeline.told import STAGED_SUFFIX, merged_bodies
+from penstock.pipeline.workers import without_garbage
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from penstock.log import BatchLog
 
-SINK_NAME = "penstock_messages"
-STAGED_SUFFIX = ".arrow"
 
+class MessageSink:
+    """What the process that runs the query does with each batch, for `foreachBatch`.
 
-@dataclass(frozen=True)
-class Staged(WriterCommitMessage):
-    """What one task has for the batch."""
+    A data source of ours could do the same, but Spark starts a Python process for each commit of
+    one, which takes longer than a small batch.
+    """
 
-    path: str
-
-
-class MessageSink(DataSource):
-    """Options: `path` (of the home), `term` (of the run that holds its processing lock)."""
-
-    @classmethod
-    def name(cls) -> str:
-        return SINK_NAME
-
-    def schema(self) -> str:
-        return CHUNK_SCHEMA
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        return MessageWriter(self.options["path"], self.options["term"])
-
-
-class MessageWriter(DataSourceStreamArrowWriter):
-    def __init__(self, path: str, term: str) -> None:
-        self._path = path
+    def __init__(self, home: Home, term: str) -> None:
+        """For the run that holds the home's processing lock in this term."""
+        self._home = home
         self._term = term
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """In a worker: put the rows into a file that nobody else writes."""
-        path = Home.open(self._path).staging / f"{uuid.uuid4().hex}{STAGED_SUFFIX}"
-        settle("write")
-        stage(path, iterator)
-        return Staged(str(path))
+    def take(self, batch: DataFrame, batch_id: int) -> None:
+        """Have the batch computed, and publish it."""
+        self.commit(Inbox.of_rows(batch.collect()))
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        settle("commit")
-        home = Home.open(self._path)
-        paths = [Path(one.path) for one in messages if isinstance(one, Staged)]
+    def commit(self, inbox: Inbox) -> None:
+        home = self._home
         with without_garbage(), home.publishing(self._term):
-            publish(home.log, home.messages, gather(paths))
+            publish(home.log, home.messages, gather(inbox, home.staging))
             # Not only what was told: workers that were killed leave files that nobody knows of.
             sweep_staging(home.staging)
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        _remove([Path(one.path) for one in messages if isinstance(one, Staged)])
-
-
-def stage(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
-    # Not synced: until the batch is published, a crash only means that it is computed again.
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, ARROW_SCHEMA) as writer:
-        for batch in batches:
-            writer.write_batch(batch.cast(ARROW_SCHEMA))
 
 
 def sweep_staging(directory: Path) -> None:
     """Remove what killed runs and workers left; only for the holder of the processing lock, and
     when no task is under way."""
-    _remove(list(directory.glob(f"*{STAGED_SUFFIX}")))
-
-
-def _remove(paths: Sequence[Path]) -> None:
-    for path in paths:
+    for path in directory.glob(f"*{STAGED_SUFFIX}"):
         path.unlink(missing_ok=True)
 
 
@@ -118,24 +67,16 @@ class Outcome:
         return BatchHeader(self.span.start, self.span.end, self.span.active)
 
 
-def gather(paths: Sequence[Path]) -> Outcome:
-    """Read what the tasks of a batch have staged."""
-    inbox = Inbox.of_batches(_staged(paths))
+def gather(inbox: Inbox, staging: Path) -> Outcome:
+    """What the workers say of a batch, and the messages that they have staged."""
     headers = inbox.rows(RowKind.HEADER)
     if len(headers) != 1:
         raise HomeError(f"a batch came with {len(headers)} headers instead of one")
     return Outcome(
         Span.from_bytes(headers[0].body),
-        inbox.messages(),
+        merged_bodies([staging / name for name in inbox.staged()]),
         inbox.rows(RowKind.BAD),
     )
-
-
-def _staged(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-    for path in paths:
-        with pa.memory_map(os.fspath(path)) as file, pa.ipc.open_file(file) as reader:
-            for i in range(reader.num_record_batches):
-                yield reader.get_batch(i)
 
 
 def publish(log: RecordLog, published: BatchLog, outcome: Outcome) -> None:

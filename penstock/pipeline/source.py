@@ -1,4 +1,8 @@
-"""The source: the log of a home, as a stream for Spark."""
+"""The source: the log of a home, as a stream of rows for Spark (`penstock.pipeline.rows`).
+
+Workers read their share of a batch and decode it at once: between two processes, events would be
+packed, copied and unpacked for nothing.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +24,9 @@ from pyspark.sql.types import StructType
 from penstock.errors import LockedError
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
-from penstock.pipeline.rows import CHUNK_ROWS, CHUNK_SCHEMA, RowBuffer, RowKind, Span
+from penstock.pipeline.rows import BUCKETS, CHUNK_ROWS, CHUNK_SCHEMA, Span
 from penstock.pipeline.sizing import BatchSizer
-from penstock.pipeline.workers import settle
+from penstock.pipeline.workers import settle, without_garbage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +38,9 @@ SOURCE_NAME = "penstock_log"
 
 RECORDS_PER_PARTITION = 2_000
 """A smaller share of a batch is not worth a task of its own, which takes some 10 ms to start."""
+
+EVENTS_AT_ONCE = BUCKETS * CHUNK_ROWS
+"""Decoded so many at a time, events fill about a chunk for each bucket."""
 
 _EVENTS = frozenset({RecordKind.EVENT})
 
@@ -120,8 +127,18 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: LogRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        # Here, because other processes that load this class only look at it.
+        from penstock.pipeline.decode import decode, ticks
+        from penstock.pipeline.view import worker_view
+
+        home, view, span = Home.open(self._path), worker_view(self._path), partition.header
         settle("read")
-        return read_range(Home.open(self._path).log, partition)
+        if partition.leads:
+            yield ticks(span).to_arrow(home.staging)
+        for events in events_of(home.log, partition):
+            with without_garbage():
+                out = decode(events, span, view).to_arrow(home.staging)
+            yield out
 
     def stop(self) -> None:
         if self._registry is not None:
@@ -158,15 +175,15 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._keeper
 
 
-def read_range(log: RecordLog, part: LogRange) -> Iterator[pa.RecordBatch]:
-    """The events of a share of a batch. Other records are for the registry."""
-    out = RowBuffer()
-    out.add(0, RowKind.HEADER, part.header.start, part.header.to_bytes(), int(not part.leads))
+def events_of(log: RecordLog, part: LogRange) -> Iterator[list[tuple[int, bytes]]]:
+    """The events of a share of a batch with their offsets, in pieces of limited size. Other records
+    are for the registry."""
+    events: list[tuple[int, bytes]] = []
     for first, entries in log.frames(part.start, part.end, _EVENTS):
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:
-                out.add(0, RowKind.EVENT, offset, body)
-        if len(out) >= CHUNK_ROWS:
-            yield out.to_arrow()
-            out = RowBuffer()
-    yield out.to_arrow()
+                events.append((offset, body))
+        if len(events) >= EVENTS_AT_ONCE:
+            yield events
+            events = []
+    yield events

@@ -15,14 +15,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from penstock.log import Home
-from penstock.pipeline.decode import decode_partition
+from penstock.pipeline.decode import decode, ticks
 from penstock.pipeline.join_stage import advance_groups
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
 from penstock.pipeline.row_stage import advance_rows
 from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind, Span
-from penstock.pipeline.sink import Outcome, publish
+from penstock.pipeline.sink import Outcome, gather, publish, sweep_staging
 from penstock.pipeline.snapshots import compile_snapshot
-from penstock.pipeline.source import LogRange, read_range
+from penstock.pipeline.source import LogRange, events_of
 from penstock.pipeline.state import BucketState, Mirror, StoredGroups, StoredRows
 from penstock.pipeline.view import View
 from penstock.registry import Registry
@@ -95,25 +95,39 @@ class DryPipeline:
         self._registry.catch_up(end.position)
         span = span_of(self.offset, end)
         decoded = RowBuffer()
+        self._append(decoded, ticks(span))
         for part in _partitions(span):
-            inboxes = map(Inbox.of_batch, read_range(self.home.log, part))
-            for out in decode_partition(inboxes, self._view):
-                _append(decoded, out)
+            for events in events_of(self.home.log, part):
+                self._append(decoded, decode(events, span, self._view))
         changed = RowBuffer()
-        for bucket, rows in _by_bucket(decoded):
+        for bucket, rows in self._by_bucket(decoded):
             with self._opened("rows", bucket, self.rows[bucket]) as state:
                 store = StoredRows(state)
-                _append(changed, advance_rows(bucket, rows, store, self._view))
+                self._append(changed, advance_rows(bucket, rows, store, self._view))
                 store.flush()
         joined = RowBuffer()
-        for bucket, rows in _by_bucket(changed):
+        for bucket, rows in self._by_bucket(changed):
             with self._opened("groups", bucket, self.groups[bucket]) as state:
                 groups = StoredGroups(state)
-                _append(joined, advance_groups(bucket, rows, groups, self._view))
+                self._append(joined, advance_groups(bucket, rows, groups, self._view))
                 groups.flush()
-        sent = Inbox.of_batches([joined.to_arrow()])
-        assert len(sent.rows(RowKind.HEADER)) == 1
-        return Outcome(span, sent.messages(), sent.rows(RowKind.BAD))
+        sent = Inbox.of_batches([joined.to_arrow(self.home.staging)])
+        outcome = gather(sent, self.home.staging)
+        sweep_staging(self.home.staging)
+        assert outcome.span == span
+        return outcome
+
+    def _by_bucket(self, out: RowBuffer) -> Iterable[tuple[int, Inbox]]:
+        """As Spark deals rows out: by bucket, the buckets in any order."""
+        batch = out.to_arrow(self.home.staging)
+        buckets = batch.column("bucket").to_pylist()
+        for bucket in sorted(set(buckets), reverse=True):
+            mine = batch.take([i for i, b in enumerate(buckets) if b == bucket])
+            yield bucket, Inbox.of_batches([mine])
+
+    def _append(self, out: RowBuffer, more: RowBuffer) -> None:
+        for bucket, inbox in self._by_bucket(more):
+            out.forward(bucket, inbox, *RowKind)
 
     @contextmanager
     def _opened(self, name: str, bucket: int, stored: FakeMap) -> Iterator[BucketState]:
@@ -168,17 +182,3 @@ def _partitions(span: Span) -> list[LogRange]:
         LogRange(span.start, middle, span, leads=True),
         LogRange(middle, span.end, span, leads=False),
     ]
-
-
-def _by_bucket(out: RowBuffer) -> Iterable[tuple[int, Inbox]]:
-    """As Spark deals rows out: by bucket, the buckets in any order."""
-    batch = out.to_arrow()
-    buckets = batch.column("bucket").to_pylist()
-    for bucket in sorted(set(buckets), reverse=True):
-        mine = batch.take([i for i, b in enumerate(buckets) if b == bucket])
-        yield bucket, Inbox.of_batches([mine])
-
-
-def _append(out: RowBuffer, more: RowBuffer) -> None:
-    for bucket, inbox in _by_bucket(more):
-        out.forward(bucket, inbox, *RowKind)

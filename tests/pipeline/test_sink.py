@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import HomeError, LockedError
 from penstock.log import BatchHeader, Home, MemoryHome, RecordKind
-from penstock.pipeline.rows import Reason, RowBuffer, RowKind, Span
+from penstock.pipeline.rows import Inbox, Reason, RowBuffer, RowKind, Span
 from penstock.pipeline.sink import (
-    MessageWriter,
-    Staged,
+    MessageSink,
     gather,
     is_published,
     publish,
-    stage,
     sweep_staging,
 )
 
-
-@pytest.fixture(autouse=True)
-def thaw() -> Iterator[None]:
-    """Workers freeze what they have loaded; this process is not one for long."""
-    yield
-    gc.unfreeze()
+SentRow = tuple[RowKind, int, int, bytes]
 
 
-def staged(path: Path, rows: Sequence[tuple[RowKind, int, int, bytes]]) -> Path:
-    out = RowBuffer()
-    for kind, offset, step, body in rows:
-        out.add(0, kind, offset, body, step)
-    stage(path, iter([out.to_arrow()]))
-    return path
+def sent(staging: Path, *workers: Sequence[SentRow]) -> Inbox:
+    """What the sink gets if these workers have these rows."""
+    batches = []
+    for rows in workers:
+        out = RowBuffer()
+        for kind, offset, step, body in rows:
+            out.add(0, kind, offset, body, step)
+        batches.append(out.to_arrow(staging))
+    return Inbox.of_batches(batches)
 
 
 def header(*span: int) -> tuple[RowKind, int, int, bytes]:
@@ -47,18 +42,9 @@ def message(offset: int, step: int, body: bytes) -> tuple[RowKind, int, int, byt
 
 def test_the_order_of_messages_does_not_depend_on_who_computed_them(tmp_path: Path) -> None:
     rows = [message(9, 1, b"a"), message(8, 2, b"b"), message(8, 1, b"d"), message(8, 1, b"c")]
-    one = gather(
-        [
-            staged(tmp_path / "1", [header(8, 10, 8, 8, 8), *rows[:2]]),
-            staged(tmp_path / "2", rows[2:]),
-        ]
-    )
-    other = gather(
-        [
-            staged(tmp_path / "3", rows[1:]),
-            staged(tmp_path / "4", [rows[0], header(8, 10, 8, 8, 8)]),
-        ]
-    )
+    head = header(8, 10, 8, 8, 8)
+    one = gather(sent(tmp_path, [head, *rows[:2]], rows[2:]), tmp_path)
+    other = gather(sent(tmp_path, rows[1:], [rows[0], head]), tmp_path)
     assert one == other
     assert one.messages == [b"c", b"d", b"b", b"a"]
     assert one.header == BatchHeader(8, 10, 8)
@@ -66,7 +52,15 @@ def test_the_order_of_messages_does_not_depend_on_who_computed_them(tmp_path: Pa
 
 def test_a_batch_has_one_header(tmp_path: Path) -> None:
     with pytest.raises(HomeError, match="0 headers"):
-        gather([staged(tmp_path / "1", [message(1, 1, b"a")])])
+        gather(sent(tmp_path, [message(1, 1, b"a")]), tmp_path)
+
+
+def test_staged_messages_that_are_gone_are_missed_by_name(tmp_path: Path) -> None:
+    inbox = sent(tmp_path, [header(0, 1, 0, 0, 0), message(0, 1, b"a")])
+    sweep_staging(tmp_path)
+    with pytest.raises(HomeError, match="cannot read staged messages") as caught:
+        gather(inbox, tmp_path)
+    assert inbox.staged()[0] in caught.value.detail
 
 
 def test_bad_events_get_their_bytes_from_the_log(tmp_path: Path) -> None:
@@ -75,7 +69,7 @@ def test_bad_events_get_their_bytes_from_the_log(tmp_path: Path) -> None:
     home.log.append([(RecordKind.EVENT, b"two"), (RecordKind.EVENT, b"three")])
     reason = Reason("wrong", "very", "do better")
     rows = [(RowKind.BAD, offset, 0, reason.to_bytes()) for offset in (3, 0)]
-    outcome = gather([staged(tmp_path / "1", [header(0, 4, 0, 0, 0), *rows])])
+    outcome = gather(sent(tmp_path, [header(0, 4, 0, 0, 0), *rows]), tmp_path)
     publish(home.log, home.messages, outcome)
     entries = list(home.quarantine.entries())
     assert [(e.offset, e.raw) for e in entries] == [(0, b"zero"), (3, b"three")]
@@ -85,8 +79,10 @@ def test_bad_events_get_their_bytes_from_the_log(tmp_path: Path) -> None:
 def test_a_replayed_batch_changes_nothing(tmp_path: Path) -> None:
     home = MemoryHome()
     home.log.append([(RecordKind.EVENT, b"")] * 2)
-    first = gather([staged(tmp_path / "1", [header(0, 2, 0, 0, 0), message(1, 1, b"a")])])
-    other = gather([staged(tmp_path / "2", [header(0, 2, 0, 0, 0), message(1, 1, b"b")])])
+    first, other = (
+        gather(sent(tmp_path, [header(0, 2, 0, 0, 0), message(1, 1, body)]), tmp_path)
+        for body in (b"a", b"b")
+    )
     for outcome in (first, first, other):
         publish(home.log, home.messages, outcome)
         assert list(home.messages.batches()) == [BatchHeader(0, 2, 0)]
@@ -127,25 +123,11 @@ def test_half_a_batch_cannot_be_published() -> None:
 def test_a_run_that_has_ended_publishes_nothing_any_more(tmp_path: Path) -> None:
     home = Home.create(tmp_path / "home")
     home.log.append([(RecordKind.EVENT, b"")])
-    writer = MessageWriter(str(home.path), "another term")
-    path = staged(home.staging / "1.arrow", [header(0, 1, 0, 0, 0)])
+    inbox = sent(home.staging, [header(0, 1, 0, 0, 0), message(0, 1, b"a")])
     with pytest.raises(LockedError, match="somebody else"):
-        writer.commit([Staged(str(path))], 0)
+        MessageSink(home, "another term").commit(inbox)
     assert home.messages.frontier is None
     with home.processing_lock("test") as processing:
-        MessageWriter(str(home.path), processing.term).commit([Staged(str(path)), None], 0)
-    assert home.messages.frontier == BatchHeader(0, 1, 0)
-    assert not path.exists()
-
-
-def test_staged_files_of_a_failed_batch_are_removed(tmp_path: Path) -> None:
-    home = Home.create(tmp_path / "home")
-    writer = MessageWriter(str(home.path), "")
-    one = writer.write(iter([RowBuffer().to_arrow()]))
-    two = writer.write(iter([]))
-    assert len(list(home.staging.iterdir())) == 2
-    writer.abort([one, None], 0)
-    assert isinstance(two, Staged)
-    assert [str(path) for path in home.staging.iterdir()] == [two.path]
-    sweep_staging(home.staging)
+        MessageSink(home, processing.term).commit(inbox)
+    assert home.messages.read(BatchHeader(0, 1, 0)) == [b"a"]
     assert list(home.staging.iterdir()) == []

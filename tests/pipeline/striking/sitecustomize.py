@@ -43,9 +43,12 @@ def _around(module: Any, name: str, before: str = "", after: str = "") -> None:
 
 
 def _change_sink(sink: ModuleType) -> None:
-    _around(sink, "stage", "before-a-file-is-staged")
     _around(sink, "publish", "before-it-is-published", "before-staged-files-are-removed")
-    _around(sink.MessageWriter, "commit", after="before-Sparks-commit")
+    _around(sink.MessageSink, "commit", after="before-Sparks-commit")
+
+
+def _change_rows(rows: ModuleType) -> None:
+    _around(rows, "stage", "before-a-file-is-staged")
 
 
 def _change_message_log(_: ModuleType) -> None:
@@ -64,6 +67,7 @@ def _change_source(source: ModuleType) -> None:
 
 
 _CHANGES: dict[str, Callable[[ModuleType], None]] = {
+    "penstock.pipeline.rows": _change_rows,
     "penstock.pipeline.sink": _change_sink,
     "penstock.log.messagelog": _change_message_log,
     "penstock.pipeline.source": _change_source,
