@@ -11,7 +11,7 @@ from pathlib import Path
 
 from penstock.errors import HomeError
 from penstock.log import Home
-from penstock.pipeline.offsets import StreamOffset
+from penstock.pipeline.offsets import LAYOUT, StreamOffset
 
 _RESTORE = "restore all of the home from one backup"
 
@@ -79,11 +79,20 @@ def _batches(directory: Path) -> list[int]:
 
 def _read(path: Path) -> StreamOffset:
     """An entry of Spark's offset log: a version, metadata, then one offset for each source."""
+    anew = f"remove what is in {path.parent.parent}: the next run rebuilds it from the log"
     try:
-        return StreamOffset.from_json(json.loads(path.read_text(encoding="utf-8").splitlines()[-1]))
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        members = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+        layout, offset = members.get("layout", 1), StreamOffset.from_json(members)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise HomeError(
             f"the checkpoint cannot be read: {path.name} is not an offset of this pipeline",
             detail=f"file {path}: {error}",
-            hint=f"remove what is in {path.parent.parent}: the next run rebuilds it from the log",
+            hint=anew,
         ) from error
+    if layout != LAYOUT:
+        raise HomeError(
+            "the checkpoint is of another release: it keeps its state in another way",
+            detail=f"layout {layout}; this release goes on with layout {LAYOUT}",
+            hint=anew,
+        )
+    return offset

@@ -30,7 +30,7 @@ from penstock.pipeline.view import View
 def ticks(span: Span) -> RowBuffer:
     """What tells the buckets of the batch; once for each batch."""
     out = RowBuffer()
-    for bucket in range(BUCKETS):
+    for bucket in BUCKETS:
         out.add(bucket, RowKind.TICK, span.start, span.to_bytes())
     return out
 
@@ -47,7 +47,7 @@ def decode(events: Iterable[tuple[int, bytes]], span: Span, view: View) -> RowBu
         try:
             checked = read(body, offset)
         except ChangeError as error:
-            out.add(offset % BUCKETS, RowKind.BAD, offset, Reason.of(error).to_bytes())
+            out.add(_any_bucket(offset), RowKind.BAD, offset, Reason.of(error).to_bytes())
             continue
         relation, _, key, row, _ = checked
         kept = of_streams.get(relation.name)
@@ -66,7 +66,7 @@ def decode(events: Iterable[tuple[int, bytes]], span: Span, view: View) -> RowBu
 
 def _tell(stream: Relation, events: list[tuple[int, Row]], view: View, out: RowBuffer) -> None:
     """What events that need no rows mean."""
-    bucket = events[0][0] % BUCKETS
+    bucket = _any_bucket(events[0][0])
     add_messages(bucket, event_messages(view.index, stream, events), out)
     add_steps(RowKind.STEP, event_steps(view.index, stream, events), out)
 
@@ -75,5 +75,10 @@ def _keep(stream: str, events: list[tuple[int, Row]], out: RowBuffer) -> None:
     """Send events to where they are kept, many in one piece."""
     for first in range(0, len(events), CHUNK_ROWS):
         part = events[first : first + CHUNK_ROWS]
-        bucket = part[0][0] // CHUNK_ROWS % BUCKETS
+        bucket = _any_bucket(part[0][0] // CHUNK_ROWS)
         out.add(bucket, RowKind.EVENTS, part[0][0], pack_events(stream, part))
+
+
+def _any_bucket(number: int) -> int:
+    """For what could go to any: to each by turns."""
+    return BUCKETS[number % len(BUCKETS)]

@@ -12,7 +12,7 @@ from penstock.engine.stages import GroupStore, JoinStage
 from penstock.joins import GroupStep, make_scheme
 from penstock.pipeline.bodies import decode_steps, step_of
 from penstock.pipeline.row_stage import add_messages
-from penstock.pipeline.rows import Inbox, RowBuffer, RowKind, Span
+from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind, Span
 from penstock.pipeline.view import View
 
 
@@ -20,7 +20,7 @@ def advance_groups(bucket: int, inbox: Inbox, store: GroupStore, view: View) -> 
     """Bring one bucket through one batch; returns the rows for the sink."""
     (tick,) = inbox.rows(RowKind.TICK)
     out = RowBuffer()
-    if bucket == 0:
+    if bucket == BUCKETS[0]:
         out.add(bucket, RowKind.HEADER, tick.offset, tick.body)
     out.forward(bucket, inbox, RowKind.MESSAGE, RowKind.BAD)
     span = Span.from_bytes(tick.body)

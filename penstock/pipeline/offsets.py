@@ -26,6 +26,10 @@ from penstock.errors import HomeError
 from penstock.log import BatchHeader, RecordKind, RecordLog
 from penstock.pipeline.rows import Span
 
+LAYOUT = 2
+"""How the state of the stages is laid out: which buckets there are, and what is in them. State of
+another layout cannot be gone on with; it is made anew from the log."""
+
 _ARRIVING = frozenset({RecordKind.SUBSCRIBE})
 _EVENTS = frozenset({RecordKind.EVENT})
 _SUBSCRIBING = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN})
@@ -40,7 +44,7 @@ class StreamOffset(NamedTuple):
     told: int = 0
 
     def to_json(self) -> dict[str, int]:
-        return self._asdict()
+        return {**self._asdict(), "layout": LAYOUT}
 
     @classmethod
     def from_json(cls, members: Mapping[str, int]) -> StreamOffset:

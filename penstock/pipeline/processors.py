@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessor,
     StatefulProcessorHandle,
@@ -18,17 +18,17 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from penstock.pipeline.rows import BUCKETS
+from penstock.pipeline.rows import ARROW_SCHEMA, BUCKETS, Inbox, RowBuffer
 from penstock.pipeline.workers import settle, without_garbage
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from penstock.pipeline.state import BucketState
 
 # Not as text: each task would have Java parse it.
 KEY_SCHEMA = StructType([StructField("name", StringType()), StructField("key", BinaryType())])
 VALUE_SCHEMA = StructType([StructField("value", BinaryType())])
+
+_ROW = Row(*ARROW_SCHEMA.names)
 
 
 class _Processor(StatefulProcessor):
@@ -51,51 +51,47 @@ class _Processor(StatefulProcessor):
         from penstock.pipeline.state import BucketState, Mirror, mirror_directory
 
         mirror = Mirror(mirror_directory(self._term) / f"{self.state}-{bucket}")
-        return BucketState.opened(self._stored, mirror, patience=1 + bucket / BUCKETS)
+        patience = 1 + BUCKETS.index(bucket) / len(BUCKETS)
+        return BucketState.opened(self._stored, mirror, patience)
 
-    def _staging(self) -> Path:
+    def _sent(self, out: RowBuffer) -> Iterator[Row]:
         from penstock.log import Home
 
-        return Home.open(self._home).staging
+        chunks = out.to_rows(Home.open(self._home).staging)
+        return iter([_ROW(*chunk) for chunk in chunks])
 
 
 class RowProcessor(_Processor):
     state = "rows"
 
-    def handleInputRows(
-        self, key: Any, rows: Any, timerValues: TimerValues
-    ) -> Iterator[pd.DataFrame]:
+    def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Row]:
         from penstock.pipeline.row_stage import advance_rows
-        from penstock.pipeline.rows import Inbox
         from penstock.pipeline.state import StoredRows
         from penstock.pipeline.view import worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
         with without_garbage(), self._opened(bucket) as state:
             store = StoredRows(state)
-            out = advance_rows(bucket, Inbox.of_frames(rows), store, view)
+            out = advance_rows(bucket, Inbox.of_rows(rows), store, view)
             store.flush()
-            sent = out.to_pandas(self._staging())
+            sent = self._sent(out)
         settle((self._home, view.active))
-        return iter([sent])
+        return sent
 
 
 class JoinProcessor(_Processor):
     state = "groups"
 
-    def handleInputRows(
-        self, key: Any, rows: Any, timerValues: TimerValues
-    ) -> Iterator[pd.DataFrame]:
+    def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Row]:
         from penstock.pipeline.join_stage import advance_groups
-        from penstock.pipeline.rows import Inbox
         from penstock.pipeline.state import StoredGroups
         from penstock.pipeline.view import worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
         with without_garbage(), self._opened(bucket) as state:
             store = StoredGroups(state)
-            out = advance_groups(bucket, Inbox.of_frames(rows), store, view)
+            out = advance_groups(bucket, Inbox.of_rows(rows), store, view)
             store.flush()
-            sent = out.to_pandas(self._staging())
+            sent = self._sent(out)
         settle((self._home, view.active))
-        return iter([sent])
+        return sent

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -23,14 +23,12 @@ from penstock.errors import ChangeError
 from penstock.packing import pack, unpack
 from penstock.pipeline.told import stage
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 T = TypeVar("T")
 
-BUCKETS = 8
-"""State is kept by bucket, so that a batch touches few state keys, and a bucket is one task's
-work. A checkpoint that was begun with this number can only go on with it."""
+BUCKETS = (0, 1, 2, 5, 6, 12, 15, 25)
+"""State is kept by bucket, so that a batch touches few state keys. These numbers Spark deals out
+evenly to 2, 4 or 8 partitions; from 0 to 7 it would give five to one of two. A checkpoint that was
+begun with them can only go on with them (`penstock.pipeline.offsets.LAYOUT`)."""
 
 CHUNK_ROWS = 4096
 CHUNK_BYTES = 16 << 20  # 16 MiB: far from Spark's limit of 2 GiB; one row may have 64 MiB
@@ -76,6 +74,9 @@ class StageRow(NamedTuple):
 
 AnyRow: TypeAlias = tuple[int, int, Any]
 """Offset, step, body."""
+
+ChunkRow: TypeAlias = tuple[int, int, int, bytes]
+"""What Spark calls a row: bucket, kind, number of our rows, and the chunk of them."""
 
 _decode = msgspec.msgpack.Decoder(list[StageRow]).decode
 
@@ -125,7 +126,7 @@ class RowBuffer:
 
     def __init__(self) -> None:
         self._rows: defaultdict[tuple[int, int], list[AnyRow]] = defaultdict(list)
-        self._forwarded: list[tuple[int, int, int, bytes]] = []
+        self._forwarded: list[ChunkRow] = []
 
     def __len__(self) -> int:
         return sum(map(len, self._rows.values())) + sum(count for _, _, count, _ in self._forwarded)
@@ -141,23 +142,25 @@ class RowBuffer:
         """Send rows on without looking at them."""
         for kind in kinds:
             for count, chunk in inbox.chunks(kind):
-                self._forwarded.append((bucket, kind, count, chunk))
+                self._forwarded.append((bucket, int(kind), count, chunk))
 
-    def to_arrow(self, staging: Path) -> pa.RecordBatch:
+    def to_rows(self, staging: Path) -> list[ChunkRow]:
         """The rows as Spark gets them; messages are put into files in the directory."""
         chunks = list(self._forwarded)
         for (bucket, kind), rows in self._rows.items():
             if kind == RowKind.MESSAGE:
                 if rows:
-                    chunks.append((bucket, kind, len(rows), stage(rows, staging).encode()))
+                    name = stage(rows, staging).encode()
+                    chunks.append((bucket, int(kind), len(rows), name))
             else:
-                chunks += [(bucket, kind, count, chunk) for count, chunk in _packed(rows)]
+                chunks += [(bucket, int(kind), *packed) for packed in _packed(rows)]
+        return chunks
+
+    def to_arrow(self, staging: Path) -> pa.RecordBatch:
+        chunks = self.to_rows(staging)
         columns = zip(*chunks, strict=True) if chunks else ((), (), (), ())
         arrays = [pa.array(c, f.type) for c, f in zip(columns, ARROW_SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
-
-    def to_pandas(self, staging: Path) -> pd.DataFrame:
-        return self.to_arrow(staging).to_pandas()
 
 
 def _packed(rows: list[AnyRow], most: int = CHUNK_ROWS) -> Iterator[tuple[int, bytes]]:
@@ -178,29 +181,11 @@ class Inbox:
         self._chunks: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
 
     @classmethod
-    def of_frames(cls, frames: Iterable[pd.DataFrame]) -> Inbox:
-        inbox = cls()
-        for frame in frames:
-            inbox._add(frame["kind"].tolist(), frame["count"].tolist(), frame["chunk"].tolist())
-        return inbox
-
-    @classmethod
-    def of_batches(cls, batches: Iterable[pa.RecordBatch]) -> Inbox:
-        inbox = cls()
-        for batch in batches:
-            inbox._add(*(batch.column(name).to_pylist() for name in ("kind", "count", "chunk")))
-        return inbox
-
-    @classmethod
-    def of_rows(cls, rows: Iterable[tuple[int, int, int, bytes]]) -> Inbox:
+    def of_rows(cls, rows: Iterable[ChunkRow]) -> Inbox:
         inbox = cls()
         for _, kind, count, chunk in rows:
             inbox._chunks[kind].append((count, bytes(chunk)))
         return inbox
-
-    def _add(self, kinds: list[int], counts: list[int], chunks: list[bytes]) -> None:
-        for kind, count, chunk in zip(kinds, counts, chunks, strict=True):
-            self._chunks[kind].append((count, chunk))
 
     def rows(self, kind: RowKind) -> list[StageRow]:
         """Rows whose bodies are bytes, in order."""
@@ -222,4 +207,4 @@ class Inbox:
 
 def bucket_of(key: bytes) -> int:
     """Where a packed key lives: the same in every process and on every machine."""
-    return crc32(key) % BUCKETS
+    return BUCKETS[crc32(key) % len(BUCKETS)]

@@ -169,7 +169,7 @@ def _stages(spark: SparkSession, path: str, term: str, batches: _Batches) -> Dat
         .load()
     )
     for processor in (RowProcessor(path, term), JoinProcessor(path, term)):
-        stream = stream.groupBy("bucket").transformWithStateInPandas(
+        stream = stream.groupBy("bucket").transformWithState(
             processor, CHUNK_SCHEMA, "append", "none"
         )
     return stream.observe(

@@ -39,7 +39,7 @@ SOURCE_NAME = "penstock_log"
 RECORDS_PER_PARTITION = 2_000
 """A smaller share of a batch is not worth a task of its own, which takes some 10 ms to start."""
 
-EVENTS_AT_ONCE = BUCKETS * CHUNK_ROWS
+EVENTS_AT_ONCE = len(BUCKETS) * CHUNK_ROWS
 """Decoded so many at a time, events fill about a chunk for each bucket."""
 
 _EVENTS = frozenset({RecordKind.EVENT})

@@ -61,8 +61,8 @@ class DryPipeline:
     batch_rows: int = 1000
     clock: Clock = time.time
     offset: StreamOffset = field(default_factory=StreamOffset)
-    rows: list[FakeMap] = field(default_factory=lambda: [FakeMap() for _ in range(BUCKETS)])
-    groups: list[FakeMap] = field(default_factory=lambda: [FakeMap() for _ in range(BUCKETS)])
+    rows: dict[int, FakeMap] = field(default_factory=lambda: {b: FakeMap() for b in BUCKETS})
+    groups: dict[int, FakeMap] = field(default_factory=lambda: {b: FakeMap() for b in BUCKETS})
 
     def __post_init__(self) -> None:
         self._mirrors = TemporaryDirectory(prefix="penstock-mirrors-")
@@ -111,7 +111,7 @@ class DryPipeline:
                 groups = StoredGroups(state)
                 self._append(joined, advance_groups(bucket, rows, groups, self._view))
                 groups.flush()
-        sent = Inbox.of_batches([joined.to_arrow(self.home.staging)])
+        sent = Inbox.of_rows(joined.to_rows(self.home.staging))
         outcome = gather(sent, self.home.staging)
         sweep_staging(self.home.staging)
         assert outcome.span == span
@@ -119,11 +119,9 @@ class DryPipeline:
 
     def _by_bucket(self, out: RowBuffer) -> Iterable[tuple[int, Inbox]]:
         """As Spark deals rows out: by bucket, the buckets in any order."""
-        batch = out.to_arrow(self.home.staging)
-        buckets = batch.column("bucket").to_pylist()
-        for bucket in sorted(set(buckets), reverse=True):
-            mine = batch.take([i for i, b in enumerate(buckets) if b == bucket])
-            yield bucket, Inbox.of_batches([mine])
+        rows = out.to_rows(self.home.staging)
+        for bucket in sorted({row[0] for row in rows}, reverse=True):
+            yield bucket, Inbox.of_rows(row for row in rows if row[0] == bucket)
 
     def _append(self, out: RowBuffer, more: RowBuffer) -> None:
         for bucket, inbox in self._by_bucket(more):
@@ -133,7 +131,7 @@ class DryPipeline:
     def _opened(self, name: str, bucket: int, stored: FakeMap) -> Iterator[BucketState]:
         """Mirrors outlive crashes of workers: they must be found to be of another state."""
         mirror = Mirror(Path(self._mirrors.name) / f"{name}-{bucket}")
-        with BucketState.opened(stored, mirror, patience=bucket / BUCKETS) as state:
+        with BucketState.opened(stored, mirror, patience=bucket / max(BUCKETS)) as state:
             yield state
 
     def crash(self) -> None:

@@ -72,3 +72,11 @@ def test_a_checkpoint_of_something_else(home: Home) -> None:
     (home.checkpoint / "offsets" / "0").write_text('v1\n{}\n{"logOffset":3}')
     with pytest.raises(HomeError, match="0 is not an offset of this pipeline"):
         check_home(home)
+
+
+def test_a_checkpoint_of_another_layout(home: Home) -> None:
+    planned(home, 0, 2, done=True)
+    (home.checkpoint / "offsets" / "0").write_text('v1\n{}\n{"position":2,"active":0,"told":0}')
+    with pytest.raises(HomeError, match="the checkpoint is of another release") as caught:
+        check_home(home)
+    assert "rebuilds it from the log" in caught.value.hint

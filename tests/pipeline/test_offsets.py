@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.log import BatchHeader, MemoryLog, RecordKind
-from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
+from penstock.pipeline.offsets import LAYOUT, StreamOffset, next_offset, span_of
 from penstock.pipeline.rows import Span
 
 EVENT, SUBSCRIBE, WITHDRAW = RecordKind.EVENT, RecordKind.SUBSCRIBE, RecordKind.WITHDRAW
@@ -93,5 +93,5 @@ def test_state_that_lags_behind_is_told_of_subscriptions_at_the_end() -> None:
 
 def test_offsets_travel_as_json() -> None:
     offset = StreamOffset(7, 5, 3)
-    assert offset.to_json() == {"position": 7, "active": 5, "told": 3}
+    assert offset.to_json() == {"position": 7, "active": 5, "told": 3, "layout": LAYOUT}
     assert StreamOffset.from_json(offset.to_json()) == offset

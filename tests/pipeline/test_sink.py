@@ -23,13 +23,13 @@ SentRow = tuple[RowKind, int, int, bytes]
 
 def sent(staging: Path, *workers: Sequence[SentRow]) -> Inbox:
     """What the sink gets if these workers have these rows."""
-    batches = []
+    chunks = []
     for rows in workers:
         out = RowBuffer()
         for kind, offset, step, body in rows:
             out.add(0, kind, offset, body, step)
-        batches.append(out.to_arrow(staging))
-    return Inbox.of_batches(batches)
+        chunks += out.to_rows(staging)
+    return Inbox.of_rows(chunks)
 
 
 def header(*span: int) -> tuple[RowKind, int, int, bytes]:

@@ -46,7 +46,9 @@ def opened(layout: str, stored: StoredMap, place: int, term: str) -> Iterator[En
     """What Spark keeps for one state key, for the length of a batch."""
     if layout == "blobs":
         mirror = Mirror(mirror_directory(term) / f"groups-{place}")
-        with BucketState.opened(stored, mirror, patience=1 + place / BUCKETS) as state:
+        with BucketState.opened(
+            stored, mirror, patience=1 + BUCKETS.index(place) / len(BUCKETS)
+        ) as state:
             yield state
         return
     entries = _LAYOUTS[layout](stored)

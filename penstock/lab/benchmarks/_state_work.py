@@ -151,7 +151,7 @@ class StateWork:
             yield place, pack(Task(touch, changes))
 
     def sweeps(self, by_value: bool) -> Iterator[tuple[int, bytes]]:
-        for place in range(self.values if by_value else BUCKETS):
+        for place in range(self.values) if by_value else BUCKETS:
             yield place, pack(Task(Touch.SWEEP, {}))
 
 
