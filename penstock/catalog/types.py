@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal, Inexact, InvalidOperation
@@ -165,11 +164,13 @@ class DecimalType(ValueType):
 
     def store(self, value: Outside) -> Stored:
         if type(value) is Decimal and value.is_finite() and abs(value.adjusted()) < self.precision:
-            with suppress(Inexact):
+            try:
                 scaled = value.scaleb(self.scale, _EXACT)
-                whole = int(scaled)
-                if scaled == whole and abs(whole) < _POWERS[self.precision]:
-                    return whole
+            except Inexact:
+                return self._store_any(value)
+            whole = int(scaled)
+            if scaled == whole and abs(whole) < _POWERS[self.precision]:
+                return whole
         return self._store_any(value)
 
     def _store_any(self, value: Outside) -> Stored:

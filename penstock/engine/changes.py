@@ -92,24 +92,26 @@ def _check_partial(change: Change, relation: Relation) -> Checked:
     return Checked(relation, change.op, relation.key_of(stored, 0), stored, tuple(given))
 
 
+_INSERT, _UPSERT, _DELETE = Op.INSERT, Op.UPSERT, Op.DELETE  # members of enums take long to reach
+
+
 def resolve(checked: Checked, current: Row | None) -> Delta:
     """What the change does, given the row that has its key now; ChangeError if it cannot be."""
-    relation, key = checked.relation, checked.key
-    if checked.op is Op.INSERT and current is not None:
-        raise ChangeError(
-            f"{relation.name} already has a row with key {_shown_key(relation, key)}",
-            hint="publish an update or an upsert",
-        )
-    if checked.op in (Op.UPDATE, Op.DELETE) and current is None:
-        raise ChangeError(f"{relation.name} has no row with key {_shown_key(relation, key)}")
-    if checked.op is Op.DELETE:
-        return Delta(relation, key, current, None)
-    if checked.op is Op.UPDATE:
-        assert current is not None
-        given = set(checked.given)
-        merged = (checked.row[i] if i in given else v for i, v in enumerate(current))
-        return Delta(relation, key, current, tuple(merged))
-    return Delta(relation, key, current, checked.row)
+    relation, op, key, row, named = checked
+    if op is _INSERT:
+        if current is not None:
+            raise ChangeError(
+                f"{relation.name} already has a row with key {_shown_key(relation, key)}",
+                hint="publish an update or an upsert",
+            )
+    elif op is not _UPSERT:
+        if current is None:
+            raise ChangeError(f"{relation.name} has no row with key {_shown_key(relation, key)}")
+        if op is _DELETE:
+            return Delta(relation, key, current, None)
+        given = set(named)
+        row = tuple([row[i] if i in given else value for i, value in enumerate(current)])
+    return Delta(relation, key, current, row)
 
 
 def _shown_key(relation: Relation, key: RowKey) -> str:

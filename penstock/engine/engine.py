@@ -17,7 +17,7 @@ from penstock.engine.memory import MemoryGroups, MemoryRows
 from penstock.engine.plain_events import read_change
 from penstock.engine.stages import JoinStage, Located, RowStage
 from penstock.errors import ChangeError, SubscriptionError
-from penstock.joins import Edge, GroupStep, Placed, Scheme, make_scheme
+from penstock.joins import Edge, Placed, Scheme, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.joins.decomposition.statistics import Statistics
 from penstock.joins.selections import NewSelections
@@ -122,16 +122,11 @@ class Engine:
                 resolved += [located] if located is not None else []
         for _, delta in resolved:
             self.statistics.note(delta.relation.name, delta.key, delta.old, delta.new)
-        outcome.messages = self._told(list(self._row_stage.consequences(resolved)))
-        return outcome
-
-    def _told(self, consequences: list[Message | GroupStep]) -> list[Message]:
-        """All messages, by position."""
-        messages = [one for one in consequences if isinstance(one, Message)]
-        steps = (one for one in consequences if isinstance(one, GroupStep))
+        messages, steps = self._row_stage.consequences(resolved)
         messages += each_message(self._join_stage.run(steps))
         messages.sort(key=_POSITION)
-        return messages
+        outcome.messages = messages
+        return outcome
 
     def try_changes(self, offset: int, changes: Iterable[Change]) -> None:
         """ChangeError if the changes, one after the other from this offset, cannot be made."""
@@ -149,5 +144,4 @@ class Engine:
         for edge in self.index.edges:
             if edge not in self._seeded:
                 self._seeded.add(edge)
-                for step in self._row_stage.seed(offset, edge):
-                    self._join_stage.seed(step)
+                self._join_stage.seed(edge, self._row_stage.seed(offset, edge))

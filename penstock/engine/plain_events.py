@@ -22,7 +22,8 @@ from penstock.engine.strict_json import MAX_EVENT_BYTES
 from penstock.errors import ChangeError
 
 _UNSET = msgspec.UNSET
-_OPS = {op.value: op for op in Op}
+_INSERT, _UPSERT = Op.INSERT, Op.UPSERT  # members of enums take long to reach
+_OPS: dict[Any, Op] = {_UNSET: _INSERT, **{op.value: op for op in Op}}
 _JSON_TYPES: dict[str, Any] = {"double": float, "boolean": bool, "decimal": Decimal}
 """How the values of a kind of columns are written; the others are strings."""
 _AS_WRITTEN = frozenset({"integer", "double", "boolean"})
@@ -74,13 +75,14 @@ class PlainReader:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
         form = self._forms[type(event).__name__]
-        if form.since >= offset:
+        written = event.op
+        op = _OPS.get(written)
+        if form.since >= offset or op is None:
             return None
-        op = Op.INSERT if event.op is _UNSET else _OPS.get(event.op)
         values = _astuple(event.row)
         missing = values.count(_UNSET)
-        members = len(values) - missing + (2 if event.op is _UNSET else 3)
-        if op is None or not _each_once(raw, members, values):
+        members = len(values) - missing + (2 if written is _UNSET else 3)
+        if raw.count(b":") != members and not _each_once(raw, members, values):
             return None
         try:
             return form.checked(op, values, missing, offset)
@@ -91,8 +93,6 @@ class PlainReader:
 def _each_once(raw: bytes, members: int, values: tuple[Any, ...]) -> bool:
     """Whether no member was given twice: each has a colon, and the others are in texts."""
     colons = raw.count(b":")
-    if colons == members:
-        return True
     texts = sum(value.count(":") for value in values if isinstance(value, str))
     return colons == members + texts and b"\\" not in raw
 
@@ -120,31 +120,42 @@ class _Form:
             if not _is_as_written(column)
         ]
         self._required = [i for i, column in enumerate(relation.columns) if not column.nullable]
+        self._is_stream, self._key = relation.is_stream, relation.key
+        # Integers are their own keys.
+        is_plain = len(relation.key) == 1 and isinstance(
+            relation.columns[relation.key[0]].type, IntegerType
+        )
+        self._plain_key = relation.key[0] if is_plain else None
 
     def checked(self, op: Op, values: tuple[Any, ...], missing: int, offset: int) -> Checked | None:
         """The change in stored values, or None; ChangeError if a value does not fit its type."""
-        relation = self._relation
-        if relation.is_stream and op is not Op.INSERT:
+        if self._is_stream and op is not _INSERT:
             return None
-        if op is Op.INSERT or op is Op.UPSERT:
-            if missing and any(values[i] is _UNSET for i in self._required):
+        is_whole = op is _INSERT or op is _UPSERT
+        if missing:
+            needed = self._required if is_whole else self._key
+            if any(values[i] is _UNSET for i in needed):
                 return None
-            row = self._stored(values, missing)
-            return Checked(relation, op, relation.key_of(row, offset), row, self._everything)
-        if missing and any(values[i] is _UNSET for i in relation.key):
-            return None
+        given = self._everything if is_whole or not missing else _given(values)
         row = self._stored(values, missing)
-        given = tuple(i for i, value in enumerate(values) if value is not _UNSET)
-        return Checked(relation, op, relation.key_of(row, 0), row, given)
+        at = self._plain_key
+        key = self._relation.key_of(row, offset) if at is None else (values[at],)
+        return Checked(self._relation, op, key, row, given)
 
     def _stored(self, values: tuple[Any, ...], missing: int) -> Row:
-        if not self._stores and not missing:
+        row = list(values)
+        if missing:
+            row = [None if value is _UNSET else value for value in values]
+        elif not self._stores:
             return values
-        row = [None if value is _UNSET else value for value in values]
         for i, store in self._stores:
             if row[i] is not None:
                 row[i] = store(row[i])
         return tuple(row)
+
+
+def _given(values: tuple[Any, ...]) -> tuple[int, ...]:
+    return tuple([i for i, value in enumerate(values) if value is not _UNSET])
 
 
 def _is_as_written(column: Column) -> bool:

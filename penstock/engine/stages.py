@@ -21,15 +21,17 @@ from penstock.catalog import Relation, Row, RowKey
 from penstock.engine.changes import Checked, Delta, resolve
 from penstock.engine.index import Index
 from penstock.engine.payloads import with_payloads
-from penstock.engine.stepping import FIRST_STEP, EdgeSteps, steps_by_edge
+from penstock.engine.stepping import FIRST_STEP, EdgeSteps, StepCollector
 from penstock.joins import (
     Edge,
     Group,
     GroupStep,
+    GroupSteps,
     JoinValue,
     Scheme,
     Space,
     SpacePoints,
+    StepsByEdge,
 )
 from penstock.joins.point_arrays import Mask
 from penstock.joins.selections import NewSelections, Selections
@@ -81,16 +83,18 @@ class RowStage:
         self._store.put(delta.relation, delta.key, delta.new)
         return Located(offset, delta)
 
-    def consequences(self, run: Sequence[Located]) -> Iterator[Message | GroupStep]:
+    def consequences(self, run: Sequence[Located]) -> Consequences:
         """Whom the changes concern that were made since the subscriptions last changed."""
         return consequences(self._index, run)
 
-    def seed(self, offset: int, edge: Edge) -> Iterator[GroupStep]:
+    def seed(self, offset: int, edge: Edge) -> GroupSteps:
         """Steps that bring the rows known so far into the groups of a new edge."""
+        groups: GroupSteps = {}
         for relation in self._index.relations(edge):
             steps = EdgeSteps(relation, edge)
             for key, row in self._store.rows(relation):
-                yield from steps.of(offset, Delta(relation, key, None, row))
+                steps.add(offset, Delta(relation, key, None, row), groups)
+        return groups
 
     def initial(self, offset: int, new: NewSelections) -> Iterator[Message]:
         """The current content of new subscriptions over one table, a message for each row."""
@@ -108,18 +112,16 @@ class JoinStage:
         self._index = index
         self._scheme = scheme
 
-    def run(self, steps: Iterable[GroupStep]) -> Iterator[Told]:
+    def run(self, steps: StepsByEdge) -> Iterator[Told]:
         """The messages of many steps, between which no subscription comes or goes.
 
         Steps of different groups know nothing of each other. So a batch is worked through group by
         group, and a scheme can take many steps of a group at once. Sorted by position, messages are
         those of one step after the other, those of one position in any order.
         """
-        batches: dict[tuple[Edge, JoinValue], list[GroupStep]] = {}
-        for step in steps:
-            batches.setdefault((step.edge, step.value), []).append(step)
-        for (edge, value), batch in batches.items():
-            yield from self._run_group(edge, value, batch)
+        for edge, groups in steps.items():
+            for value, batch in groups.items():
+                yield from self._run_group(edge, value, batch)
 
     def _run_group(self, edge: Edge, value: JoinValue, batch: list[GroupStep]) -> Iterable[Told]:
         """Bring one group through its steps."""
@@ -134,11 +136,13 @@ class JoinStage:
         self._store.put(edge, value, group)
         return told
 
-    def seed(self, step: GroupStep) -> None:
-        """Take a row in without telling anybody: no subscription uses its edge yet."""
-        group = self._store.get(step.edge, step.value)
-        group.apply(step)
-        self._store.put(step.edge, step.value, group)
+    def seed(self, edge: Edge, groups: GroupSteps) -> None:
+        """Take rows in without telling anybody: no subscription uses their edge yet."""
+        for value, steps in groups.items():
+            group = self._store.get(edge, value)
+            for step in steps:
+                group.apply(step)
+            self._store.put(edge, value, group)
 
     def initial(self, offset: int, points: SpacePoints) -> Iterator[Message]:
         """The rows of one base table that new subscriptions need to start with."""
@@ -148,54 +152,47 @@ class JoinStage:
             yield from self._scheme.initial(position, group, points)
 
 
-def consequences(index: Index, run: Sequence[Located]) -> Iterator[Message | GroupStep]:
+class Consequences(NamedTuple):
+    """What changes of rows lead to."""
+
+    messages: list[Message]
+    """To those who subscribe to the changed tables alone."""
+    steps: StepsByEdge
+
+
+def consequences(index: Index, run: Sequence[Located]) -> Consequences:
     """Whom some changes concern, between which no subscription comes or goes."""
-    told = _told_by_place(index, run)
-    of_relation: dict[str, list[EdgeSteps]] = {}
-    for i, (offset, delta) in enumerate(run):
-        if i in told:
-            yield told[i]
-        relation = delta.relation
-        steps = of_relation.get(relation.name)
-        if steps is None:
-            steps = steps_by_edge(relation, index.edges_of(relation))
-            of_relation[relation.name] = steps
-        for edge_steps in steps:
-            yield from edge_steps.of(offset, delta)
+    collected = StepCollector(index)
+    for offset, delta in run:
+        collected.add(offset, delta)
+    return Consequences(list(_told_alone(index, run)), collected.steps)
 
 
-def _told_by_place(index: Index, run: Sequence[Located]) -> dict[int, Message]:
-    """The messages to subscriptions over one table, by their place in the run."""
-    places: dict[str, list[int]] = {}
-    for i, (_, delta) in enumerate(run):
-        places.setdefault(delta.relation.name, []).append(i)
-    told: dict[int, Message] = {}
-    for mine in places.values():
-        points = index.selections(run[mine[0]].delta.relation)
+def _told_alone(index: Index, run: Sequence[Located]) -> Iterator[Message]:
+    """The messages to subscriptions over one table."""
+    of_relation: dict[str, list[Located]] = {}
+    for located in run:
+        of_relation.setdefault(located.delta.relation.name, []).append(located)
+    for mine in of_relation.values():
+        points = index.selections(mine[0].delta.relation)
         if points is not None:
-            told |= selection_messages([(i, run[i]) for i in mine], points)
-    return told
+            yield from selection_messages(mine, points)
 
 
-def selection_messages(
-    run: Sequence[tuple[int, Located]], points: Selections
-) -> Iterator[tuple[int, Message]]:
+def selection_messages(run: Sequence[Located], points: Selections) -> Iterator[Message]:
     """The messages that somebody needs among those who subscribe to the changed table alone."""
-    taken = _somebody_selects([located.delta.new for _, located in run], points)
-    given_up = _somebody_selects([located.delta.old for _, located in run], points)
+    taken = _somebody_selects([located.delta.new for located in run], points)
+    given_up = _somebody_selects([located.delta.old for located in run], points)
     for i in np.flatnonzero(taken | given_up).tolist():
-        place, (offset, delta) = run[i]
-        yield (
-            place,
-            Message(
-                Position(offset, FIRST_STEP),
-                points.space.id,
-                delta.key,
-                row=delta.new if taken[i] else None,
-                upsert=ANYONE if taken[i] else (),
-                old=points.mentioned(delta.old) if given_up[i] and delta.old is not None else None,
-                remove=ANYONE if given_up[i] else (),
-            ),
+        offset, delta = run[i]
+        yield Message(
+            Position(offset, FIRST_STEP),
+            points.space.id,
+            delta.key,
+            row=delta.new if taken[i] else None,
+            upsert=ANYONE if taken[i] else (),
+            old=points.mentioned(delta.old) if given_up[i] and delta.old is not None else None,
+            remove=ANYONE if given_up[i] else (),
         )
 
 

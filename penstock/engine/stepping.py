@@ -6,13 +6,12 @@ each edge, a row leaves its old group before it enters a new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from penstock.catalog import Relation
 from penstock.catalog.halves import is_half
 from penstock.engine.changes import Delta
+from penstock.engine.index import Index
 from penstock.engine.payloads import feeds, seen_from
-from penstock.joins import Edge, GroupStep, joiner
+from penstock.joins import Edge, GroupStep, GroupSteps, JoinValue, StepsByEdge, joiner
 from penstock.messages import INITIAL_STEP
 
 FIRST_STEP = INITIAL_STEP + 1
@@ -28,46 +27,70 @@ class EdgeSteps:
             if feeds(relation, side)
         ]
 
-    def of(self, offset: int, delta: Delta) -> list[GroupStep]:
-        """The steps of one change, in order."""
-        if len(self._sides) == 1:
-            return self._sides[0].of(offset, delta)
-        return [step for side in self._sides for step in side.of(offset, delta)]
+    def add(self, offset: int, delta: Delta, groups: GroupSteps) -> None:
+        """Add the steps of one change to those of their groups, in order."""
+        for side in self._sides:
+            side.add(offset, delta, groups)
 
 
 class SideSteps:
     """The same for one side of the edge."""
 
     def __init__(self, relation: Relation, edge: Edge, number: int) -> None:
-        self._edge, self._number = edge, number
+        self._number = number
         self._side = edge.sides[number]
         self._sees_half = is_half(self._side.table)
         self._join_value = joiner(relation, self._side.columns)
         self._leaving = FIRST_STEP + 2 * number
         self._entering = self._leaving + 1
 
-    def of(self, offset: int, delta: Delta) -> list[GroupStep]:
+    def add(self, offset: int, delta: Delta, groups: GroupSteps) -> None:
         join_value = self._join_value
         if self._sees_half:
             seen = seen_from(self._side, delta)
             if seen is None:
-                return []
+                return
             delta, join_value = seen, joiner(seen.relation, self._side.columns)
         _, key, old, new = delta
         before = None if old is None else join_value(old)
         after = None if new is None else join_value(new)
-        edge, number, entering = self._edge, self._number, self._entering
+        number, entering = self._number, self._entering
         if before == after:
-            if before is None:
-                return []
-            return [GroupStep(offset, entering, edge, number, before, key, old, new)]
-        steps = []
+            if before is not None:
+                _add(groups, before, GroupStep(offset, entering, number, key, old, new))
+            return
         if before is not None:
-            steps.append(GroupStep(offset, self._leaving, edge, number, before, key, old, None))
+            _add(groups, before, GroupStep(offset, self._leaving, number, key, old, None))
         if after is not None:
-            steps.append(GroupStep(offset, entering, edge, number, after, key, None, new))
-        return steps
+            _add(groups, after, GroupStep(offset, entering, number, key, None, new))
 
 
-def steps_by_edge(relation: Relation, edges: Iterable[Edge]) -> list[EdgeSteps]:
-    return [EdgeSteps(relation, edge) for edge in edges]
+def _add(groups: GroupSteps, value: JoinValue, step: GroupStep) -> None:
+    steps = groups.get(value)
+    if steps is None:
+        groups[value] = [step]
+    else:
+        steps.append(step)
+
+
+class StepCollector:
+    """Collects the steps of changes to any relations."""
+
+    def __init__(self, index: Index) -> None:
+        self.steps: StepsByEdge = {}
+        self._index = index
+        self._of_relation: dict[str, list[tuple[EdgeSteps, GroupSteps]]] = {}
+
+    def add(self, offset: int, delta: Delta) -> None:
+        feeding = self._of_relation.get(delta.relation.name)
+        if feeding is None:
+            feeding = self._of_relation[delta.relation.name] = self._feeding(delta.relation)
+        for edge_steps, groups in feeding:
+            edge_steps.add(offset, delta, groups)
+
+    def _feeding(self, relation: Relation) -> list[tuple[EdgeSteps, GroupSteps]]:
+        """The edges that a relation feeds, and where their steps go."""
+        return [
+            (EdgeSteps(relation, edge), self.steps.setdefault(edge, {}))
+            for edge in self._index.edges_of(relation)
+        ]

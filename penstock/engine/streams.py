@@ -13,8 +13,8 @@ import numpy as np
 from penstock.catalog import Relation, Row
 from penstock.engine.changes import Delta
 from penstock.engine.index import Index
-from penstock.engine.stepping import FIRST_STEP, steps_by_edge
-from penstock.joins import GroupStep
+from penstock.engine.stepping import FIRST_STEP, StepCollector
+from penstock.joins import StepsByEdge
 from penstock.messages import ANYONE, Message, Position
 
 
@@ -39,10 +39,10 @@ def event_messages(
         yield Message(Position(offset, FIRST_STEP), space, (offset,), row, everybody)
 
 
-def event_steps(
-    index: Index, stream: Relation, events: Sequence[tuple[int, Row]]
-) -> Iterator[GroupStep]:
+def event_steps(index: Index, stream: Relation, events: Sequence[tuple[int, Row]]) -> StepsByEdge:
     """What the events do to the groups of all edges that their stream feeds."""
-    for steps in steps_by_edge(stream, index.edges_of(stream)):
+    collected = StepCollector(index)
+    if index.edges_of(stream):
         for offset, row in events:
-            yield from steps.of(offset, Delta(stream, (offset,), None, row))
+            collected.add(offset, Delta(stream, (offset,), None, row))
+    return collected.steps

@@ -10,7 +10,7 @@ from penstock.engine.memory import MemoryGroups
 from penstock.engine.stages import JoinStage
 from penstock.history.question import Prepared
 from penstock.history.rows import HistoryKind, HistoryRow
-from penstock.joins import GroupStep, make_scheme
+from penstock.joins import StepsByEdge, make_scheme
 from penstock.messages import each_message
 from penstock.pipeline.bodies import unpack_step
 
@@ -28,19 +28,23 @@ def _live_through(history: Iterator[HistoryRow], prepared: Prepared) -> Iterator
     """The steps of one place: seeds come first, because no step is before the start."""
     stage = JoinStage(MemoryGroups(), prepared.index, make_scheme())
     seeded = False
-    run: list[GroupStep] = []
+    run: StepsByEdge = {}
+    count = 0
     for row in history:
         if row.kind == HistoryKind.SEED:
-            stage.seed(_step(row, prepared))
+            edge, value, step = unpack_step(row.body, prepared.edges)
+            stage.seed(edge, {value: [step]})
             seeded = True
         elif row.kind == HistoryKind.STEP:
             if seeded:
                 yield from _first_contents(stage, prepared)
                 seeded = False
-            run.append(_step(row, prepared))
-            if len(run) == STEPS_AT_ONCE:
+            edge, value, step = unpack_step(row.body, prepared.edges)
+            run.setdefault(edge, {}).setdefault(value, []).append(step)
+            count += 1
+            if count % STEPS_AT_ONCE == 0:
                 yield from _told(stage, run, prepared)
-                run = []
+                run = {}
         else:
             yield row
     if seeded:
@@ -53,9 +57,5 @@ def _first_contents(stage: JoinStage, prepared: Prepared) -> Iterator[HistoryRow
         yield from prepared.deliveries(stage.initial(prepared.question.start, points))
 
 
-def _told(stage: JoinStage, run: list[GroupStep], prepared: Prepared) -> Iterator[HistoryRow]:
+def _told(stage: JoinStage, run: StepsByEdge, prepared: Prepared) -> Iterator[HistoryRow]:
     return prepared.deliveries(each_message(stage.run(run)))
-
-
-def _step(row: HistoryRow, prepared: Prepared) -> GroupStep:
-    return unpack_step(row.offset, row.step, row.body, prepared.edges)

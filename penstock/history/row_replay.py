@@ -16,9 +16,8 @@ from penstock.engine.stages import Located, RowStage
 from penstock.errors import ChangeError
 from penstock.history.question import Prepared
 from penstock.history.rows import HistoryKind, HistoryRow, place_of, refused
-from penstock.joins import GroupStep
+from penstock.joins import StepsByEdge
 from penstock.joins.selections import NewSelections
-from penstock.messages import Message
 from penstock.pipeline.bodies import group_place, pack_change, pack_step, row_place, unpack_change
 
 ROWS_AT_ONCE = 4_096
@@ -35,7 +34,7 @@ def change_rows(
             bad += offset >= start
         elif change.relation.name in tables:
             place = place_of(row_place(change.relation.name, change.key))
-            yield HistoryRow(place, offset, HistoryKind.CHANGE, 0, pack_change(change))
+            yield HistoryRow(place, offset, HistoryKind.CHANGE, 0, pack_change(offset, change))
     yield refused(bad)
 
 
@@ -102,8 +101,7 @@ class _RowReplay:
         start = self._question.start
         stage = RowStage(self._begun, self._prepared.index)
         for edge in self._prepared.index.edges:
-            for step in stage.seed(start, edge):
-                yield _step_row(HistoryKind.SEED, step)
+            yield from _step_rows(HistoryKind.SEED, {edge: stage.seed(start, edge)})
         for points in self._prepared.selections:
             yield from self._prepared.deliveries(stage.initial(start, NewSelections(points)))
         self._begun, self._begun_count = MemoryRows(), 0
@@ -111,14 +109,15 @@ class _RowReplay:
     def _told(self) -> Iterator[HistoryRow]:
         """What the changes collected lead to."""
         stage = RowStage(MemoryRows(), self._prepared.index)
-        for consequence in stage.consequences(self._run):
-            if isinstance(consequence, Message):
-                yield from self._prepared.deliveries([consequence])
-            else:
-                yield _step_row(HistoryKind.STEP, consequence)
+        messages, steps = stage.consequences(self._run)
+        yield from self._prepared.deliveries(messages)
+        yield from _step_rows(HistoryKind.STEP, steps)
         self._run = []
 
 
-def _step_row(kind: HistoryKind, step: GroupStep) -> HistoryRow:
-    place = place_of(group_place(step.edge, step.value))
-    return HistoryRow(place, step.offset, kind, step.step, pack_step(step))
+def _step_rows(kind: HistoryKind, steps: StepsByEdge) -> Iterator[HistoryRow]:
+    for edge, groups in steps.items():
+        for value, mine in groups.items():
+            place = place_of(group_place(edge, value))
+            for step in mine:
+                yield HistoryRow(place, step.offset, kind, step.step, pack_step(edge, value, step))

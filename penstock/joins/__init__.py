@@ -1,6 +1,6 @@
 """Select-join subscriptions: spaces, groups, and the schemes that turn changes into messages."""
 
-from penstock.joins.group import Group, GroupStep
+from penstock.joins.group import Group, GroupStep, GroupSteps, StepsByEdge
 from penstock.joins.points import SpacePoints
 from penstock.joins.registry import make_scheme, scheme_names
 from penstock.joins.scheme import Scheme
@@ -10,12 +10,14 @@ __all__ = [
     "Edge",
     "Group",
     "GroupStep",
+    "GroupSteps",
     "JoinValue",
     "Placed",
     "Scheme",
     "Side",
     "Space",
     "SpacePoints",
+    "StepsByEdge",
     "join_value",
     "joiner",
     "make_scheme",

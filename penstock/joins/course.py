@@ -52,7 +52,7 @@ class GroupCourse:
     def _number(self, group: Group) -> tuple[list[int], list[int]]:
         numbers = [{key: i for i, (key, _) in enumerate(rows)} for rows in self.rows]
         new, old = [], []
-        for _, _, _, side, _, key, before, after in self.steps:
+        for _, _, side, key, before, after in self.steps:
             old.append(NONE if before is None else numbers[side].pop(key))
             if after is None:
                 new.append(NONE)

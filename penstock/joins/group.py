@@ -49,9 +49,12 @@ class GroupStep(NamedTuple):
 
     offset: int
     step: int
-    edge: Edge
     side: int
-    value: JoinValue
     key: RowKey
     old: Row | None
     new: Row | None
+
+
+GroupSteps: TypeAlias = dict[JoinValue, list[GroupStep]]
+"""Steps of the groups of one edge, in order within each group."""
+StepsByEdge: TypeAlias = dict[Edge, GroupSteps]

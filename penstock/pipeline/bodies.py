@@ -1,13 +1,13 @@
 """The bodies of rows: changes and steps of groups as plain values, and back.
 
 Relations and edges travel by name; the reader has them from the catalog and the index. The history
-packs each body by itself, the pipeline packs thousands at once.
+packs each by itself, the pipeline packs thousands at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -17,58 +17,56 @@ from penstock.joins import Edge, GroupStep, JoinValue
 from penstock.packing import pack, read_extension
 
 _Values = tuple[Any, ...]
-ChangeBody: TypeAlias = tuple[str, Op, _Values, _Values, tuple[int, ...]]
-"""Table, operation, key, row, and the columns that are given."""
-StepBody: TypeAlias = tuple[str, int, _Values, _Values, _Values | None, _Values | None]
-"""Edge, side, join value, key, old row and new row."""
+ChangeRow: TypeAlias = tuple[int, str, Op, _Values, _Values, tuple[int, ...]]
+"""Offset, table, operation, key, row, and the columns that are given."""
+StepsRow: TypeAlias = tuple[str, JoinValue, list[GroupStep]]
+"""Edge, join value, and steps of that group."""
 
 
-def change_body(checked: Checked) -> ChangeBody:
+class _Step(NamedTuple):
+    """A `GroupStep` for the decoder, who is not to look at values."""
+
+    offset: int
+    step: int
+    side: int
+    key: _Values
+    old: _Values | None
+    new: _Values | None
+
+
+def _decoder(of: Any) -> Callable[[bytes], Any]:
+    return msgspec.msgpack.Decoder(of, ext_hook=read_extension).decode
+
+
+decode_changes: Callable[[bytes], list[ChangeRow]] = _decoder(list[ChangeRow])
+decode_steps: Callable[[bytes], list[StepsRow]] = _decoder(list[tuple[str, _Values, list[_Step]]])
+_decode_change: Callable[[bytes], ChangeRow] = _decoder(ChangeRow)
+_decode_step: Callable[[bytes], tuple[str, JoinValue, GroupStep]] = _decoder(
+    tuple[str, _Values, _Step]
+)
+
+
+def change_row(offset: int, checked: Checked) -> ChangeRow:
     relation, op, key, row, given = checked
-    return relation.name, op, key, row, given
+    return offset, relation.name, op, key, row, given
 
 
-def change_of(body: ChangeBody, catalog: Catalog) -> Checked:
-    name, op, key, row, given = body
-    return Checked(catalog[name], op, key, row, given)
-
-
-def step_body(step: GroupStep) -> StepBody:
-    _, _, edge, side, value, key, old, new = step
-    return edge.name, side, value, key, old, new
-
-
-def step_of(offset: int, number: int, body: StepBody, edges: Mapping[str, Edge]) -> GroupStep:
-    name, side, value, key, old, new = body
-    return GroupStep(offset, number, edges[name], side, value, key, old, new)
-
-
-decode_changes = msgspec.msgpack.Decoder(
-    list[tuple[int, int, ChangeBody]], ext_hook=read_extension
-).decode
-"""A chunk of changes: offset, step and body of each."""
-decode_steps = msgspec.msgpack.Decoder(
-    list[tuple[int, int, StepBody]], ext_hook=read_extension
-).decode
-
-_decode_change = msgspec.msgpack.Decoder(ChangeBody, ext_hook=read_extension).decode
-_decode_step = msgspec.msgpack.Decoder(StepBody, ext_hook=read_extension).decode
-
-
-def pack_change(checked: Checked) -> bytes:
-    return pack(change_body(checked))
+def pack_change(offset: int, checked: Checked) -> bytes:
+    return pack(change_row(offset, checked))
 
 
 def unpack_change(body: bytes, catalog: Catalog) -> Checked:
-    return change_of(_decode_change(body), catalog)
+    _, name, op, key, row, given = _decode_change(body)
+    return Checked(catalog[name], op, key, row, given)
 
 
-def pack_step(step: GroupStep) -> bytes:
-    return pack(step_body(step))
+def pack_step(edge: Edge, value: JoinValue, step: GroupStep) -> bytes:
+    return pack((edge.name, value, step))
 
 
-def unpack_step(offset: int, number: int, body: bytes, edges: Mapping[str, Edge]) -> GroupStep:
-    return step_of(offset, number, _decode_step(body), edges)
+def unpack_step(body: bytes, edges: Mapping[str, Edge]) -> tuple[Edge, JoinValue, GroupStep]:
+    name, value, step = _decode_step(body)
+    return edges[name], value, step
 
 
 def row_place(relation: str, key: RowKey) -> bytes:

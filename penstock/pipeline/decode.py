@@ -12,7 +12,7 @@ from penstock.catalog import Relation, Row
 from penstock.engine.plain_events import reader_of
 from penstock.engine.streams import event_messages, event_steps, needs_no_rows
 from penstock.errors import ChangeError
-from penstock.pipeline.bodies import change_body, row_place
+from penstock.pipeline.bodies import change_row, row_place
 from penstock.pipeline.row_stage import add_messages, add_steps
 from penstock.pipeline.rows import (
     BUCKETS,
@@ -53,7 +53,7 @@ def decode(events: Iterable[tuple[int, bytes]], span: Span, view: View) -> RowBu
         kept = of_streams.get(relation.name)
         if kept is None:
             bucket = bucket_of(row_place(relation.name, key))
-            out.add(bucket, RowKind.CHANGE, offset, change_body(checked))
+            out.rows(bucket, RowKind.CHANGE).append(change_row(offset, checked))
         else:
             kept.append((offset, row))
     for name, kept in of_streams.items():

@@ -6,11 +6,9 @@ new subscriptions, then the steps of the batch in their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from penstock.engine.stages import GroupStore, JoinStage
-from penstock.joins import GroupStep, make_scheme
-from penstock.pipeline.bodies import decode_steps, step_of
+from penstock.joins import StepsByEdge, make_scheme
+from penstock.pipeline.bodies import decode_steps
 from penstock.pipeline.row_stage import add_messages
 from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind, Span
 from penstock.pipeline.view import View
@@ -27,15 +25,23 @@ def advance_groups(bucket: int, inbox: Inbox, store: GroupStore, view: View) -> 
     view.move_to(span.active, span.end)
     # What a scheme remembers of groups would be of no use in the next batch, which reads them anew.
     stage = JoinStage(store, view.index, make_scheme())
-    for step in _steps(inbox, RowKind.SEED, view):
-        stage.seed(step)
+    for edge, groups in _steps(inbox, RowKind.SEED, view).items():
+        stage.seed(edge, groups)
     for points in view.arrivals(span).semijoins(view.index):
         add_messages(bucket, stage.initial(span.start, points), out)
     add_messages(bucket, stage.run(_steps(inbox, RowKind.STEP, view)), out)
     return out
 
 
-def _steps(inbox: Inbox, kind: RowKind, view: View) -> Iterator[GroupStep]:
-    edges = view.edges
-    for offset, number, body in inbox.decoded(kind, decode_steps):
-        yield step_of(offset, number, body, edges)
+def _steps(inbox: Inbox, kind: RowKind, view: View) -> StepsByEdge:
+    """The steps that all senders have for the groups of this bucket."""
+    steps: StepsByEdge = {}
+    for name, value, mine in inbox.unpacked(kind, decode_steps):
+        groups = steps.setdefault(view.edges[name], {})
+        known = groups.setdefault(value, mine)
+        if known is not mine:
+            known += mine
+    for groups in steps.values():
+        for known in groups.values():
+            known.sort()
+    return steps

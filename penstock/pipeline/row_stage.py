@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from penstock.catalog import Catalog
+from penstock.engine.changes import Checked
 from penstock.engine.stages import Located, RowStage
 from penstock.errors import ChangeError
-from penstock.joins import GroupStep, JoinValue
-from penstock.messages import Message, Told, encode_messages
-from penstock.pipeline.bodies import ChangeBody, change_of, decode_changes, group_place, step_body
+from penstock.joins import StepsByEdge
+from penstock.messages import Told, encode_messages
+from penstock.pipeline.bodies import ChangeRow, decode_changes, group_place
 from penstock.pipeline.rows import (
-    AnyRow,
     Inbox,
     Reason,
     RowBuffer,
@@ -25,6 +26,9 @@ from penstock.pipeline.rows import (
 )
 from penstock.pipeline.state.stores import StoredRows
 from penstock.pipeline.view import View
+
+STEPS_PER_ROW = 256
+"""A group may take all steps of a batch, which must not become one piece of any size."""
 
 
 def advance_rows(bucket: int, inbox: Inbox, store: StoredRows, view: View) -> RowBuffer:
@@ -39,7 +43,8 @@ def advance_rows(bucket: int, inbox: Inbox, store: StoredRows, view: View) -> Ro
     _welcome(bucket, span, stage, view, out)
     for events in inbox.rows(RowKind.EVENTS):
         store.keep_events(events.offset, events.body)
-    _carry_out(bucket, span, inbox.decoded(RowKind.CHANGE, decode_changes), stage, view, out)
+    changes = inbox.decoded(RowKind.CHANGE, decode_changes)
+    _carry_out(bucket, view.catalog(span.end), changes, stage, out)
     return out
 
 
@@ -47,50 +52,36 @@ def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffe
     """What new subscriptions need of the rows that are there."""
     arrivals = view.arrivals(span)
     for edge in arrivals.edges:
-        add_steps(RowKind.SEED, stage.seed(span.start, edge), out)
+        add_steps(RowKind.SEED, {edge: stage.seed(span.start, edge)}, out)
     for new in arrivals.selections(view.index):
         add_messages(bucket, stage.initial(span.start, new), out)
 
 
 def _carry_out(
-    bucket: int,
-    span: Span,
-    changes: Iterable[tuple[int, int, ChangeBody]],
-    stage: RowStage,
-    view: View,
-    out: RowBuffer,
+    bucket: int, catalog: Catalog, changes: Iterable[ChangeRow], stage: RowStage, out: RowBuffer
 ) -> None:
-    catalog = view.catalog(span.end)
+    relations = {relation.name: relation for relation in catalog}
     resolved: list[Located] = []
-    for offset, _, body in changes:
+    for offset, name, op, key, row, given in changes:
         try:
-            located = stage.resolve(offset, change_of(body, catalog))
+            located = stage.resolve(offset, Checked(relations[name], op, key, row, given))
         except ChangeError as error:
             out.add(bucket, RowKind.BAD, offset, Reason.of(error).to_bytes())
             continue
         if located is not None:
             resolved.append(located)
-    told: list[Message] = []
-    steps: list[GroupStep] = []
-    for consequence in stage.consequences(resolved):
-        if isinstance(consequence, Message):
-            told.append(consequence)
-        else:
-            steps.append(consequence)
-    add_messages(bucket, told, out)
+    messages, steps = stage.consequences(resolved)
+    add_messages(bucket, messages, out)
     add_steps(RowKind.STEP, steps, out)
 
 
-def add_steps(kind: RowKind, steps: Iterable[GroupStep], out: RowBuffer) -> None:
+def add_steps(kind: RowKind, steps: StepsByEdge, out: RowBuffer) -> None:
     """Send steps to the buckets of their groups."""
-    of_group: dict[tuple[str, JoinValue], list[AnyRow]] = {}
-    for step in steps:
-        edge, value = step.edge, step.value
-        rows = of_group.get((edge.name, value))
-        if rows is None:
+    for edge, groups in steps.items():
+        for value, mine in groups.items():
             rows = out.rows(bucket_of(group_place(edge, value)), kind)
-            of_group[edge.name, value] = rows
-        rows.append((step.offset, step.step, step_body(step)))
+            for first in range(0, len(mine), STEPS_PER_ROW):
+                rows.append((edge.name, value, mine[first : first + STEPS_PER_ROW]))
 
 
 def add_messages(bucket: int, messages: Iterable[Told], out: RowBuffer) -> None:

@@ -72,8 +72,8 @@ class StageRow(NamedTuple):
     body: bytes
 
 
-AnyRow: TypeAlias = tuple[int, int, Any]
-"""Offset, step, body."""
+AnyRow: TypeAlias = tuple[Any, ...]
+"""A `StageRow`, or one of those of `penstock.pipeline.bodies`."""
 
 ChunkRow: TypeAlias = tuple[int, int, int, bytes]
 """What Spark calls a row: bucket, kind, number of our rows, and the chunk of them."""
@@ -193,9 +193,13 @@ class Inbox:
 
     def decoded(self, kind: RowKind, decode: Callable[[bytes], list[T]]) -> list[T]:
         """Rows whose chunks are read in this way, in order."""
-        rows = [row for _, chunk in self._chunks[kind] for row in decode(chunk)]
+        rows = self.unpacked(kind, decode)
         rows.sort()
         return rows
+
+    def unpacked(self, kind: RowKind, decode: Callable[[bytes], list[T]]) -> list[T]:
+        """The same, in any order."""
+        return [row for _, chunk in self._chunks[kind] for row in decode(chunk)]
 
     def staged(self) -> list[str]:
         """The names of the files with messages."""

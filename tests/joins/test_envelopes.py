@@ -118,10 +118,10 @@ def steps(draw: st.DrawFn, group: Group, offset: int) -> GroupStep:
     kind = draw(st.sampled_from(["insert", "insert", "update", "delete"])) if rows else "insert"
     if kind == "insert":
         key = (1000 * side + offset,)
-        return GroupStep(offset, 1, EDGE, side, (1,), key, None, (*key, 1, *draw(cells)))
+        return GroupStep(offset, 1, side, key, None, (*key, 1, *draw(cells)))
     key = draw(st.sampled_from(sorted(rows)))
     new = None if kind == "delete" else (key[0], 1, *draw(cells))
-    return GroupStep(offset, 1, EDGE, side, (1,), key, rows[key], new)
+    return GroupStep(offset, 1, side, key, rows[key], new)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3])

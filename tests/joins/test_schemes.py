@@ -17,7 +17,7 @@ from penstock.messages import Message, PointId, Position, Reach, each_message
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
 from tests.examples import examples
 from tests.joins.test_skyline import smallest_description
-from tests.joins.worlds import EDGE, all_held, deliver, keys, steps, subscribe, wishes, world
+from tests.joins.worlds import all_held, deliver, keys, steps, subscribe, wishes, world
 
 SEMIJOIN = [name for name in scheme_names() if "sj" in name or name == "auto"]
 
@@ -91,7 +91,7 @@ def test_the_optimal_scheme_has_the_fewest_points_and_shadows_no_fewer(
     for offset in range(data.draw(st.integers(1, 5))):
         made.group.apply(data.draw(steps(made.group, offset)))
     row = (5000, 1, data.draw(keys))
-    step = GroupStep(100, 1, EDGE, 0, (1,), (5000,), None, row)
+    step = GroupStep(100, 1, 0, (5000,), None, row)
     points = made.spaces[0]
     partners = partner_codes(points, made.group.sides[1].values())
     low, high = (ends[points.selecting(row)] for ends in (points.filters.low, points.filters.high))

@@ -113,10 +113,10 @@ def steps(draw: st.DrawFn, group: Group, offset: int, sides: tuple[int, ...] = (
     kind = draw(st.sampled_from(["insert", "insert", "update", "delete"])) if rows else "insert"
     if kind == "insert":
         row = (*fresh, 1, draw(keys))
-        return GroupStep(offset, 1, EDGE, side, (1,), fresh, None, row)
+        return GroupStep(offset, 1, side, fresh, None, row)
     key = draw(st.sampled_from(sorted(rows)))
     new = None if kind == "delete" else (key[0], 1, draw(keys))
-    return GroupStep(offset, 1, EDGE, side, (1,), key, rows[key], new)
+    return GroupStep(offset, 1, side, key, rows[key], new)
 
 
 def selects(wish: tuple[Interval, Interval], side: int, row: Row) -> bool:

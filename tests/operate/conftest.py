@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import struct
 from pathlib import Path
@@ -12,6 +13,7 @@ from penstock import Hub
 from penstock.log import Home, Log, RecordKind
 from penstock.log.statistics import HomeStatistics, save_statistics
 from penstock.operate.checkpoints import hadoop_checksums
+from penstock.pipeline.offsets import StreamOffset
 from penstock.pipeline.snapshots import compile_snapshot
 from penstock.registry import Registry
 from penstock.sources.ledger import FileId, Ledger, Taken, taken_entry
@@ -70,7 +72,7 @@ def tell(hub: Hub, first: int) -> None:
 def _pretend_checkpoint(home: Home) -> None:
     """As Spark and Hadoop leave it after one batch of everything."""
     end = home.log.end
-    offset = f'v1\n{{"conf": {{}}}}\n{{"position": {end}, "active": {end}, "told": 0}}'
+    offset = f'v1\n{{"conf": {{}}}}\n{json.dumps(StreamOffset(end, end).to_json())}'
     for name, text in {
         "metadata": '{"id": "0"}',
         "offsets/0": offset,

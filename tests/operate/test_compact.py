@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import shutil
 from collections.abc import Callable
 from itertools import count
@@ -19,6 +20,7 @@ from penstock.errors import CorruptionError, HomeError, LockedError
 from penstock.log import Home, Log, RecordKind
 from penstock.operate.compact import Compaction, compact
 from penstock.operate.verify import verify
+from penstock.pipeline.offsets import StreamOffset
 from penstock.registry import Registry, rebuild
 from penstock.sql import bind
 from penstock.testing.decompositions import numbered_decomposition
@@ -180,7 +182,8 @@ def checkpoint_at(home: Path, *positions: int, committed: int) -> None:
     for directory in ("offsets", "commits"):
         (home / "checkpoint" / directory).mkdir(parents=True, exist_ok=True)
     for number, position in enumerate(positions):
-        text = f'v1\n{{}}\n{{"position": {position}, "active": {position}, "told": 0}}'
+        offset = StreamOffset(position, position).to_json()
+        text = f"v1\n{{}}\n{json.dumps(offset)}"
         (home / "checkpoint" / "offsets" / str(number)).write_text(text)
         if number < committed:
             (home / "checkpoint" / "commits" / str(number)).write_text("v1\n{}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from penstock.errors import HomeError
 from penstock.log import BatchHeader, Home, RecordKind
 from penstock.pipeline.checkpoint import check_home
+from penstock.pipeline.offsets import StreamOffset
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def planned(home: Home, batch: int, position: int, *, done: bool) -> None:
     """What Spark leaves in the checkpoint before, and after, a batch."""
     for name in ("offsets", "commits"):
         (home.checkpoint / name).mkdir(exist_ok=True)
-    offset = f'{{"position": {position}, "active": 0, "told": 0}}'
+    offset = json.dumps(StreamOffset(position).to_json())
     (home.checkpoint / "offsets" / str(batch)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{offset}')
     (home.checkpoint / "offsets" / f".{batch}.crc").write_bytes(b"crc")
     if done:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from penstock.catalog import Catalog, Row, RowKey
+from penstock.catalog import Catalog
 from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.joins.decomposition.choices import candidates
 from penstock.joins.decomposition.costs import Semijoin, search_cost, semijoin
@@ -21,7 +21,7 @@ from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.joins.registry import make_scheme
 from penstock.joins.schemes.enum_sj import EnumSj
-from penstock.joins.spaces import Edge, JoinValue, Space
+from penstock.joins.spaces import Space
 from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
 from penstock.predicates.intervals import EVERYTHING
@@ -73,7 +73,7 @@ class SimulatedCost:
             mates = {k: r for k, r in mine[value].rows.items() if k != key}
             joining = dict(theirs[value].rows) if value in theirs else {}
             group = Group((mates, joining) if side == 0 else (joining, mates))
-            yield _insert(space.edge, side, value, key, row), group
+            yield GroupStep(0, 1, side, key, None, row), group
 
 
 def _members(queries: Iterable[Query]) -> dict[Space, dict[Semijoin, None]]:
@@ -97,10 +97,6 @@ def _points(space: Space, members: list[Semijoin], catalog: Catalog) -> SpacePoi
         first, *more = bounds or [EVERYTHING]
         points.add(Point(PointId(number, 0, 0), space.id, one.base, first, tuple(more)))
     return points
-
-
-def _insert(edge: Edge, side: int, value: JoinValue, key: RowKey, row: Row) -> GroupStep:
-    return GroupStep(0, 1, edge, side, value, key, None, row)
 
 
 def _bytes_of(step: GroupStep, group: Group, points: SpacePoints) -> int:

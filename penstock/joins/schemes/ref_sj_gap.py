@@ -21,7 +21,6 @@ from penstock.joins.semijoin import base_row_message, initial_semijoins, joining
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.joins.shadow_segment import BaseValues
 from penstock.joins.shadows import ValueShadows
-from penstock.joins.spaces import JoinValue
 from penstock.messages import Message, Position, Reaches, Told, each_message
 from penstock.predicates.intervals import Cut, below
 
@@ -100,14 +99,15 @@ class RefSjGap:
     name = "ref-sj-gap"
 
     def __init__(self) -> None:
-        self._remembered: dict[tuple[int, JoinValue], _Remembered] = {}
+        # By space and group. What is remembered keeps its group, so no other takes its identity.
+        self._remembered: dict[tuple[int, int], _Remembered] = {}
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
         found: list[Told] = []
         for points in spaces:
-            known = self._recall(points, group, step.value)
+            known = self._recall(points, group)
             if points.space.side == step.side:
                 _of_base_row(known, step, found)
             else:
@@ -149,15 +149,14 @@ class RefSjGap:
         side = steps[0].side
         if not group.version or any(step.side != side for step in steps):
             return {}
-        value = steps[0].value
         here = [points for points in spaces if points.space.side == side]
-        return {points.space.id: self._recall(points, group, value) for points in here}
+        return {points.space.id: self._recall(points, group) for points in here}
 
     def _run_one_by_one(
         self, group: Group, steps: Sequence[GroupStep], spaces: Sequence[SpacePoints]
     ) -> list[Told]:
         found: list[Told] = []
-        known = [self._recall(points, group, steps[0].value) for points in spaces]
+        known = [self._recall(points, group) for points in spaces]
         for step in steps:
             for one in known:
                 if one.side == step.side:
@@ -172,8 +171,8 @@ class RefSjGap:
     def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
         return initial_semijoins(position, group, points)
 
-    def _recall(self, points: SpacePoints, group: Group, value: JoinValue) -> _Remembered:
-        place = (points.space.id, value)
+    def _recall(self, points: SpacePoints, group: Group) -> _Remembered:
+        place = (points.space.id, id(group))
         known = self._remembered.get(place)
         if known is not None and known.fits(points, group):
             return known

@@ -37,7 +37,7 @@ def baseline_tables(workload: JoinWorkload, changes: int) -> dict[str, pd.DataFr
     )
     rows = [row for group in workload.groups.values() for row in group.sides[1].values()]
     s = pd.DataFrame({"b": [row[1] for row in rows], "c": [row[2] for row in rows]})
-    inserts = [step.new for step in workload.inserts(0, changes) if step.new is not None]
+    inserts = [step.new for _, step in workload.inserts(0, changes) if step.new is not None]
     batch = pd.DataFrame({"a": [row[1] for row in inserts], "b": [row[2] for row in inserts]})
     return {"subs": subs, "s": s, "changes": batch}
 

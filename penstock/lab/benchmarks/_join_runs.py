@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass
+from typing import TypeAlias
 
-from penstock.joins import GroupStep, JoinValue, Scheme
+from penstock.joins import GroupStep, GroupSteps, JoinValue, Scheme
 from penstock.joins.accounting import message_bytes
-from penstock.lab.workloads.joins import EDGE, JoinWorkload
+from penstock.lab.workloads.joins import JoinWorkload
 from penstock.messages import Message, each_message
 
 MANY_CHANGES = 100
@@ -34,37 +35,41 @@ class Run:
         return self.changes / max(self.cpu_seconds, 1e-9)
 
 
-def turnover(workload: JoinWorkload, side: int, count: int) -> list[GroupStep]:
+Steps: TypeAlias = list[tuple[JoinValue, GroupStep]]
+"""Each with the join value of its group."""
+
+
+def turnover(workload: JoinWorkload, side: int, count: int) -> Steps:
     """Rows come while the oldest of the same join value go, so that tables keep their size."""
     alive = {value: list(group.sides[side].items()) for value, group in workload.groups.items()}
     gone = dict.fromkeys(alive, 0)
-    steps: list[GroupStep] = []
-    for step in workload.inserts(side, count // 2):
+    steps: Steps = []
+    for value, step in workload.inserts(side, count // 2):
         assert step.new is not None
-        steps.append(step)
-        rows = alive[step.value]
+        steps.append((value, step))
+        rows = alive[value]
         rows.append((step.key, step.new))
-        key, row = rows[gone[step.value]]
-        gone[step.value] += 1
-        steps.append(GroupStep(step.offset, 2, EDGE, side, step.value, key, row, None))
+        key, row = rows[gone[value]]
+        gone[value] += 1
+        steps.append((value, GroupStep(step.offset, 2, side, key, row, None)))
     return steps
 
 
-def alternating(workload: JoinWorkload, count: int) -> list[GroupStep]:
+def alternating(workload: JoinWorkload, count: int) -> Steps:
     """A change in R, a change in S, and so on: each finds the other side changed."""
     pairs = zip(turnover(workload, 0, count // 2), turnover(workload, 1, count // 2), strict=True)
     return [step for pair in pairs for step in pair]
 
 
-def by_group(steps: Iterable[GroupStep]) -> dict[JoinValue, list[GroupStep]]:
+def by_group(steps: Steps) -> GroupSteps:
     """A batch as a pipeline works through it: group by group, in order within each."""
-    groups: dict[JoinValue, list[GroupStep]] = {}
-    for step in steps:
-        groups.setdefault(step.value, []).append(step)
+    groups: GroupSteps = {}
+    for value, step in steps:
+        groups.setdefault(value, []).append(step)
     return groups
 
 
-def timed(workload: JoinWorkload, scheme: Scheme, steps: list[GroupStep]) -> Run:
+def timed(workload: JoinWorkload, scheme: Scheme, steps: Steps) -> Run:
     """CPU time for one batch: messages are built and kept; their bytes are counted afterwards."""
     spaces = workload.spaces
     gc.collect()
@@ -83,7 +88,7 @@ def _run(changes: int, seconds: float, batch: list[Message]) -> Run:
     return Run(changes, seconds, len(batch), points, sum(map(message_bytes, batch)))
 
 
-def best_of(workload: JoinWorkload, scheme: Scheme, batches: Iterator[list[GroupStep]]) -> Run:
+def best_of(workload: JoinWorkload, scheme: Scheme, batches: Iterator[Steps]) -> Run:
     """The fastest of several batches: what others do to this machine slows all but never helps.
 
     Batches of few changes differ by what they change, so all of them count together.

@@ -59,7 +59,7 @@ def _joins(spark: SparkSession, subscriptions: int) -> DataFrame:
         c_high=ranges.c_high,
     )
     rows = [row for group in work.groups.values() for row in group.sides[1].values()]
-    steps = [step.new for step in work.inserts(0, EVENTS) if step.new is not None]
+    steps = [step.new for _, step in work.inserts(0, EVENTS) if step.new is not None]
     return _query(
         spark,
         "SELECT i.id, r.key AS r, s.key AS s FROM changes r JOIN joined s ON r.b = s.b "

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from penstock.joins import GroupStep, make_scheme, scheme_names
+from penstock.joins import make_scheme, scheme_names
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.lab.benchmarks._join_baseline import MISSING, duckdb_baseline, is_there
-from penstock.lab.benchmarks._join_runs import Run, alternating, best_of, timed, turnover
+from penstock.lab.benchmarks._join_runs import Run, Steps, alternating, best_of, timed, turnover
 from penstock.lab.benchmarks._measuring import Result, peak_megabytes, progress, show
 from penstock.lab.plots import Series, line_plot
 from penstock.lab.workloads.joins import JoinWorkload
@@ -121,7 +121,7 @@ def _run(name: str, scheme_name: str, workload: JoinWorkload, times: int) -> Run
     """A batch to warm up (indexes are built, kernels compiled), then the ones that count."""
     scheme, count = make_scheme(scheme_name), _batch_changes(scheme_name)
 
-    def batch(changes: int) -> list[GroupStep]:
+    def batch(changes: int) -> Steps:
         is_quiet = name == "quiet"
         return turnover(workload, 0, changes) if is_quiet else alternating(workload, changes)
 
@@ -168,7 +168,7 @@ def _many_values(size: int) -> Result:
     timed(workload, make_scheme("ref-sj-gap"), turnover(workload, 0, 100))
     run = timed(workload, make_scheme("ref-sj-gap"), turnover(workload, 0, 2 * MANY_VALUES))
     result = _result("values", "ref-sj-gap", workload, run)
-    touched = len({step.value for step in turnover(workload, 0, 2 * MANY_VALUES)})
+    touched = len({value for value, _ in turnover(workload, 0, 2 * MANY_VALUES)})
     result["us_per_touched_value"] = round(run.cpu_seconds / touched * 1e6, 1)
     result["index_build_s"] = round(index_seconds, 2)
     return result

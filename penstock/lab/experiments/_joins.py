@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, fields
 
-from penstock.joins import Group, GroupStep, make_scheme
+from penstock.joins import Group, GroupStep, JoinValue, make_scheme
 from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.lab.workloads.joins import R_SPACE, JoinWorkload
 
@@ -38,12 +38,12 @@ def copied(groups: dict[tuple[int | str, ...], Group]) -> dict[tuple[int | str, 
     return {v: Group((dict(g.sides[0]), dict(g.sides[1]))) for v, g in groups.items()}
 
 
-def send(workload: JoinWorkload, name: str, steps: list[GroupStep]) -> Sent:
+def send(workload: JoinWorkload, name: str, steps: list[tuple[JoinValue, GroupStep]]) -> Sent:
     """Run a scheme over inserts into R, from the same state every time, and count."""
     scheme, groups, spaces = make_scheme(name), copied(workload.groups), workload.spaces
     sent = Sent(len(steps))
-    for step in steps:
-        group = groups[step.value]
+    for value, step in steps:
+        group = groups[value]
         began = time.process_time()
         messages = list(scheme.messages(group, step, spaces))
         sent.cpu_seconds += time.process_time() - began

@@ -149,19 +149,19 @@ class JoinWorkload:
             SpacePoints.of_ranges(S_SPACE, self.catalog, 2, over_c, over_a),
         ]
 
-    def inserts(self, side: int, count: int) -> Iterator[GroupStep]:
+    def inserts(self, side: int, count: int) -> Iterator[tuple[JoinValue, GroupStep]]:
         """Rows that come, each to a join value of its own choice (R: any, S: as its rows lie)."""
         shares = None if side == 0 else self._s_shares
         values = self._random.choice(self.join_values, count, p=shares)
         for offset, value in enumerate(values.tolist()):
             (row,) = self.draw_rows(side, value, 1)
-            yield GroupStep(offset, 1, EDGE, side, (value,), (row[0],), None, row)  # type: ignore[arg-type]
+            yield (value,), GroupStep(offset, 1, side, (row[0],), None, row)  # type: ignore[arg-type]
 
-    def turnover(self, side: int, count: int) -> Iterator[GroupStep]:
+    def turnover(self, side: int, count: int) -> Iterator[tuple[JoinValue, GroupStep]]:
         """Rows that come while the oldest of the same join value go, so that tables keep their
         size; to be applied one by one as they are drawn."""
-        for step in self.inserts(side, (count + 1) // 2):
-            yield step
-            rows = self.groups[step.value].sides[side]
+        for value, step in self.inserts(side, (count + 1) // 2):
+            yield value, step
+            rows = self.groups[value].sides[side]
             key = next(iter(rows))
-            yield GroupStep(step.offset, 2, EDGE, side, step.value, key, rows[key], None)
+            yield value, GroupStep(step.offset, 2, side, key, rows[key], None)

@@ -92,8 +92,8 @@ def _of_joins(workload: JoinWorkload) -> StreamWorkload:
 def _turnover(workload: JoinWorkload) -> Iterator[bytes]:
     while True:
         for side in (0, 1):
-            for step in workload.turnover(side, 100):
-                workload.groups[step.value].apply(step)
+            for value, step in workload.turnover(side, 100):
+                workload.groups[value].apply(step)
                 is_new = step.new is not None
                 yield _row_event("insert" if is_new else "delete", side, step.new or step.old)
 

@@ -6,7 +6,7 @@ A batch works on what it has decoded, and writes what has changed at its end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Protocol, TypeAlias
 
@@ -42,12 +42,12 @@ class Entries(Protocol):
 
 
 @dataclass(slots=True)
-class _Known:
-    """A row in hand."""
+class _Table:
+    """The rows of one relation that a batch has asked for or changed."""
 
-    place: bytes
-    row: Row | None
-    is_changed: bool = False
+    prefix: bytes
+    known: dict[RowKey, Row | None] = field(default_factory=dict)
+    changed: set[RowKey] = field(default_factory=set)
 
 
 class StoredRows:
@@ -55,26 +55,20 @@ class StoredRows:
 
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
-        self._prefixes: dict[str, bytes] = {}
-        self._known: dict[str, dict[RowKey, _Known]] = {}
+        self._tables: dict[str, _Table] = {}
 
     def get(self, relation: Relation, key: RowKey) -> Row | None:
-        return self._recall(relation, key).row
+        table = self._table(relation)
+        if key in table.known:
+            return table.known[key]
+        data = self._entries.get(table.prefix + _key_bytes(key))
+        row = table.known[key] = None if data is None else _decode_row(data)[1]
+        return row
 
     def put(self, relation: Relation, key: RowKey, row: Row | None) -> None:
-        known = self._recall(relation, key)
-        known.row, known.is_changed = row, True
-
-    def _recall(self, relation: Relation, key: RowKey) -> _Known:
-        rows = self._known.get(relation.name)
-        if rows is None:
-            rows = self._known[relation.name] = {}
-        known = rows.get(key)
-        if known is None:
-            place = self._prefix(relation) + _key_bytes(key)
-            data = self._entries.get(place)
-            known = rows[key] = _Known(place, None if data is None else _decode_row(data)[1])
-        return known
+        table = self._table(relation)
+        table.known[key] = row
+        table.changed.add(key)
 
     def keep_events(self, first_offset: int, data: bytes) -> None:
         """Keep events of a stream without a key (`pack_events`); nobody will change them."""
@@ -86,31 +80,29 @@ class StoredRows:
         if needs_no_rows(relation):
             for _, data in self._entries.scan(_events_prefix(relation.name)):
                 yield from (((offset,), row) for offset, row in unpack_events(data))
-        changed = {
-            known.place: (key, known.row)
-            for key, known in self._known.get(relation.name, {}).items()
-            if known.is_changed
-        }
-        for place, data in self._entries.scan(self._prefix(relation)):
+        table = self._table(relation)
+        changed = {table.prefix + _key_bytes(key) for key in table.changed}
+        for place, data in self._entries.scan(table.prefix):
             if place not in changed:
                 yield _decode_row(data)
-        for key, row in changed.values():
+        for key in table.changed:
+            row = table.known[key]
             if row is not None:
                 yield key, row
 
     def flush(self) -> None:
-        for rows in self._known.values():
-            for key, known in rows.items():
-                if known.is_changed:
-                    row = known.row
-                    self._entries.put(known.place, None if row is None else pack((key, row)))
-                    known.is_changed = False
+        for table in self._tables.values():
+            for key in table.changed:
+                row = table.known[key]
+                place = table.prefix + _key_bytes(key)
+                self._entries.put(place, None if row is None else pack((key, row)))
+            table.changed.clear()
 
-    def _prefix(self, relation: Relation) -> bytes:
-        prefix = self._prefixes.get(relation.name)
-        if prefix is None:
-            prefix = self._prefixes[relation.name] = _digest(relation.name.encode(), 8)
-        return prefix
+    def _table(self, relation: Relation) -> _Table:
+        table = self._tables.get(relation.name)
+        if table is None:
+            table = self._tables[relation.name] = _Table(_digest(relation.name.encode(), 8))
+        return table
 
 
 @dataclass(slots=True)
