@@ -11,20 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from penstock.joins.array_codes import Numbers
-from penstock.joins.column_values import places
 from penstock.joins.exposures import alone, reaches
 from penstock.joins.group import Group, GroupStep, KeyedRow
-from penstock.joins.kernels.course import (
-    BEFORE,
-    BEGIN,
-    END,
-    NONE,
-    Cast,
-    Flags,
-    Script,
-    course,
-)
+from penstock.joins.kernels.course import BEFORE, BEGIN, END, NONE, Script
 from penstock.joins.points import SpacePoints
 from penstock.joins.semijoin import base_row_message, joining_row_messages
 from penstock.joins.shadow_segment import Segment
@@ -80,19 +69,15 @@ class SpaceCourse:
         self._steps, self._points = taken.steps, points
         side = points.space.side
         self._base = taken.rows[side]
-        codes = segment.base_codes_of(points.base_values(column, self._base))
-        self._order = np.argsort(codes, kind="stable")
-        rank = np.empty(len(codes), np.int64)
-        rank[self._order] = np.arange(len(codes))
-        distinct, place = places(points.filter_values(taken.rows[1 - side]))
+        base = points.base_values(column, self._base)
+        distinct, played = segment.play(
+            base,
+            points.filter_values(taken.rows[1 - side]),
+            (taken.there[side], taken.there[1 - side]),
+            Script(taken.side == side, taken.new, taken.old),
+        )
+        self._course, self._order, self._new, self._old = played
         self._cuts = [below(key) for key in distinct]
-        there = np.bincount(place[: taken.there[1 - side]], minlength=len(distinct))
-        is_there = self._order < taken.there[side]
-        cast = Cast(segment.filter_codes_of(distinct), there, codes[self._order], is_there)
-        is_base = taken.side == side
-        self._new, self._old = (_chosen(is_base, rank, place, n) for n in (taken.new, taken.old))
-        script = Script(is_base, self._new, self._old)
-        self._course = course(segment.wishes_in_codes, cast, script)
         self._last, self._first = self._course.last.tolist(), self._course.first.tolist()
         self._regions: dict[tuple[int, ...], Reaches] = {}
 
@@ -142,12 +127,3 @@ class SpaceCourse:
         cuts = self._cuts
         x = None if before == NONE else cuts[before]
         return (alone(x, cuts[place], None if after == NONE else cuts[after]),)
-
-
-def _chosen(is_base: Flags, rank: Numbers, place: Numbers, rows: Numbers) -> Numbers:
-    """Where the rows of steps stand among base rows, and their values among filter values."""
-    chosen = np.full(len(rows), NONE)
-    for these, where in ((is_base, rank), (~is_base, place)):
-        here = these & (rows != NONE)
-        chosen[here] = where[rows[here]]
-    return chosen

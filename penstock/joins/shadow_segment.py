@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from penstock.catalog import Key
 from penstock.joins.array_codes import Values, as_numbers
-from penstock.joins.kernels.course import Wishes
+from penstock.joins.column_values import places
+from penstock.joins.kernels.course import Script, Wishes
 from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
+from penstock.joins.kernels.staging import Numbered, Played, Troupe, play, play_numbers
 from penstock.joins.kernels.trees import Forest, Unions, plant, unions_of
 from penstock.joins.point_arrays import CodeArray, CodedRanges
 from penstock.joins.ranges import NO_RANGES, Flat, bridged
@@ -116,16 +119,31 @@ class Segment:
         inner = np.flatnonzero(marks[: len(last_of)])
         return [cuts[last_of[gap - 1]] for gap in inner], bool(marks[-1])
 
-    @property
+    @cached_property
     def wishes_in_codes(self) -> Wishes:
         """The points, for kernels."""
         return Wishes(self._forest, self._unions, self._next_high, self._filters.codes.top)
 
-    def filter_codes_of(self, values: Values) -> CodeArray:
-        return self._codes.all_values(values)
-
-    def base_codes_of(self, values: Values) -> CodeArray:
-        return self._base_codes.all_values(values)
+    def play(
+        self, base: Values, filters: Values, there: tuple[int, int], steps: Script
+    ) -> tuple[list[Key | None], Played]:
+        """What steps mean to the points: given the values of all base rows and of all others, by
+        number, and how many of each are there before the first step. Also the distinct values of
+        the others, sorted, for which places stand."""
+        base_constants, constants = self._base_codes.numbers, self._codes.numbers
+        if (
+            isinstance(base, np.ndarray)
+            and isinstance(filters, np.ndarray)
+            and base_constants is not None
+            and constants is not None
+        ):
+            numbers = Numbered(base_constants, base), Numbered(constants, filters)
+            found, played = play_numbers(self.wishes_in_codes, *numbers, *there, steps)
+            return found.tolist(), played
+        distinct, place = places(filters)
+        values = self._codes.all_values(distinct)
+        troupe = Troupe(self._base_codes.all_values(base), place, values, *there)
+        return distinct, play(self.wishes_in_codes, troupe, steps)
 
     def base_codes(self, base: BaseValues) -> CodeArray:
         """The distinct codes of base values, sorted."""

@@ -23,7 +23,9 @@ from penstock.joins.kernels.course import (
 )
 from penstock.joins.kernels.course_reference import Exposed, Meaning, course_reference
 from penstock.joins.kernels.trees import Points, plant, unions_of
-from penstock.joins.shadow_segment import next_highs
+from penstock.joins.shadow_segment import Segment, next_highs
+from penstock.predicates.intervals import TOP as TOP_CUT
+from penstock.predicates.intervals import Interval, above, below
 
 TOP = 20
 ranges = st.tuples(st.integers(-1, TOP), st.integers(0, 6)).map(
@@ -109,3 +111,33 @@ def test_the_kernel_says_what_the_reference_says(few: int, play: Play) -> None:
     expected = without_empty(course_reference(play.points, play.cast, play.script))
     found = course(wishes, play.cast, play.script, few)
     assert meanings(found, play.script) == expected
+
+
+keys = st.none() | st.integers(-3, 12)
+numbers = st.lists(st.integers(-3, 12), min_size=1, max_size=15)
+intervals = st.tuples(keys, keys).map(
+    lambda pair: Interval(below(pair[0]), above(pair[1]) if pair[1] is not None else TOP_CUT)
+)
+segments = st.lists(st.tuples(intervals, intervals), min_size=1, max_size=30).map(Segment.of)
+
+
+@given(segment=segments, base=numbers, filters=numbers, data=st.data())
+def test_numbers_are_staged_as_values_are(
+    segment: Segment, base: list[int], filters: list[int], data: st.DataObject
+) -> None:
+    """Rows come with their numbers; whether their values are an array or a list is the same."""
+    there = data.draw(st.integers(0, len(base))), data.draw(st.integers(0, len(filters)))
+    coming = [(True, row) for row in range(there[0], len(base))]
+    coming += [(False, row) for row in range(there[1], len(filters))]
+    drawn = data.draw(st.permutations(coming))
+    is_base = np.array([side for side, _ in drawn], np.bool_)
+    new = np.array([row for _, row in drawn], np.int64)
+    steps = Script(is_base, new, np.full(len(drawn), NONE, np.int64))
+    values, played = segment.play(np.array(base), np.array(filters), there, steps)
+    same_values, same = segment.play(list(base), list(filters), there, steps)
+    assert values == same_values == sorted(set(filters))
+    assert played.order.tolist() == same.order.tolist()
+    assert meanings(played.course, steps) == meanings(same.course, steps)
+    ranks = played.order.tolist()
+    places = [ranks.index(row) if side else values.index(filters[row]) for side, row in drawn]
+    assert played.new.tolist() == same.new.tolist() == places
