@@ -30,7 +30,7 @@ BEGIN, END, BEFORE, AFTER = 0, 1, 2, 3
 KEPT, GAPS, USED, LOOSE = 0, 1, 2, 3
 """Whether shadows are kept; how many gaps have one; how much of the pool is used; whether the
 shadow of the affected may hold values that it should not."""
-FEW_PROBES = 8
+FEW_PROBES = 4
 """For so few base rows walks are cheaper than the shadows of all gaps."""
 
 
