@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +120,20 @@ class PointArrays:
     @cached_property
     def ids(self) -> list[PointId]:
         return [PointId(*number) for number in self.numbers.tolist()]
+
+    @cached_property
+    def ids_are_sorted(self) -> bool:
+        return all(a < b for a, b in pairwise(self.ids))
+
+    @cached_property
+    def base_table(self) -> tuple[CodeArray, CodeArray]:
+        """The ranges over all base columns: lows and highs, by column and point."""
+        nothing = np.empty((0, len(self)), np.int64)
+        ranges = self.base.values()
+        return (
+            np.vstack([nothing, *(one.low for one in ranges)]),
+            np.vstack([nothing, *(one.high for one in ranges)]),
+        )
 
     def base_ranges(self, column: int | None) -> CodedRanges:
         """The intervals over one base column (over none: everything)."""

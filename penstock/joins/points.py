@@ -16,7 +16,7 @@ from penstock.catalog import Catalog, Key, Relation, Row, Stored, ValueType
 from penstock.joins.array_codes import Values
 from penstock.joins.column_values import values_of
 from penstock.joins.group import KeyedRow
-from penstock.joins.point_arrays import CodedRanges, Mask, PointArrays
+from penstock.joins.point_arrays import CodeArray, CodedRanges, Mask, PointArrays
 from penstock.joins.spaces import Space
 from penstock.messages import Point, PointId, Vector
 
@@ -199,6 +199,22 @@ class SpacePoints:
     @property
     def ids(self) -> list[PointId]:
         return self._compiled.ids
+
+    @property
+    def ids_are_sorted(self) -> bool:
+        return self._compiled.ids_are_sorted
+
+    @property
+    def base_table(self) -> tuple[CodeArray, CodeArray]:
+        """The ranges of all points over `base_columns`: lows and highs, by column and point."""
+        return self._compiled.base_table
+
+    def base_codes(self, rows: Sequence[KeyedRow]) -> CodeArray:
+        """The codes of rows in these columns, by row and column."""
+        codes = np.empty((len(rows), len(self.base_columns)), np.int64)
+        for place, (column, ranges) in enumerate(self._compiled.base.items()):
+            codes[:, place] = ranges.codes.all_values(self.base_values(column, rows))
+        return codes
 
     @property
     def filters(self) -> CodedRanges:

@@ -15,15 +15,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep, KeyedRow
+from penstock.joins.kernels.starting import containing_any, selecting_each
 from penstock.joins.point_arrays import CodeArray, CodedRanges, Mask
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
-from penstock.joins.skyline import SkylinePoint, affected
+from penstock.joins.skyline import SkylinePoint
 from penstock.messages import Message, Position, Reach, Reaches, Telling, Told
 from penstock.predicates.intervals import BOTTOM, TOP, Cut, above, below
 
@@ -213,14 +215,19 @@ def neighbours(
 
 def initial_semijoins(position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
     """The rows of a group that belong to the semijoins of these points, for them alone."""
-    side = points.space.side
+    side, filters, space = points.space.side, points.filters, points.space.id
     partners = partner_codes(points, group.sides[1 - side].values())
-    if not len(partners):
+    rows = list(group.sides[side].items())
+    if not len(partners) or not rows:
         return
-    ranges = points.filters
-    joined = affected(ranges.low, ranges.high, partners)
-    for key, row in group.sides[side].items():
-        yield from message_to(position, points, key, row, joined & points.selecting(row))
+    joined = containing_any(filters.low, filters.high, partners, filters.codes.top)
+    begin, found = selecting_each(*points.base_table, joined, points.base_codes(rows))
+    ids, is_sorted, numbers = points.ids, points.ids_are_sorted, found.tolist()
+    for (key, row), (first, last) in zip(rows, pairwise(begin.tolist()), strict=True):
+        if first < last:
+            chosen = [ids[i] for i in numbers[first:last]]
+            recipients = tuple(chosen if is_sorted else sorted(chosen))
+            yield Message(position, space, key, row=row, recipients=recipients)
 
 
 def message_to(

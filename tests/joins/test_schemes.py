@@ -105,6 +105,22 @@ def test_the_optimal_scheme_has_the_fewest_points_and_shadows_no_fewer(
     assert counts["ref-sj-opt"] == fewest <= counts["ref-sj-gap"]
 
 
+@given(data=st.data())
+def test_new_points_start_with_what_they_hold(data: st.DataObject) -> None:
+    made = world(data.draw(st.lists(wishes, max_size=8)))
+    for offset in range(data.draw(st.integers(0, 15))):
+        made.group.apply(data.draw(steps(made.group, offset)))
+    started = {}
+    for side, points in enumerate(made.spaces):
+        for message in make_scheme("ref-sj-gap").initial(Position(9, 0), made.group, points):
+            assert message.recipients == tuple(sorted(set(message.recipients)))
+            assert message.row is not None
+            started |= {
+                (p.subscription, side, message.key): message.row for p in message.recipients
+            }
+    assert started == all_held(made)
+
+
 @settings(max_examples=examples(40))
 @given(data=st.data())
 def test_many_steps_at_once_are_as_one_by_one(data: st.DataObject) -> None:
