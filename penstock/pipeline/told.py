@@ -3,7 +3,7 @@
 The sink puts all messages of a batch in order by position and bytes, whoever computed them; it is
 the one part of a batch that a single process does. So workers sort what they have, and the sink
 looks at the bytes of a message only where messages of one position come from different workers.
-Spark carries the names of the files: it would copy each message some ten times.
+Spark carries the names of the files: it would copy each message from process to process.
 """
 
 from __future__ import annotations

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from penstock.lab.benchmarks._bare_kernel import bare_kernel_rate
 from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.benchmarks._pipeline_runs import fill, latency, throughput
 from penstock.lab.benchmarks._plain_spark import plain_rate
 from penstock.lab.workloads.streams import WORKLOADS, stream_workload
+from penstock.log import Home
 
 EXAMPLES = """
   penstock bench pipeline --workload joins
@@ -28,6 +30,8 @@ COLUMNS = (
     "cpu_us_per_event",
     "messages_per_event",
     "peak_mb",
+    "bare_kernel_events_per_s",
+    "share_of_bare_kernel",
     "plain_spark_events_per_s",
     "times_plain_spark",
     "p50_s_at_100",
@@ -53,7 +57,8 @@ def pipeline(
 ) -> None:
     """Measure sustained throughput, cost and latency of the pipeline, on real local Spark.
 
-    plain: the stream joined with a table of subscriptions, measured on a few events.
+    bare_kernel: matching alone, for subscriptions over one table. plain: the stream joined with a
+    table of subscriptions, measured on a few events.
     """
     if workload != "all" and workload not in WORKLOADS:
         raise typer.BadParameter(f"{workload} is none of {', '.join(WORKLOADS)}, all")
@@ -76,16 +81,29 @@ def _throughput(
         work = stream_workload(name, subscriptions)
         home = fill(directory / "throughput", work, lambda _: None)
         found = throughput(home, work, batch_rows, batches)
+        rate = found.events / found.seconds
+        bare = _bare(home, batch_rows, rate)
     return {
         "workload": name,
         "subscriptions": subscriptions,
         "batch_rows": batch_rows,
         "events": found.events,
-        "events_per_s": round(found.events / found.seconds, 1),
+        "events_per_s": round(rate, 1),
         "batch_seconds": [round(one, 3) for one in found.batch_seconds],
         "cpu_us_per_event": round(found.cpu_seconds / found.events * 1e6, 2),
         "messages_per_event": round(found.messages / found.events, 4),
         "peak_mb": round(found.peak_bytes / 1e6),
+        **bare,
+    }
+
+
+def _bare(home: Home, batch_rows: int, events_per_s: float) -> Result:
+    rate = bare_kernel_rate(home, batch_rows)
+    if rate is None:
+        return {}
+    return {
+        "bare_kernel_events_per_s": round(rate),
+        "share_of_bare_kernel": round(events_per_s / rate, 3),
     }
 
 
