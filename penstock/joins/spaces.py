@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from penstock.catalog import Key, Relation, Row
@@ -27,6 +27,9 @@ from penstock.predicates.intervals import EVERYTHING
 from penstock.sql.query import Join, Query
 
 JoinValue: TypeAlias = tuple[Key, ...]
+
+MAX_KNOWN = 10_000
+"""So many spaces are remembered by what queries say of them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -168,17 +171,35 @@ def space_of(query: Query, node: int, choice: Choice) -> Space:
     """The space of the semijoins of a node that are filtered as chosen."""
     between = {node, choice.neighbour}
     join = next(j for j in query.joins if {j.left, j.right} == between)
-    edge, left_side = edge_of(query, join)
-    side = left_side if node == join.left else 1 - left_side
-    first = choice.columns[0] if choice.columns else None
-    return Space(query.nodes[node].relation.name, edge, side, first, choice.columns[1:])
+    names = query.nodes[join.left].relation.name, query.nodes[join.right].relation.name
+    return _space(*names, join.columns, node == join.left, choice.columns)
 
 
 def edge_of(query: Query, join: Join) -> tuple[Edge, int]:
     """The edge of a join, and the side on which its left node stands."""
-    left, right = query.nodes[join.left].relation.name, query.nodes[join.right].relation.name
-    there = _sides(left, right, sorted(join.columns))
-    back = _sides(right, left, sorted((b, a) for a, b in join.columns))
+    names = query.nodes[join.left].relation.name, query.nodes[join.right].relation.name
+    return _edge(*names, join.columns)
+
+
+# Queries are many, and spaces few: what is worked out for one should be worked out once.
+@lru_cache(MAX_KNOWN)
+def _space(
+    left: str,
+    right: str,
+    pairs: tuple[tuple[int, int], ...],
+    is_left: bool,
+    columns: tuple[int, ...],
+) -> Space:
+    edge, left_side = _edge(left, right, pairs)
+    side = left_side if is_left else 1 - left_side
+    first = columns[0] if columns else None
+    return Space(left if is_left else right, edge, side, first, columns[1:])
+
+
+@lru_cache(MAX_KNOWN)
+def _edge(left: str, right: str, pairs: tuple[tuple[int, int], ...]) -> tuple[Edge, int]:
+    there = _sides(left, right, sorted(pairs))
+    back = _sides(right, left, sorted((b, a) for a, b in pairs))
     return (Edge(there), 0) if there <= back else (Edge(back), 1)
 
 

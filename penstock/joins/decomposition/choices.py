@@ -127,7 +127,9 @@ def decomposition_from_plain(plain: Sequence[Sequence[Sequence[int]]]) -> Decomp
 
 def _plain_choice(query: Query, branch: tuple[Box, ...], node: int) -> Choice:
     others = neighbours(query, node)
-    other = max(others, key=lambda neighbour: _promise(tightest(branch[neighbour])[1]))
+    other = others[0]
+    if len(others) > 1:
+        other = max(others, key=lambda neighbour: _promise(tightest(branch[neighbour])[1]))
     column, _ = tightest(branch[other])
     return Choice(other, () if column is None else (column,))
 
@@ -136,6 +138,8 @@ def tightest(box: Box) -> tuple[int | None, Interval]:
     """The column of a box that promises to exclude most rows, and its interval."""
     if not box:
         return None, EVERYTHING
+    if len(box) == 1:
+        return box[0]
     return max(box, key=lambda pair: (_promise(pair[1]), -pair[0]))
 
 
