@@ -43,6 +43,7 @@ from penstock.matching.flatfile import read_arrays, write_arrays
 from penstock.matching.lanes import LaneMatcher
 from penstock.matching.snapshot import damaged_segments
 from penstock.messages import Point
+from penstock.pipeline.workers import without_garbage
 from penstock.registry import Registry, StoredSubscription
 
 FORMAT = 3
@@ -141,7 +142,8 @@ def compile_snapshot(
     low = compiler.start
     while added := registry.recorded(low, active, SUBSCRIPTIONS_AT_ONCE):
         low = added[-1].id + 1
-        compiler.add(added, active)
+        with without_garbage():
+            compiler.add(added, active)
     return compiler.write(directory, active)
 
 
