@@ -21,7 +21,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PipelineError
 from penstock.log import Home
-from penstock.log.home import Processing
 from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.listener import BatchListener, listening
@@ -116,17 +115,19 @@ def run(
             held_descriptors=[processing.descriptor],
         )
         done: list[Progress] = []
+        sink = MessageSink(opened, processing.term)
         try:
             with listening(spark, opened) as listener:
-                query = _start(
-                    spark, opened, processing, once, _Batches(batch_rows, latency_ms or 0)
+                stages = _stages(
+                    spark, str(opened.path), processing.term, _Batches(batch_rows, latency_ms or 0)
                 )
+                query = _start(stages, sink, opened.checkpoint, once)
                 for told in _follow(query, listener, stop or threading.Event()):
                     done.append(_progress(told, opened))
                     if on_progress is not None:
                         on_progress(done[-1])
         except (PySparkException, Py4JError, *_NO_ANSWER) as error:
-            raise _failure(error, log_file) from error
+            raise _failure(sink.failure or error, log_file) from error
         return _summary(opened, done, time.monotonic() - began)
 
 
@@ -137,17 +138,12 @@ def _failure(error: Exception, log_file: Path) -> PipelineError:
     return ended or pipeline_error(error, log_file)
 
 
-def _start(
-    spark: SparkSession, home: Home, processing: Processing, once: bool, batches: _Batches
-) -> StreamingQuery:
-    _make_active(spark)
-    spark.dataSource.register(LogSource)
+def _start(stages: DataFrame, sink: MessageSink, checkpoint: Path, once: bool) -> StreamingQuery:
     writer = (
-        _stages(spark, str(home.path), processing.term, batches)
-        .writeStream.foreachBatch(MessageSink(home, processing.term).take)
+        stages.writeStream.foreachBatch(sink.take)
         .queryName("penstock")
         .outputMode("append")
-        .option("checkpointLocation", str(home.checkpoint))
+        .option("checkpointLocation", str(checkpoint))
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=TRIGGER)
     return writer.start()
@@ -160,6 +156,9 @@ def _make_active(spark: SparkSession) -> None:
 
 
 def _stages(spark: SparkSession, path: str, term: str, batches: _Batches) -> DataFrame:
+    """From the log to what the sink is told."""
+    _make_active(spark)
+    spark.dataSource.register(LogSource)
     stream = (
         spark.readStream.format(SOURCE_NAME)
         .option("path", path)

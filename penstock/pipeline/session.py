@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import re
 import subprocess
@@ -186,9 +187,11 @@ def _launch_java(
 
 
 def _quieten(context: SparkContext) -> None:
-    """When Java is killed, a thread of PySpark's prints a trace. Whoever waits for Java says it."""
+    """When Java is killed, or calls us in vain, threads of PySpark's print traces. Whoever waits for
+    Java says what happened."""
     server = context._accumulatorServer
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
 
 
 def _start_failure(log_path: Path, begin: int) -> PipelineError:

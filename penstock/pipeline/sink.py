@@ -34,10 +34,18 @@ class MessageSink:
         """For the run that holds the home's processing lock in this term."""
         self._home = home
         self._term = term
+        self.failure: Exception | None = None
+        """Why a batch could not be computed. What Spark makes of it on the way back through Java
+        is a report of a report."""
 
     def take(self, batch: DataFrame, batch_id: int) -> None:
         """Have the batch computed, and publish it."""
-        self.commit(Inbox.of_rows(batch.collect()))
+        try:
+            rows = batch.collect()
+        except Exception as failure:
+            self.failure = failure
+            raise
+        self.commit(Inbox.of_rows(rows))
 
     def commit(self, inbox: Inbox) -> None:
         home = self._home
