@@ -187,8 +187,8 @@ def _launch_java(
 
 
 def _quieten(context: SparkContext) -> None:
-    """When Java is killed, or calls us in vain, threads of PySpark's print traces. Whoever waits for
-    Java says what happened."""
+    """When Java is killed, or calls us in vain, threads of PySpark's print traces. Whoever waits
+    for Java says what happened."""
     server = context._accumulatorServer
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
