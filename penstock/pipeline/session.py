@@ -109,10 +109,6 @@ def _settings(app_name: str, master: str, ui: bool) -> dict[str, str]:
         ),
         # Write what changed instead of whole snapshots: 250 -> 200 ms for a small batch.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        # Rows are few: they are chunks of thousands. Java need not write programs for them in every
-        # batch (900 -> 620 ms for a small batch).
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # 180 -> 105 ms for a small batch on a local disk, against the default manager.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing"
