@@ -6,6 +6,7 @@ what the work needs is imported when there is work: it takes a second of process
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from penstock.pipeline.workers import settle, without_garbage
 
 if TYPE_CHECKING:
     from penstock.pipeline.state import BucketState
+    from penstock.pipeline.view import View
 
 # Not as text: each task would have Java parse it.
 KEY_SCHEMA = StructType([StructField("name", StringType()), StructField("key", BinaryType())])
@@ -46,6 +48,19 @@ class _Processor(StatefulProcessor):
     def close(self) -> None:
         pass
 
+    def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Row]:
+        from penstock.pipeline.view import worker_view
+
+        view, bucket = worker_view(self._home), int(key[0])
+        with without_garbage(), self._opened(bucket) as state:
+            sent = self._sent(self._advance(bucket, Inbox.of_rows(rows), state, view))
+        settle((self._home, view.active))
+        return sent
+
+    @abstractmethod
+    def _advance(self, bucket: int, inbox: Inbox, state: BucketState, view: View) -> RowBuffer:
+        """Bring one bucket through one batch."""
+
     def _opened(self, bucket: int) -> AbstractContextManager[BucketState]:
         """The state of a bucket. It is written whole now and then, other buckets at other times."""
         from penstock.pipeline.state import BucketState, Mirror, mirror_directory
@@ -64,34 +79,24 @@ class _Processor(StatefulProcessor):
 class RowProcessor(_Processor):
     state = "rows"
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Row]:
+    def _advance(self, bucket: int, inbox: Inbox, state: BucketState, view: View) -> RowBuffer:
         from penstock.pipeline.row_stage import advance_rows
         from penstock.pipeline.state import StoredRows
-        from penstock.pipeline.view import worker_view
 
-        view, bucket = worker_view(self._home), int(key[0])
-        with without_garbage(), self._opened(bucket) as state:
-            store = StoredRows(state)
-            out = advance_rows(bucket, Inbox.of_rows(rows), store, view)
-            store.flush()
-            sent = self._sent(out)
-        settle((self._home, view.active))
-        return sent
+        store = StoredRows(state)
+        out = advance_rows(bucket, inbox, store, view)
+        store.flush()
+        return out
 
 
 class JoinProcessor(_Processor):
     state = "groups"
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Row]:
+    def _advance(self, bucket: int, inbox: Inbox, state: BucketState, view: View) -> RowBuffer:
         from penstock.pipeline.join_stage import advance_groups
         from penstock.pipeline.state import StoredGroups
-        from penstock.pipeline.view import worker_view
 
-        view, bucket = worker_view(self._home), int(key[0])
-        with without_garbage(), self._opened(bucket) as state:
-            store = StoredGroups(state)
-            out = advance_groups(bucket, Inbox.of_rows(rows), store, view)
-            store.flush()
-            sent = self._sent(out)
-        settle((self._home, view.active))
-        return sent
+        store = StoredGroups(state)
+        out = advance_groups(bucket, inbox, store, view)
+        store.flush()
+        return out
