@@ -143,11 +143,9 @@ class _Form:
         return Checked(self._relation, op, key, row, given)
 
     def _stored(self, values: tuple[Any, ...], missing: int) -> Row:
-        row = list(values)
-        if missing:
-            row = [None if value is _UNSET else value for value in values]
-        elif not self._stores:
+        if not missing and not self._stores:
             return values
+        row = [None if value is _UNSET else value for value in values] if missing else list(values)
         for i, store in self._stores:
             if row[i] is not None:
                 row[i] = store(row[i])

@@ -1,4 +1,4 @@
-"""The first stage, without state: events to changes that fit the catalog, or to the quarantine.
+"""What the source makes of events: changes that fit the catalog, or entries for the quarantine.
 
 What an event of a stream without a key means follows from the event and the subscriptions alone. So
 it is told here, many at a time, and only kept further down, for subscriptions to come.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from penstock.catalog import Relation, Row
+from penstock.catalog import Catalog, Relation, Row
 from penstock.engine.plain_events import reader_of
 from penstock.joins.covered import CoveredPoints
 from penstock.log import Home, RecordKind
@@ -26,14 +26,12 @@ def bare_kernel_rate(home: Home, batch_rows: int) -> float | None:
     covered = [] if snapshot is None else list(snapshot.covered(catalog))
     if not covered:
         return None
-    rows = _last_rows(home, covered[0].relation, batch_rows)
+    rows = _last_rows(home, catalog, covered[0].relation, batch_rows)
     return len(rows) / _seconds(covered[0], rows)
 
 
-def _last_rows(home: Home, relation: Relation, count: int) -> list[Row]:
-    with Registry(home) as registry:
-        read = reader_of(registry.catalog()).read
-    end = home.log.end
+def _last_rows(home: Home, catalog: Catalog, relation: Relation, count: int) -> list[Row]:
+    read, end = reader_of(catalog).read, home.log.end
     rows = []
     for first, entries in home.log.frames(max(0, end - count), end, _EVENTS):
         for offset, (kind, body) in enumerate(entries, first):
