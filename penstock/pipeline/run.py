@@ -129,7 +129,9 @@ def run(
                 stages = _stages(
                     spark, str(opened.path), processing.term, _Batches(batch_rows, latency_ms or 0)
                 )
-                query = _start(stages, sink, opened.checkpoint, once)
+                settings = {**_INTERPRETED, **(conf or {})}  # what is given wins
+                with _settings(spark, {name: settings[name] for name in _INTERPRETED}):
+                    query = _start(stages, sink, opened.checkpoint, once)
                 for told in _follow(query, listener, stop or threading.Event()):
                     done.append(_progress(told, opened))
                     if on_progress is not None:
@@ -154,12 +156,12 @@ def _start(stages: DataFrame, sink: MessageSink, checkpoint: Path, once: bool) -
         .option("checkpointLocation", str(checkpoint))
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=TRIGGER)
-    with _settings(stages.sparkSession, _INTERPRETED):
-        return writer.start()  # with a copy of the settings
+    return writer.start()
 
 
 @contextmanager
 def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """For a query that is started within: it takes a copy of them."""
     before = {name: spark.conf.get(name) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
