@@ -89,7 +89,7 @@ def _check_partial(change: Change, relation: Relation) -> Checked:
             hint="a row is found by its primary key",
         )
     stored = tuple(row)
-    return Checked(relation, change.op, relation.key_of(stored, 0), stored, tuple(given))
+    return Checked(relation, change.op, relation.key_of(stored, 0), stored, tuple(sorted(given)))
 
 
 _INSERT, _UPSERT, _DELETE = Op.INSERT, Op.UPSERT, Op.DELETE  # members of enums take long to reach

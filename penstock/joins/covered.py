@@ -69,21 +69,19 @@ class CoveredPoints:
             return set(range(len(self.relation.columns)))
         return {column for column, count in self.columns.items() if count > 0}
 
-    def concerned(self, rows: Sequence[Row]) -> Mask:
+    def concerned(self, batch: EventBatch) -> Mask:
         """Which of the rows some point selects."""
-        return self.matcher.match_batch(self._batch(rows)).concerned()
+        return self.matcher.match_batch(batch).concerned()
 
     def selecting(self, rows: Sequence[Row], since: int) -> list[tuple[PointId, ...]]:
         """For each row, the points that start with it: they select it, and their subscriptions
         were recorded from `since` on."""
-        offsets, numbers = self.matcher.match_batch(self._batch(rows)).by_event()
+        batch = EventBatch.of_stored(self.relation, rows)
+        offsets, numbers = self.matcher.match_batch(batch).by_event()
         wanted = (numbers >= _number(since, 0)) & (numbers & _CHANGES_ONLY == 0)
         ends = np.concatenate([[0], np.cumsum(wanted)])[offsets]
         ids = [_point_id(number) for number in numbers[wanted].tolist()]
         return [tuple(ids[ends[i] : ends[i + 1]]) for i in range(len(rows))]
-
-    def _batch(self, rows: Sequence[Row]) -> EventBatch:
-        return EventBatch.of_stored(self.relation, rows)
 
 
 def _number(subscription: int, branch: int) -> int:

@@ -21,6 +21,8 @@ from penstock.messages import Point, PointId
 
 SCANNED_POINTS = 1_000
 """Up to here, looking at all points costs less than asking the matcher about a single row."""
+SCANNED_ROWS = 32
+"""Up to here, it costs less than asking about so many rows at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +33,46 @@ class Selections:
     points: SpacePoints | None
     covered: CoveredPoints | None
 
+    @property
+    def _relation(self) -> Relation:
+        if self.points is not None:
+            return self.points.base
+        assert self.covered is not None
+        return self.covered.relation
+
+    @property
+    def mentioned_columns(self) -> set[int]:
+        """The columns that any point looks at, before or after a row is gone."""
+        return {
+            column
+            for points in (self.points, self.covered)
+            if points is not None
+            for column in points.mentioned_columns
+        }
+
     def concerned(self, rows: Sequence[Row]) -> Mask:
         """Which of the rows some point selects."""
-        found = np.zeros(len(rows), np.bool_)
-        if rows and self.points is not None:
-            found |= _concerned(self.points, rows)
-        if rows and self.covered is not None:
-            found |= self.covered.concerned(rows)
+        points = self.points
+        is_few = points is None or (len(points) <= SCANNED_POINTS and len(rows) <= SCANNED_ROWS)
+        if not rows or (self.covered is None and is_few):
+            found = [points is not None and points.selecting(row).any() for row in rows]
+            return np.array(found, np.bool_)
+        return self.concerned_in(EventBatch.of_stored(self._relation, rows))
+
+    def concerned_in(self, batch: EventBatch) -> Mask:
+        """The same for many rows, of which only `mentioned_columns` matter."""
+        found = np.zeros(len(batch), np.bool_)
+        if self.points is not None and len(self.points):
+            found |= self.points.index(SelectionIndex).concerned(batch)
+        if self.covered is not None:
+            found |= self.covered.concerned(batch)
         return found
 
     def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
         """The values of a row that any point looks at when the row is no longer there."""
         if self.covered is None:
             return () if self.points is None else self.points.mentioned(row)
-        columns = self.covered.mentioned_columns
-        if self.points is not None:
-            columns |= self.points.mentioned_columns
-        return tuple([(column, row[column]) for column in sorted(columns)])
+        return tuple([(column, row[column]) for column in sorted(self.mentioned_columns)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +103,6 @@ class NewSelections:
         return found
 
 
-def _concerned(points: SpacePoints, rows: Sequence[Row]) -> Mask:
-    if len(points) <= SCANNED_POINTS:
-        return np.array([points.selecting(row).any() for row in rows], np.bool_)
-    return points.index(SelectionIndex).concerned(rows)
-
-
 def selecting_points(points: SpacePoints, row: Row) -> list[PointId]:
     """The points that select a row."""
     if len(points) <= SCANNED_POINTS:
@@ -95,7 +114,6 @@ class SelectionIndex:
     """A matcher that follows the points of a space. Points are known to it by number."""
 
     def __init__(self, points: SpacePoints) -> None:
-        self._relation = points.base
         sample = EventBatch.of_rows(points.base, points.sample) if points.sample else None
         self._matcher = create(DEFAULT_MATCHER, points.base, sample=sample)
         self._numbers: dict[PointId, int] = {}
@@ -111,8 +129,7 @@ class SelectionIndex:
         del self._ids[number]
         self._matcher.remove(number)
 
-    def concerned(self, rows: Sequence[Row]) -> Mask:
-        batch = EventBatch.of_stored(self._relation, rows)
+    def concerned(self, batch: EventBatch) -> Mask:
         return self._matcher.match_batch(batch).concerned()
 
     def match(self, row: Row) -> list[PointId]:

@@ -23,6 +23,15 @@ def njit(function: F) -> F:
     return cast(F, compiled)
 
 
+def inlined(function: F) -> F:
+    """A part of a kernel that takes many arrays: it is compiled into its callers, because handing
+    arrays from function to function takes longer than a little work on them."""
+    compiled = numba.njit(
+        cache=True, nogil=True, boundscheck=False, error_model="numpy", inline="always"
+    )(function)
+    return cast(F, compiled)
+
+
 def _trailing_zeros(_typing: Any, _word: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         zero_is_undefined = context.get_constant(numba.types.boolean, True)

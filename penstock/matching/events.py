@@ -111,6 +111,17 @@ class EventBatch:
         return cls(relation, tuple(columns), length)
 
     @classmethod
+    def of_columns(
+        cls, relation: Relation, columns: Mapping[int, KeyColumn], length: int
+    ) -> EventBatch:
+        """From columns of keys by their positions; a missing column is NULL throughout."""
+        found = [
+            columns[i] if i in columns else _all_null(column, length)
+            for i, column in enumerate(relation.columns)
+        ]
+        return cls(relation, tuple(found), length)
+
+    @classmethod
     def of_arrow(cls, relation: Relation, batch: pa.RecordBatch) -> EventBatch:
         """From Arrow; a missing column is NULL throughout, a type that does not fit is refused."""
         given: dict[str, pa.Array] = {}

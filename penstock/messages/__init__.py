@@ -16,13 +16,20 @@ from penstock.messages.message import (
     Vector,
     each_message,
 )
-from penstock.messages.wire import decode_message, encode_message, encode_messages
+from penstock.messages.wire import (
+    EventTemplate,
+    decode_message,
+    encode_message,
+    encode_messages,
+    event_template,
+)
 
 __all__ = [
     "ANYONE",
     "ANY_FILTER",
     "INITIAL_STEP",
     "Envelope",
+    "EventTemplate",
     "Message",
     "Point",
     "PointId",
@@ -36,4 +43,5 @@ __all__ = [
     "each_message",
     "encode_message",
     "encode_messages",
+    "event_template",
 ]

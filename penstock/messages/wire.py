@@ -11,7 +11,7 @@ each box of a region is a list of reaches, one per column, and the list of vecto
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -122,6 +122,22 @@ def encode_messages(told: Iterable[Told]) -> Iterator[Encoded]:
             yield from encoding.telling(one)
         else:
             yield encoding.message(one)
+
+
+class EventTemplate(NamedTuple):
+    """The bytes of a message about an event that is known by its offset: these, with the packed
+    offset, then the packed key and row in between."""
+
+    before: bytes
+    between: bytes
+    behind: bytes
+
+
+def event_template(step: int, space: int, upsert: Reaches) -> EventTemplate:
+    """For messages to those in a region that has no envelope."""
+    position_start = bytes([0x92])
+    behind = pack(_plain_reaches(upsert)) + _NIL + pack([]) + _NO_RECIPIENTS
+    return EventTemplate(_SIMPLE_START + position_start, pack(step) + pack(space), behind)
 
 
 def decode_message(data: bytes) -> Message:

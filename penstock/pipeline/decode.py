@@ -1,5 +1,8 @@
 """What the source makes of events: changes that fit the catalog, or entries for the quarantine.
 
+Nearly all events are plain. They are read column by column, and packed for the next stage without
+becoming objects (`penstock.engine.columnar`); the others one by one.
+
 What an event of a stream without a key means follows from the event and the subscriptions alone. So
 it is told here, many at a time, and only kept further down, for subscriptions to come.
 """
@@ -7,15 +10,22 @@ it is told here, many at a time, and only kept further down, for subscriptions t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from penstock.catalog import Relation, Row
+import numpy as np
+
+from penstock.catalog import Catalog, Relation, Row
+from penstock.engine.columnar import PlainColumns, column_reader
 from penstock.engine.plain_events import reader_of
+from penstock.engine.stepping import FIRST_STEP
 from penstock.engine.streams import event_messages, event_steps, needs_no_rows
 from penstock.errors import ChangeError
+from penstock.messages import ANYONE, event_template
 from penstock.pipeline.bodies import change_row, row_place
 from penstock.pipeline.row_stage import add_messages, add_steps
 from penstock.pipeline.rows import (
     BUCKETS,
+    CHUNK_BYTES,
     CHUNK_ROWS,
     Reason,
     RowBuffer,
@@ -23,8 +33,15 @@ from penstock.pipeline.rows import (
     Span,
     bucket_of,
 )
-from penstock.pipeline.state.streams import pack_events
+from penstock.pipeline.state.streams import pack_events, packed_events
 from penstock.pipeline.view import View
+
+
+class Events(NamedTuple):
+    """Some events of a batch."""
+
+    offsets: list[int]
+    bodies: list[bytes]
 
 
 def ticks(span: Span) -> RowBuffer:
@@ -35,12 +52,64 @@ def ticks(span: Span) -> RowBuffer:
     return out
 
 
-def decode(events: Iterable[tuple[int, bytes]], span: Span, view: View) -> RowBuffer:
-    """What events of a batch, with their offsets, mean."""
+def decode(events: Events, span: Span, view: View) -> RowBuffer:
+    """What events of a batch mean."""
     out = RowBuffer()
     # Relations are known from the offset of their record on, and are never changed. So one catalog,
     # of the end of the batch, serves all events.
     catalog = view.catalog(span.end)
+    if any(map(needs_no_rows, catalog)):
+        view.move_to(span.active, span.end)
+    plain, others = column_reader(catalog).read(events.offsets, events.bodies)
+    for columns in plain:
+        if needs_no_rows(columns.relation):
+            _tell_columns(columns, view, out)
+            _keep_columns(columns, out)
+        else:
+            _send_columns(columns, out)
+    _decode_each([(events.offsets[i], events.bodies[i]) for i in others], catalog, view, out)
+    return out
+
+
+def _tell_columns(events: PlainColumns, view: View, out: RowBuffer) -> None:
+    """What events that need no rows mean."""
+    selections = view.index.selections(events.relation)
+    if selections is not None:
+        concerned = selections.concerned_in(events.batch(selections.mentioned_columns))
+        chosen = np.flatnonzero(concerned)
+        template = event_template(FIRST_STEP, selections.space.id, ANYONE)
+        bucket = _any_bucket(int(events.offsets[0]))
+        out.tell(
+            bucket, events.offsets[chosen], FIRST_STEP, events.packed_messages(chosen, template)
+        )
+    if view.index.edges_of(events.relation):
+        _tell_groups(events.relation, events.events(), view, out)
+
+
+def _keep_columns(events: PlainColumns, out: RowBuffer) -> None:
+    """Send events to where they are kept, many in one piece."""
+    packed = events.packed_events()
+    for first, last in packed.pieces(CHUNK_ROWS, CHUNK_BYTES):
+        offset = int(events.offsets[first])
+        body = packed_events(events.relation.name, packed.array(first, last))
+        out.add(_any_bucket(offset // CHUNK_ROWS), RowKind.EVENTS, offset, body)
+
+
+def _send_columns(events: PlainColumns, out: RowBuffer) -> None:
+    """Send changes to the buckets of their rows."""
+    places = events.key_hashes() % len(BUCKETS)  # as `bucket_of` has it
+    order = np.argsort(places, kind="stable")
+    packed = events.packed_changes(order)
+    ends = np.cumsum(np.bincount(places, minlength=len(BUCKETS))).tolist()
+    for bucket, start, stop in zip(BUCKETS, [0, *ends], ends, strict=False):
+        for first, last in packed.pieces(CHUNK_ROWS, CHUNK_BYTES, start, stop):
+            out.add_chunk(bucket, RowKind.CHANGE, last - first, packed.array(first, last))
+
+
+def _decode_each(
+    events: Iterable[tuple[int, bytes]], catalog: Catalog, view: View, out: RowBuffer
+) -> None:
+    """What events mean that are not plain, or are not events at all."""
     read = reader_of(catalog).read
     of_streams: dict[str, list[tuple[int, Row]]] = {r.name: [] for r in catalog if needs_no_rows(r)}
     for offset, body in events:
@@ -58,21 +127,19 @@ def decode(events: Iterable[tuple[int, bytes]], span: Span, view: View) -> RowBu
             kept.append((offset, row))
     for name, kept in of_streams.items():
         if kept:
-            view.move_to(span.active, span.end)
-            _tell(catalog[name], kept, view, out)
+            bucket = _any_bucket(kept[0][0])
+            add_messages(bucket, event_messages(view.index, catalog[name], kept), out)
+            _tell_groups(catalog[name], kept, view, out)
             _keep(name, kept, out)
-    return out
 
 
-def _tell(stream: Relation, events: list[tuple[int, Row]], view: View, out: RowBuffer) -> None:
-    """What events that need no rows mean."""
-    bucket = _any_bucket(events[0][0])
-    add_messages(bucket, event_messages(view.index, stream, events), out)
+def _tell_groups(
+    stream: Relation, events: list[tuple[int, Row]], view: View, out: RowBuffer
+) -> None:
     add_steps(RowKind.STEP, event_steps(view.index, stream, events), out)
 
 
 def _keep(stream: str, events: list[tuple[int, Row]], out: RowBuffer) -> None:
-    """Send events to where they are kept, many in one piece."""
     for first in range(0, len(events), CHUNK_ROWS):
         part = events[first : first + CHUNK_ROWS]
         bucket = _any_bucket(part[0][0] // CHUNK_ROWS)

@@ -17,11 +17,14 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.engine.columnar import Packed
 from penstock.errors import ChangeError
 from penstock.packing import pack, unpack
-from penstock.pipeline.told import stage
+from penstock.pipeline.told import stage, stage_packed
 
 T = TypeVar("T")
 
@@ -75,6 +78,7 @@ class StageRow(NamedTuple):
 AnyRow: TypeAlias = tuple[Any, ...]
 """A `StageRow`, or one of those of `penstock.pipeline.bodies`."""
 
+Offsets: TypeAlias = npt.NDArray[np.int64]
 ChunkRow: TypeAlias = tuple[int, int, int, bytes]
 """What Spark calls a row: bucket, kind, number of our rows, and the chunk of them."""
 
@@ -126,10 +130,13 @@ class RowBuffer:
 
     def __init__(self) -> None:
         self._rows: defaultdict[tuple[int, int], list[AnyRow]] = defaultdict(list)
-        self._forwarded: list[ChunkRow] = []
+        self._chunks: list[ChunkRow] = []
+        self._told: list[tuple[int, Offsets, int, Packed]] = []
 
     def __len__(self) -> int:
-        return sum(map(len, self._rows.values())) + sum(count for _, _, count, _ in self._forwarded)
+        told = sum(len(packed) for *_, packed in self._told)
+        chunks = sum(count for _, _, count, _ in self._chunks)
+        return sum(map(len, self._rows.values())) + chunks + told
 
     def add(self, bucket: int, kind: RowKind, offset: int, body: object, step: int = 0) -> None:
         self._rows[bucket, kind].append((offset, step, body))
@@ -142,11 +149,23 @@ class RowBuffer:
         """Send rows on without looking at them."""
         for kind in kinds:
             for count, chunk in inbox.chunks(kind):
-                self._forwarded.append((bucket, int(kind), count, chunk))
+                self.add_chunk(bucket, kind, count, chunk)
+
+    def add_chunk(self, bucket: int, kind: RowKind, count: int, chunk: bytes) -> None:
+        """Add rows that are packed already."""
+        self._chunks.append((bucket, int(kind), count, chunk))
+
+    def tell(self, bucket: int, offsets: Offsets, step: int, messages: Packed) -> None:
+        """Add messages that are packed already, in the order of their offsets."""
+        self._told.append((bucket, offsets, step, messages))
 
     def to_rows(self, staging: Path) -> list[ChunkRow]:
         """The rows as Spark gets them; messages are put into files in the directory."""
-        chunks = list(self._forwarded)
+        chunks = list(self._chunks)
+        for bucket, offsets, step, told in self._told:
+            if len(told):
+                name = stage_packed(offsets, step, told.to_arrow(), staging).encode()
+                chunks.append((bucket, int(RowKind.MESSAGE), len(told), name))
         for (bucket, kind), rows in self._rows.items():
             if kind == RowKind.MESSAGE:
                 if rows:

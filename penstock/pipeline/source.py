@@ -31,6 +31,7 @@ from penstock.pipeline.workers import settle, without_garbage
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.pipeline.decode import Events
     from penstock.pipeline.keeping import SnapshotKeeper
     from penstock.registry import Registry
 
@@ -175,15 +176,19 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._keeper
 
 
-def events_of(log: RecordLog, part: LogRange) -> Iterator[list[tuple[int, bytes]]]:
-    """The events of a share of a batch with their offsets, in pieces of limited size. Other records
-    are for the registry."""
-    events: list[tuple[int, bytes]] = []
+def events_of(log: RecordLog, part: LogRange) -> Iterator[Events]:
+    """The events of a share of a batch, in pieces of limited size. Other records are for the
+    registry."""
+    from penstock.pipeline.decode import Events
+
+    offsets: list[int] = []
+    bodies: list[bytes] = []
     for first, entries in log.frames(part.start, part.end, _EVENTS):
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:
-                events.append((offset, body))
-        if len(events) >= EVENTS_AT_ONCE:
-            yield events
-            events = []
-    yield events
+                offsets.append(offset)
+                bodies.append(body)
+        if len(bodies) >= EVENTS_AT_ONCE:
+            yield Events(offsets, bodies)
+            offsets, bodies = [], []
+    yield Events(offsets, bodies)

@@ -27,7 +27,20 @@ _SCHEMA = pa.schema([("offset", pa.int64()), ("step", pa.int32()), ("body", pa.l
 def stage(rows: list[tuple[int, int, bytes]], directory: Path) -> str:
     """Put messages (offset, step and body) into a file that nobody else writes; its name."""
     rows.sort()
-    arrays = [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), _SCHEMA, strict=True)]
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
+    return _write(arrays, directory)
+
+
+def stage_packed(
+    offsets: npt.NDArray[np.int64], step: int, bodies: pa.Array, directory: Path
+) -> str:
+    """The same for messages of one step that are in order."""
+    steps = np.full(len(offsets), step, np.int32)
+    return _write([pa.array(offsets), pa.array(steps), bodies], directory)
+
+
+def _write(arrays: list[pa.Array], directory: Path) -> str:
     name = f"{uuid.uuid4().hex}{STAGED_SUFFIX}"
     path = directory / name
     # Not synced: until the batch is published, a crash only means that it is computed again.

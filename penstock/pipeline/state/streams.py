@@ -21,6 +21,11 @@ def pack_events(stream: str, events: Sequence[tuple[int, Row]]) -> bytes:
     return pack((stream, events))
 
 
+def packed_events(stream: str, events: bytes) -> bytes:
+    """The same of an array of them that is packed already."""
+    return pack((stream, msgspec.Raw(events)))
+
+
 def unpack_events(data: bytes) -> Iterator[tuple[int, Row]]:
     return iter(_decode(data)[1])
 
