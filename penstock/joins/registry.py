@@ -8,6 +8,8 @@ letters that Python allows.
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 
 from penstock.errors import PenstockError
@@ -27,12 +29,18 @@ def scheme_names() -> list[str]:
 
 def make_scheme(name: str = DEFAULT_NAME) -> Scheme:
     """A scheme of its own for one engine; PenstockError if there is none of this name."""
+    scheme = _scheme_class(name)()
+    return scheme if name in _ANY_COLUMNS else Enveloping(scheme)
+
+
+@cache
+def _scheme_class(name: str) -> Callable[[], Scheme]:
     known = scheme_names()
     if name not in known:
         raise PenstockError(f"unknown scheme {name}", hint=f"the schemes are {', '.join(known)}")
     module = import_module(f"{schemes.__name__}.{_module(name)}")
-    scheme: Scheme = module.SCHEME()
-    return scheme if name in _ANY_COLUMNS else Enveloping(scheme)
+    found: Callable[[], Scheme] = module.SCHEME
+    return found
 
 
 def _name(module: str) -> str:

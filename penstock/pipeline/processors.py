@@ -70,9 +70,9 @@ class _Processor(StatefulProcessor):
         return BucketState.opened(self._stored, mirror, patience)
 
     def _sent(self, out: RowBuffer) -> Iterator[Row]:
-        from penstock.log import Home
+        from penstock.pipeline.view import worker_home
 
-        chunks = out.to_rows(Home.open(self._home).staging)
+        chunks = out.to_rows(worker_home(self._home).staging)
         return iter([_ROW(*chunk) for chunk in chunks])
 
 

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from penstock.errors import LockedError
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
-from penstock.pipeline.rows import BUCKETS, CHUNK_ROWS, CHUNK_SCHEMA, Span
+from penstock.pipeline.rows import CHUNK_SCHEMA, Span
 from penstock.pipeline.sizing import BatchSizer
 from penstock.pipeline.workers import settle, without_garbage
 
@@ -40,8 +40,10 @@ SOURCE_NAME = "penstock_log"
 RECORDS_PER_PARTITION = 2_000
 """A smaller share of a batch is not worth a task of its own, which takes some 10 ms to start."""
 
-EVENTS_AT_ONCE = len(BUCKETS) * CHUNK_ROWS
-"""Decoded so many at a time, events fill about a chunk for each bucket."""
+EVENTS_AT_ONCE = 1 << 17
+BYTES_AT_ONCE = 64 << 20  # 64 MiB
+"""The more events are matched at once, the less each costs: 9.2 us if 32,768 meet a million
+subscriptions, 6.7 if 100,000 do."""
 
 _EVENTS = frozenset({RecordKind.EVENT})
 
@@ -130,9 +132,9 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: LogRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         # Here, because other processes that load this class only look at it.
         from penstock.pipeline.decode import decode, ticks
-        from penstock.pipeline.view import worker_view
+        from penstock.pipeline.view import worker_home, worker_view
 
-        home, view, span = Home.open(self._path), worker_view(self._path), partition.header
+        home, view, span = worker_home(self._path), worker_view(self._path), partition.header
         settle("read")
         if partition.leads:
             yield ticks(span).to_arrow(home.staging)
@@ -181,14 +183,14 @@ def events_of(log: RecordLog, part: LogRange) -> Iterator[Events]:
     registry."""
     from penstock.pipeline.decode import Events
 
-    offsets: list[int] = []
-    bodies: list[bytes] = []
+    events, size = Events([], []), 0
     for first, entries in log.frames(part.start, part.end, _EVENTS):
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:
-                offsets.append(offset)
-                bodies.append(body)
-        if len(bodies) >= EVENTS_AT_ONCE:
-            yield Events(offsets, bodies)
-            offsets, bodies = [], []
-    yield Events(offsets, bodies)
+                events.offsets.append(offset)
+                events.bodies.append(body)
+                size += len(body)
+        if size >= BYTES_AT_ONCE or len(events.bodies) >= EVENTS_AT_ONCE:
+            yield events
+            events, size = Events([], []), 0
+    yield events

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from penstock.catalog import Catalog
@@ -224,11 +225,13 @@ def _in_order(changes: SubscriptionChanges) -> list[tuple[int, StoredSubscriptio
     return sorted([*added, *replanned], key=lambda pair: pair[0])
 
 
-_views: dict[str, View] = {}
+@cache
+def worker_home(path: str) -> Home:
+    """The home at a path, as this process knows it: a log that is opened anew is scanned anew."""
+    return Home.open(Path(path))
 
 
-def worker_view(home: str) -> View:
+@cache
+def worker_view(path: str) -> View:
     """The view that this process keeps of a home."""
-    if home not in _views:
-        _views[home] = View(Home.open(Path(home)))
-    return _views[home]
+    return View(worker_home(path))

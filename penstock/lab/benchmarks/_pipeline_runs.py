@@ -18,7 +18,7 @@ from penstock.pipeline.run import Progress, run
 from penstock.registry import MAX_SUBSCRIPTIONS_AT_ONCE, Registry
 
 FRAME_EVENTS = 2_000
-WARM_UP_BATCHES = 2
+WARM_UP_BATCHES = 4
 FIRST_BATCH_SECONDS = 300.0
 
 
