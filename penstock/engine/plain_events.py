@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Union
-from weakref import WeakKeyDictionary
 
 import msgspec
 
 from penstock.catalog import Catalog, Column, IntegerType, Relation, Row, Stored, StringType
 from penstock.engine.changes import Checked, Op, check
 from penstock.engine.events import decode_event
+from penstock.engine.per_catalog import per_catalog
 from penstock.engine.strict_json import MAX_EVENT_BYTES
 from penstock.errors import ChangeError
 
@@ -33,7 +33,6 @@ MAX_FORMS = 500
 """Parsers for so many relations are made in a fifth of a second; others are read the long way."""
 
 _astuple = msgspec.structs.astuple
-_readers: WeakKeyDictionary[Catalog, tuple[int, PlainReader]] = WeakKeyDictionary()
 
 
 def read_change(raw: bytes, catalog: Catalog, offset: int) -> Checked:
@@ -41,13 +40,10 @@ def read_change(raw: bytes, catalog: Catalog, offset: int) -> Checked:
     return reader_of(catalog).read(raw, offset)
 
 
+@per_catalog
 def reader_of(catalog: Catalog) -> PlainReader:
     """The reader of the relations that a catalog has now."""
-    size, reader = _readers.get(catalog, (-1, None))
-    if reader is None or size != len(catalog):
-        reader = PlainReader(catalog)
-        _readers[catalog] = len(catalog), reader
-    return reader
+    return PlainReader(catalog)
 
 
 class PlainReader:

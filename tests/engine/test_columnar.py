@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from penstock.catalog import Catalog, Row
 from penstock.engine.changes import Checked
-from penstock.engine.columnar import ColumnReader, Packed, PlainColumns
+from penstock.engine.columnar import ColumnReader, Packed, PlainColumns, reader
 from penstock.engine.plain_events import PlainReader
 from penstock.errors import ChangeError
 from penstock.matching import EventBatch
@@ -158,6 +158,13 @@ def test_letters_that_are_no_unicode_do_not_keep_others_from_being_read() -> Non
 def test_an_event_before_its_table() -> None:
     raw = b'{"table":"later","row":{"id":1}}'
     assert AT_ONCE.read([50, 51], [raw, raw])[1] == [0]
+
+
+def test_events_of_a_wide_table_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "VALUES_AT_ONCE", 2 * len(lines.COLUMNS))
+    raw = [f'{{"table":"quotes","row":{{"id":{i}}}}}'.encode() for i in range(5)]
+    assert [len(columns) for columns in read(raw)[0]] == [2, 2, 1]
+    assert check_events([*raw, b"?", *raw]) == 10
 
 
 def test_no_events_and_no_tables() -> None:

@@ -295,3 +295,19 @@ def test_a_bad_setting_is_quoted(tmp_path: Path) -> None:
 )
 def test_a_task_whose_worker_is_killed_is_tried_again(master: str, expected: str) -> None:
     assert retrying(master) == expected
+
+
+def test_local_files_are_made_without_processes(spark: SparkSession, tmp_path: Path) -> None:
+    java = spark._jvm
+    configuration = spark._jsc.hadoopConfiguration()
+    files = java.org.apache.hadoop.fs.FileSystem.getLocal(configuration)
+    assert files.getClass().getName() == "penstock.QuickLocalFileSystem"
+    path = java.org.apache.hadoop.fs.Path(str(tmp_path / "made"))
+    files.create(path).close()
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o666 & ~umask
+    assert (tmp_path / ".made.crc").exists()
+    for mode in (0o640, 0o755, 0o1777, 0o600):
+        files.setPermission(path, java.org.apache.hadoop.fs.permission.FsPermission(f"{mode:o}"))
+        assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == mode

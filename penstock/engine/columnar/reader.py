@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from weakref import WeakKeyDictionary
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,21 +10,20 @@ from penstock.catalog import Catalog
 from penstock.engine.columnar.columns import PlainColumns
 from penstock.engine.columnar.forms import Ints, form_of, names_of
 from penstock.engine.columnar.reading import Fields, Sheet, Texts, read_events, tables_of
+from penstock.engine.per_catalog import per_catalog
 from penstock.engine.strict_json import MAX_EVENT_BYTES
 
 MAX_FORMS = 500
 """Names of tables are compared one by one."""
 
-_readers: WeakKeyDictionary[Catalog, tuple[int, ColumnReader]] = WeakKeyDictionary()
+VALUES_AT_ONCE = 1 << 22
+"""Of so many values, what is read takes 55 MB."""
 
 
+@per_catalog
 def column_reader(catalog: Catalog) -> ColumnReader:
     """The reader of the relations that a catalog has now."""
-    size, reader = _readers.get(catalog, (-1, None))
-    if reader is None or size != len(catalog):
-        reader = ColumnReader(catalog)
-        _readers[catalog] = len(catalog), reader
-    return reader
+    return ColumnReader(catalog)
 
 
 class ColumnReader:
@@ -43,18 +41,16 @@ class ColumnReader:
         """The plain events by relation, and the numbers of those that are not plain."""
         texts, at = _joined(bodies), np.array(offsets, np.int64)
         tables = tables_of(texts, self._names)
-        lengths = np.diff(texts.ends, prepend=0)
-        tables[lengths > MAX_EVENT_BYTES] = -1
+        tables[np.diff(texts.ends, prepend=0) > MAX_EVENT_BYTES] = -1
         others, found = [np.flatnonzero(tables < 0)], []
-        for number, since in enumerate(self._since):
-            which = np.flatnonzero(tables == number)
-            if not len(which):
-                continue
-            sheet = self._sheet(texts, number, which, at[which])
-            is_plain = (sheet.ops >= 0) & (sheet.offsets > since)
-            others.append(which[~is_plain])
-            if is_plain.any():
-                found.append(PlainColumns(self._forms[number][0], _chosen(sheet, is_plain)))
+        for number in np.unique(tables[tables >= 0]).tolist():
+            relation, _ = self._forms[number]
+            for which in _parts(np.flatnonzero(tables == number), len(relation.columns)):
+                sheet = self._sheet(texts, number, which, at[which])
+                is_plain = (sheet.ops >= 0) & (sheet.offsets > self._since[number])
+                others.append(which[~is_plain])
+                if is_plain.any():
+                    found.append(PlainColumns(relation, _chosen(sheet, is_plain)))
         return found, np.sort(np.concatenate(others)).tolist()
 
     def _sheet(self, texts: Texts, number: int, which: Ints, offsets: Ints) -> Sheet:
@@ -65,6 +61,13 @@ class ColumnReader:
         fields = Fields(values, values.view(np.float64), lengths, states)
         read_events(texts, which, form, fields, ops)
         return Sheet(texts.data, form, offsets, ops, fields)
+
+
+def _parts(which: Ints, width: int) -> Iterator[Ints]:
+    """Events of a wide table, in pieces of limited size."""
+    most = max(1, VALUES_AT_ONCE // width)
+    for first in range(0, len(which), most):
+        yield which[first : first + most]
 
 
 def _joined(bodies: Sequence[bytes]) -> Texts:
