@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
@@ -21,14 +21,18 @@ from penstock.pipeline.metrics import MetricsFiles, Totals, batch_metrics
 
 LAST_WORDS_SECONDS = 5.0  # events come a moment after what they tell of
 
+Counted: TypeAlias = Callable[[int], dict[str, int]]
+"""What a batch had, by its number."""
+
 _LOGGER = logging.getLogger("penstock.pipeline")
 
 
 class BatchListener:
     """Hears of every batch of one home's query. What goes wrong here never stops a run."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, counted: Counted) -> None:
         self._home = home
+        self._counted = counted
         self._files = MetricsFiles(home.metrics)
         before = self._files.recent(1)
         self._totals = before[0].totals if before else Totals()
@@ -47,6 +51,7 @@ class BatchListener:
 
     def heard(self, text: str) -> None:
         progress = json.loads(text)
+        progress["counted"] = self._counted(progress["batchId"])
         if not progress["numInputRows"]:
             return
         self._heard.put(progress)
@@ -107,9 +112,9 @@ class _FromJava:
 
 
 @contextmanager
-def listening(spark: SparkSession, home: Home) -> Iterator[BatchListener]:
+def listening(spark: SparkSession, home: Home, counted: Counted) -> Iterator[BatchListener]:
     """Hear of the query that runs within."""
-    listener = BatchListener(home)
+    listener = BatchListener(home, counted)
     from_java = cast("StreamingQueryListener", _FromJava(listener, spark))
     spark.streams.addListener(from_java)
     try:

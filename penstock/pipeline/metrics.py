@@ -73,12 +73,12 @@ class BatchMetrics(msgspec.Struct, frozen=True):
 def batch_metrics(
     progress: Mapping[str, Any], *, log_end: int, message_bytes: int, before: Totals
 ) -> BatchMetrics:
-    """What Spark reports of a batch, as far as it is of use."""
+    """What Spark and the sink report of a batch, as far as it is of use."""
     (source,) = progress["sources"]
     start = (source["startOffset"] or {"position": 0})["position"]
     end = source["endOffset"]["position"]
-    (counted,) = progress.get("observedMetrics", {}).values() or [{}]
-    messages, bad = counted.get("messages") or 0, counted.get("bad") or 0
+    counted = progress["counted"]
+    messages, bad = counted.get("messages", 0), counted.get("bad", 0)
     seconds = progress["batchDuration"] / 1000
     durations = progress.get("durationMs", {})
     operators = progress.get("stateOperators", [])

@@ -224,6 +224,9 @@ class Inbox:
         """The names of the files with messages."""
         return [name.decode() for _, name in self._chunks[RowKind.MESSAGE]]
 
+    def count(self, kind: RowKind) -> int:
+        return sum(count for count, _ in self._chunks[kind])
+
     def chunks(self, kind: RowKind) -> list[tuple[int, bytes]]:
         return self._chunks[kind]
 

@@ -16,8 +16,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PipelineError
@@ -27,7 +26,7 @@ from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.listener import BatchListener, listening
 from penstock.pipeline.offsets import StreamOffset
 from penstock.pipeline.processors import JoinProcessor, RowProcessor
-from penstock.pipeline.rows import CHUNK_SCHEMA, RowKind
+from penstock.pipeline.rows import CHUNK_SCHEMA
 from penstock.pipeline.session import end_of_java, spark_session
 from penstock.pipeline.sink import MessageSink, sweep_staging
 from penstock.pipeline.source import SOURCE_NAME, LogSource
@@ -51,7 +50,6 @@ PATIENCE_SECONDS = 30.0  # for a batch to end when asked to stop; then it is bro
 
 FAREWELL_SECONDS = 2.0  # a process that is killed closes its connections before it is gone
 
-_METRICS = "penstock"
 _NO_ANSWER = (ConnectionRefusedError, ConnectionResetError)
 
 
@@ -125,7 +123,7 @@ def run(
         done: list[Progress] = []
         sink = MessageSink(opened, processing.term)
         try:
-            with listening(spark, opened) as listener:
+            with listening(spark, opened, sink.counted) as listener:
                 stages = _stages(
                     spark, str(opened.path), processing.term, _Batches(batch_rows, latency_ms or 0)
                 )
@@ -195,15 +193,7 @@ def _stages(spark: SparkSession, path: str, term: str, batches: _Batches) -> Dat
         stream = stream.groupBy("bucket").transformWithState(
             processor, CHUNK_SCHEMA, "append", "none"
         )
-    return stream.observe(
-        _METRICS,
-        _count_of(RowKind.MESSAGE).alias("messages"),
-        _count_of(RowKind.BAD).alias("bad"),
-    )
-
-
-def _count_of(kind: RowKind) -> Column:
-    return sql.sum(sql.when(sql.col("kind") == int(kind), sql.col("count")).otherwise(0))
+    return stream
 
 
 def _follow(
@@ -232,7 +222,7 @@ def _await_rest(query: StreamingQuery) -> None:
 
 def _progress(progress: dict[str, Any], home: Home) -> Progress:
     (source,) = progress["sources"]
-    counted = progress.get("observedMetrics", {}).get(_METRICS, {})
+    counted = progress["counted"]
     return Progress(
         batch=progress["batchId"],
         done=StreamOffset.from_json(source["endOffset"]).position,

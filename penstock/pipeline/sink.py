@@ -37,6 +37,7 @@ class MessageSink:
         self.failure: Exception | None = None
         """Why a batch could not be computed. What Spark makes of it on the way back through Java
         is a report of a report."""
+        self._counted: dict[int, dict[str, int]] = {}
 
     def take(self, batch: DataFrame, batch_id: int) -> None:
         """Have the batch computed, and publish it."""
@@ -45,7 +46,16 @@ class MessageSink:
         except Exception as failure:
             self.failure = failure
             raise
-        self.commit(Inbox.of_rows(rows))
+        inbox = Inbox.of_rows(rows)
+        self._counted[batch_id] = {
+            "messages": inbox.count(RowKind.MESSAGE),
+            "bad": inbox.count(RowKind.BAD),
+        }
+        self.commit(inbox)
+
+    def counted(self, batch_id: int) -> dict[str, int]:
+        """How many messages and bad events a batch had; asked once."""
+        return self._counted.pop(batch_id, {})
 
     def commit(self, inbox: Inbox) -> None:
         home = self._home

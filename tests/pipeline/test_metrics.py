@@ -39,7 +39,7 @@ def progress(batch: int, start: int | None, end: int, messages: int | None = 3) 
                 "endOffset": {"position": end},
             }
         ],
-        "observedMetrics": {} if messages is None else {"x": {"messages": messages, "bad": 1}},
+        "counted": {} if messages is None else {"messages": messages, "bad": 1},
     }
 
 
