@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.client import Initial
 from penstock.lab.benchmarks._bare_kernel import bare_kernel_rate
 from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.benchmarks._pipeline_runs import fill, latency, throughput
@@ -19,6 +20,7 @@ EXAMPLES = """
   penstock bench pipeline --workload joins
   penstock bench pipeline --workload stateless --subscriptions 1000000 --json
   penstock bench pipeline --workload many-keys --no-latency --no-plain
+  penstock bench pipeline --workload joins --subscriptions 1000000 --initial none --no-plain
 """
 SUBSCRIPTIONS = 100_000
 BATCH_ROWS = 200_000
@@ -44,6 +46,9 @@ COLUMNS = (
 def pipeline(
     workload: Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}, or all.")] = "all",
     subscriptions: Annotated[int, typer.Option(help="How many.", min=1)] = SUBSCRIPTIONS,
+    initial: Annotated[
+        Initial, typer.Option(help="What subscriptions start with. For throughput.")
+    ] = Initial.CONTENT,
     batch_rows: Annotated[int, typer.Option(help="Events a batch.", min=1)] = BATCH_ROWS,
     batches: Annotated[int, typer.Option(help="Batches that count.", min=1)] = 3,
     latencies: Annotated[
@@ -65,7 +70,7 @@ def pipeline(
     results: list[Result] = []
     for name in WORKLOADS if workload == "all" else [workload]:
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory:
-            result = _throughput(name, subscriptions, batch_rows, batches, Path(directory))
+            result = _throughput(name, subscriptions, initial, batch_rows, batches, Path(directory))
             if latencies:
                 result |= _latencies(name, subscriptions, seconds, Path(directory))
         if plain:
@@ -75,17 +80,23 @@ def pipeline(
 
 
 def _throughput(
-    name: str, subscriptions: int, batch_rows: int, batches: int, directory: Path
+    name: str,
+    subscriptions: int,
+    initial: Initial,
+    batch_rows: int,
+    batches: int,
+    directory: Path,
 ) -> Result:
     with progress(f"{name}: {subscriptions:,} subscriptions"):
         work = stream_workload(name, subscriptions)
-        home = fill(directory / "throughput", work, lambda _: None)
+        home = fill(directory / "throughput", work, lambda _: None, initial)
         found = throughput(home, work, batch_rows, batches)
         rate = found.events / found.seconds
         bare = _bare(home, batch_rows, rate)
     return {
         "workload": name,
         "subscriptions": subscriptions,
+        "initial": initial.value,
         "batch_rows": batch_rows,
         "events": found.events,
         "events_per_s": round(rate, 1),
