@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +28,12 @@ _SCHEMA = pa.schema([("offset", pa.int64()), ("step", pa.int32()), ("body", pa.l
 def stage(rows: list[tuple[int, int, bytes]], directory: Path) -> str:
     """Put messages (offset, step and body) into a file that nobody else writes; its name."""
     rows.sort()
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
+    offsets, steps, bodies = (map(itemgetter(i), rows) for i in range(3))  # zip takes twice as long
+    arrays = [
+        pa.array(np.fromiter(offsets, np.int64, len(rows))),
+        pa.array(np.fromiter(steps, np.int32, len(rows))),
+        pa.array(list(bodies), pa.large_binary()),
+    ]
     return _write(arrays, directory)
 
 
