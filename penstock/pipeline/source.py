@@ -7,7 +7,7 @@ packed, copied and unpacked for nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -185,11 +185,13 @@ def events_of(log: RecordLog, part: LogRange) -> Iterator[Events]:
 
     events, size = Events([], []), 0
     for first, entries in log.frames(part.start, part.end, _EVENTS):
-        for offset, (kind, body) in enumerate(entries, first):
-            if kind == RecordKind.EVENT:
-                events.offsets.append(offset)
-                events.bodies.append(body)
-                size += len(body)
+        places: Sequence[int] = range(len(entries))
+        if not _EVENTS.issuperset([kind for kind, _ in entries]):
+            places = [i for i in places if entries[i][0] in _EVENTS]
+        bodies = [entries[i][1] for i in places]
+        events.offsets.extend([first + i for i in places])
+        events.bodies.extend(bodies)
+        size += sum(map(len, bodies))
         if size >= BYTES_AT_ONCE or len(events.bodies) >= EVENTS_AT_ONCE:
             yield events
             events, size = Events([], []), 0
