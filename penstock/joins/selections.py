@@ -34,13 +34,6 @@ class Selections:
     covered: CoveredPoints | None
 
     @property
-    def _relation(self) -> Relation:
-        if self.points is not None:
-            return self.points.base
-        assert self.covered is not None
-        return self.covered.relation
-
-    @property
     def mentioned_columns(self) -> set[int]:
         """The columns that any point looks at, before or after a row is gone."""
         return {
@@ -57,7 +50,7 @@ class Selections:
         if not rows or (self.covered is None and is_few):
             found = [points is not None and points.selecting(row).any() for row in rows]
             return np.array(found, np.bool_)
-        return self.concerned_in(EventBatch.of_stored(self._relation, rows))
+        return self.concerned_in(EventBatch.of_stored(_relation(self.points, self.covered), rows))
 
     def concerned_in(self, batch: EventBatch) -> Mask:
         """The same for many rows, of which only `mentioned_columns` matter."""
@@ -86,10 +79,7 @@ class NewSelections:
 
     @property
     def relation(self) -> Relation:
-        if self.points is not None:
-            return self.points.base
-        assert self.covered is not None
-        return self.covered.relation
+        return _relation(self.points, self.covered)
 
     def selecting(self, rows: Sequence[Row]) -> list[tuple[PointId, ...]]:
         """For each row, the points that select it, in order: the same whichever are covered."""
@@ -101,6 +91,14 @@ class NewSelections:
                 mine = selecting_points(self.points, row)
                 found[i] = tuple(sorted([*found[i], *mine]))
         return found
+
+
+def _relation(points: SpacePoints | None, covered: CoveredPoints | None) -> Relation:
+    """Whose points these are."""
+    if points is not None:
+        return points.base
+    assert covered is not None
+    return covered.relation
 
 
 def selecting_points(points: SpacePoints, row: Row) -> list[PointId]:
