@@ -29,7 +29,8 @@ def class_directory(scratch: Path) -> Path:
 
 def compiled(gateway: JavaGateway, directory: Path) -> dict[str, str]:
     """Compile the class into that directory; the setting that makes Spark use it. None, if this
-    Spark has no such compiler: then local files are as slow as ever."""
+    Spark has no such compiler, or its Java does not look there: then local files are as slow as
+    ever."""
     try:
         compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(_SOURCE.read_text(encoding="utf-8"))
@@ -37,6 +38,7 @@ def compiled(gateway: JavaGateway, directory: Path) -> dict[str, str]:
             path = directory / f"{name.replace('.', '/')}.class"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(code)
+        gateway.jvm.java.lang.Class.forName(_CLASS)
     except (Py4JError, TypeError):  # TypeError: a class that is not there
         return {}
     return {SETTING: _CLASS}

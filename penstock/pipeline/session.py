@@ -83,12 +83,10 @@ def spark_session(
     settings = _settings(app_name, master, ui) | dict(conf or {})
     _set_environment(local=_is_local(settings["spark.master"]))
     spark_conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    gateway = SparkContext._gateway
-    if gateway is None:
-        gateway = _launch_java(spark_conf, log_file, held_descriptors)
-        if _is_local(settings["spark.master"]):
-            for name, value in compiled(gateway, class_directory(_scratch().path)).items():
-                spark_conf.setIfMissing(name, value)
+    gateway = SparkContext._gateway or _launch_java(spark_conf, log_file, held_descriptors)
+    if _is_local(settings["spark.master"]):
+        for name, value in compiled(gateway, class_directory(_scratch().path)).items():
+            spark_conf.setIfMissing(name, value)
     try:
         _quieten(SparkContext(conf=spark_conf, gateway=gateway))
         return SparkSession.builder.getOrCreate()

@@ -17,7 +17,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import PipelineError
-from penstock.pipeline.session import STATE_PARTITIONS, retrying, spark_session
+from penstock.pipeline.session import (
+    STATE_PARTITIONS,
+    _socket_directory,
+    retrying,
+    spark_session,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -163,7 +168,8 @@ def test_settings_given_win_and_the_next_session_starts_afresh(tmp_path: Path) -
     code = """
         from penstock.pipeline.session import spark_session
         name = "spark.sql.shuffle.partitions"
-        first = spark_session(master="local[1]", conf={name: "5", "spark.executor.memory": "600m"})
+        given = {"spark.executor.memory": "600m", "spark.driver.extraClassPath": "/nowhere"}
+        first = spark_session(master="local[1]", conf={name: "5", **given})
         print(first.conf.get(name), first.sparkContext.getConf().get("spark.executor.memory"))
         first.stop()
         second = spark_session("second", master="local[1]")
@@ -295,6 +301,11 @@ def test_a_bad_setting_is_quoted(tmp_path: Path) -> None:
 )
 def test_a_task_whose_worker_is_killed_is_tried_again(master: str, expected: str) -> None:
     assert retrying(master) == expected
+
+
+def test_sockets_have_short_names() -> None:
+    assert _socket_directory(Path("/tmp/short")) == Path("/tmp/short")
+    assert _socket_directory(Path("/long" * 20)) == Path("/tmp")
 
 
 def test_local_files_are_made_without_processes(spark: SparkSession, tmp_path: Path) -> None:
