@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -21,10 +21,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.engine.columnar import Packed
 from penstock.errors import ChangeError
 from penstock.packing import pack, unpack
 from penstock.pipeline.told import stage, stage_packed
+
+if TYPE_CHECKING:
+    from penstock.engine.columnar import Packed  # kernels, for processes that have work
 
 T = TypeVar("T")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -175,3 +177,12 @@ def test_a_home_restored_in_part_is_refused(spark: SparkSession, teller: Teller)
         batch.unlink()
     with pytest.raises(HomeError, match="checkpoint is ahead of the message log"):
         run(teller.home.path, once=True)
+
+
+def test_looking_at_the_stages_loads_no_compiler() -> None:
+    code = "import sys, penstock.pipeline.processors, penstock.pipeline.source; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
+    assert "penstock.pipeline.source" in loaded
+    assert "numba" not in loaded  # Spark does so in several processes whenever a query starts
