@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.catalog import Catalog, Relation, Row
+from penstock.catalog import Relation, Row
 from penstock.engine.columnar import PlainColumns, column_reader
 from penstock.engine.plain_events import reader_of
 from penstock.engine.stepping import FIRST_STEP
@@ -58,16 +58,15 @@ def decode(events: Events, span: Span, view: View) -> RowBuffer:
     # Relations are known from the offset of their record on, and are never changed. So one catalog,
     # of the end of the batch, serves all events.
     catalog = view.catalog(span.end)
-    if any(map(needs_no_rows, catalog)):
-        view.move_to(span.active, span.end)
     plain, others = column_reader(catalog).read(events.offsets, events.bodies)
     for columns in plain:
         if needs_no_rows(columns.relation):
+            view.move_to(span.active, span.end)
             _tell_columns(columns, view, out)
             _keep_columns(columns, out)
         else:
             _send_columns(columns, out)
-    _decode_each([(events.offsets[i], events.bodies[i]) for i in others], catalog, view, out)
+    _decode_each([(events.offsets[i], events.bodies[i]) for i in others], span, view, out)
     return out
 
 
@@ -107,9 +106,10 @@ def _send_columns(events: PlainColumns, out: RowBuffer) -> None:
 
 
 def _decode_each(
-    events: Iterable[tuple[int, bytes]], catalog: Catalog, view: View, out: RowBuffer
+    events: Iterable[tuple[int, bytes]], span: Span, view: View, out: RowBuffer
 ) -> None:
     """What events mean that are not plain, or are not events at all."""
+    catalog = view.catalog(span.end)
     read = reader_of(catalog).read
     of_streams: dict[str, list[tuple[int, Row]]] = {r.name: [] for r in catalog if needs_no_rows(r)}
     for offset, body in events:
@@ -127,6 +127,7 @@ def _decode_each(
             kept.append((offset, row))
     for name, kept in of_streams.items():
         if kept:
+            view.move_to(span.active, span.end)
             bucket = _any_bucket(kept[0][0])
             add_messages(bucket, event_messages(view.index, catalog[name], kept), out)
             _tell_groups(catalog[name], kept, view, out)
