@@ -21,8 +21,9 @@ from penstock.messages import Point, PointId
 
 SCANNED_POINTS = 1_000
 """Up to here, looking at all points costs less than asking the matcher about a single row."""
-SCANNED_ROWS = 32
-"""Up to here, it costs less than asking about so many rows at once."""
+SCANNED_ROWS = 16
+"""Up to here, it costs less than asking about so many rows at once: 18 us a row, against some 0.3
+ms for any handful of them."""
 
 
 @dataclass(frozen=True, slots=True)
