@@ -1,8 +1,8 @@
 """Local files for Spark, without a process for each of them.
 
 Hadoop, through which Spark writes checkpoints, lacks its native library in Spark's Python package.
-Without it, it starts a process (chmod) for every file that it makes: twelve in every batch, of some
-five milliseconds each, and tasks wait for them. A few lines of Java do the same within Java. They
+Without it, it starts a process (chmod) for every file that it makes: twelve in every batch, of
+some milliseconds each, and tasks wait for them. A few lines of Java do the same within Java. They
 are compiled by the compiler that Spark brings for its own programs, when Java has started.
 """
 
@@ -28,7 +28,7 @@ def class_directory(scratch: Path) -> Path:
 
 
 def compiled(gateway: JavaGateway, directory: Path) -> dict[str, str]:
-    """Compile the class into that directory; the setting that makes Spark use it. None, if this
+    """Compile the class into that directory; the setting that makes Spark use it. Nothing, if this
     Spark has no such compiler, or its Java does not look there: then local files are as slow as
     ever."""
     try:
