@@ -23,6 +23,7 @@ from penstock.errors import PipelineError
 from penstock.log import Home
 from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.failures import pipeline_error
+from penstock.pipeline.in_java import settings_elsewhere
 from penstock.pipeline.listener import BatchListener, listening
 from penstock.pipeline.offsets import StreamOffset
 from penstock.pipeline.processors import JoinProcessor, RowProcessor
@@ -40,9 +41,11 @@ TRIGGER = "200 milliseconds"
 
 # Rows are few: they are chunks of thousands. Java need not write programs for them in every batch
 # (900 -> 620 ms for a small one). Other queries of the session have rows of another kind.
-_INTERPRETED = {
+_LIGHT = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Every batch is described for a page that hardly anybody looks at.
+    "spark.sql.ui.explainMode": "simple",
 }
 
 POLL_SECONDS = 0.1
@@ -127,9 +130,10 @@ def run(
                 stages = _stages(
                     spark, str(opened.path), processing.term, _Batches(batch_rows, latency_ms or 0)
                 )
-                settings = {**_INTERPRETED, **(conf or {})}  # what is given wins
-                with _settings(spark, {name: settings[name] for name in _INTERPRETED}):
+                settings = {name: (conf or {}).get(name, ours) for name, ours in _LIGHT.items()}
+                with _settings(spark, settings):
                     query = _start(stages, sink, opened.checkpoint, once)
+                settings_elsewhere(spark, settings)
                 for told in _follow(query, listener, stop or threading.Event()):
                     done.append(_progress(told, opened))
                     if on_progress is not None:
