@@ -1,8 +1,8 @@
 """Changes: what publishers ask for, checked against a table, resolved against its rows.
 
 A `Change` is a request in outside values. `check` turns it into a `Checked` change (stored values,
-known key) and needs only the catalog. `resolve` turns that into a `Delta` (the row before, the row
-after) and needs only the row that has this key now. Hub and pipeline call the same two functions.
+known key) and needs only the catalog. `row_after` says what becomes of the row that has this key
+now, and needs only that row. Hub and pipeline call the same two functions.
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ class Checked(NamedTuple):
 
 
 class Delta(NamedTuple):
-    """What a change does to one row: `old` is None for a new row, `new` for a deleted one."""
+    """What the change at an offset does to one row: `old` is None for a new row, `new` for a
+    deleted one."""
 
+    offset: int
     relation: Relation
     key: RowKey
     old: Row | None
@@ -95,8 +97,9 @@ def _check_partial(change: Change, relation: Relation) -> Checked:
 _INSERT, _UPSERT, _DELETE = Op.INSERT, Op.UPSERT, Op.DELETE  # members of enums take long to reach
 
 
-def resolve(checked: Checked, current: Row | None) -> Delta:
-    """What the change does, given the row that has its key now; ChangeError if it cannot be."""
+def row_after(checked: Checked, current: Row | None) -> Row | None:
+    """What becomes of the row that has the change's key now; ChangeError if the change cannot be
+    made."""
     relation, op, key, row, named = checked
     if op is _INSERT:
         if current is not None:
@@ -108,10 +111,10 @@ def resolve(checked: Checked, current: Row | None) -> Delta:
         if current is None:
             raise ChangeError(f"{relation.name} has no row with key {_shown_key(relation, key)}")
         if op is _DELETE:
-            return Delta(relation, key, current, None)
+            return None
         given = set(named)
-        row = tuple([row[i] if i in given else value for i, value in enumerate(current)])
-    return Delta(relation, key, current, row)
+        return tuple([row[i] if i in given else value for i, value in enumerate(current)])
+    return row
 
 
 def _shown_key(relation: Relation, key: RowKey) -> str:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
-from penstock.engine.changes import Change, Checked, check, resolve
+from penstock.engine.changes import Change, Checked, Delta, check, row_after
 from penstock.engine.index import Index
 from penstock.engine.memory import MemoryGroups, MemoryRows
 from penstock.engine.plain_events import read_change
-from penstock.engine.stages import JoinStage, Located, RowStage
+from penstock.engine.stages import JoinStage, RowStage
 from penstock.errors import ChangeError, SubscriptionError
 from penstock.joins import Edge, Placed, Scheme, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
@@ -111,17 +111,17 @@ class Engine:
     def events(self, run: Iterable[tuple[int, bytes]]) -> Outcome:
         """Carry out published events, between which no subscription comes or goes."""
         outcome = Outcome()
-        resolved: list[Located] = []
+        resolved: list[Delta] = []
         for offset, raw in run:
             try:
                 checked = read_change(raw, self.catalog, offset)
-                located = self._row_stage.resolve(offset, checked)
+                delta = self._row_stage.resolve(offset, checked)
             except ChangeError as error:
                 outcome.refused.append((offset, raw, error))
             else:
-                resolved += [located] if located is not None else []
-        for _, delta in resolved:
-            self.statistics.note(delta.relation.name, delta.key, delta.old, delta.new)
+                resolved += [delta] if delta is not None else []
+        for _, relation, key, old, new in resolved:
+            self.statistics.note(relation.name, key, old, new)
         messages, steps = self._row_stage.consequences(resolved)
         messages += each_message(self._join_stage.run(steps))
         messages.sort(key=_POSITION)
@@ -135,7 +135,7 @@ class Engine:
             checked = check(change, self.catalog, offset + i)
             place = (checked.relation.name, checked.key)
             current = overlay[place] if place in overlay else self._current(checked)
-            overlay[place] = resolve(checked, current).new
+            overlay[place] = row_after(checked, current)
 
     def _current(self, checked: Checked) -> Row | None:
         return self.rows.get(checked.relation, checked.key)

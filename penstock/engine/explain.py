@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from penstock.catalog import Catalog, Row
-from penstock.engine.changes import Change, Op, check, resolve
+from penstock.engine.changes import Change, Op, check, row_after
 from penstock.engine.splitting import Filtering, filtering_text, join_text
 from penstock.engine.stages import RowStore
 from penstock.joins import join_value
@@ -85,8 +85,7 @@ def explain(
     if change.op is Op.INSERT:
         old, new = None, checked.row
     else:
-        delta = resolve(checked, current)
-        old, new = delta.old, delta.new
+        old, new = current, row_after(checked, current)
     reasons: list[Reason] = []
     for version, row in (("before", old), ("after", new)):
         if row is not None:

@@ -24,6 +24,14 @@ def feeds(relation: Relation, side: Side) -> bool:
     return table_of(side.table) == relation.name
 
 
+def relation_seen(side: Side, relation: Relation) -> Relation:
+    """What the rows of a table are rows of to a side that they feed."""
+    if not is_half(side.table):
+        return relation
+    halves = halves_named(side.table, relation)
+    return halves.payload if is_payload(side.table) else halves.narrow
+
+
 def seen_from(side: Side, delta: Delta) -> Delta | None:
     """What a change is to the side of an edge that its table feeds; None if it is nothing."""
     if not is_half(side.table):
@@ -31,13 +39,13 @@ def seen_from(side: Side, delta: Delta) -> Delta | None:
     halves = halves_named(side.table, delta.relation)
     if not is_payload(side.table):
         old, new = (None if r is None else halves.narrow_row(r) for r in (delta.old, delta.new))
-        return None if old == new else Delta(halves.narrow, delta.key, old, new)
+        return None if old == new else Delta(delta.offset, halves.narrow, delta.key, old, new)
     if delta.new is None:
         return None
     payload = halves.payload_row(delta.new)
     if delta.old is not None and halves.digest(delta.old) == payload[0]:
         return None
-    return Delta(halves.payload, _key(payload), None, payload)
+    return Delta(delta.offset, halves.payload, _key(payload), None, payload)
 
 
 def _key(payload: Row) -> RowKey:

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from penstock.catalog import Relation, Row, RowKey
-from penstock.engine.changes import Checked, Delta, resolve
+from penstock.engine.changes import Checked, Delta, row_after
 from penstock.engine.index import Index
 from penstock.engine.payloads import with_payloads
 from penstock.engine.stepping import FIRST_STEP, EdgeSteps, StepCollector
@@ -60,30 +60,25 @@ class GroupStore(Protocol):
     def groups(self, edge: Edge) -> Iterator[tuple[JoinValue, Group]]: ...
 
 
-class Located(NamedTuple):
-    """What happened to a row, and when."""
-
-    offset: int
-    delta: Delta
-
-
 class RowStage:
     def __init__(self, store: RowStore, index: Index) -> None:
         self._store = store
         self._index = index
 
-    def resolve(self, offset: int, checked: Checked) -> Located | None:
+    def resolve(self, offset: int, checked: Checked) -> Delta | None:
         """Carry out one change on the rows; ChangeError, before anything happens, if it cannot be.
 
         None if it changes nothing. Everybody is told by `consequences`.
         """
-        delta = resolve(checked, self._store.get(checked.relation, checked.key))
-        if delta.old == delta.new:
+        relation, _, key, _, _ = checked
+        old = self._store.get(relation, key)
+        new = row_after(checked, old)
+        if old == new:
             return None
-        self._store.put(delta.relation, delta.key, delta.new)
-        return Located(offset, delta)
+        self._store.put(relation, key, new)
+        return Delta(offset, relation, key, old, new)
 
-    def consequences(self, run: Sequence[Located]) -> Consequences:
+    def consequences(self, run: Iterable[Delta]) -> Consequences:
         """Whom the changes concern that were made since the subscriptions last changed."""
         return consequences(self._index, run)
 
@@ -91,9 +86,9 @@ class RowStage:
         """Steps that bring the rows known so far into the groups of a new edge."""
         groups: GroupSteps = {}
         for relation in self._index.relations(edge):
-            steps = EdgeSteps(relation, edge)
-            for key, row in self._store.rows(relation):
-                steps.add(offset, Delta(relation, key, None, row), groups)
+            rows = self._store.rows(relation)
+            entering = [Delta(offset, relation, key, None, row) for key, row in rows]
+            EdgeSteps(relation, edge).add(entering, groups)
         return groups
 
     def initial(self, offset: int, new: NewSelections) -> Iterator[Message]:
@@ -160,38 +155,34 @@ class Consequences(NamedTuple):
     steps: StepsByEdge
 
 
-def consequences(index: Index, run: Sequence[Located]) -> Consequences:
+def consequences(index: Index, run: Iterable[Delta]) -> Consequences:
     """Whom some changes concern, between which no subscription comes or goes."""
-    collected = StepCollector(index)
-    for offset, delta in run:
-        collected.add(offset, delta)
-    return Consequences(list(_told_alone(index, run)), collected.steps)
-
-
-def _told_alone(index: Index, run: Sequence[Located]) -> Iterator[Message]:
-    """The messages to subscriptions over one table."""
-    of_relation: dict[str, list[Located]] = {}
-    for located in run:
-        of_relation.setdefault(located.delta.relation.name, []).append(located)
+    of_relation: dict[str, list[Delta]] = {}
+    for delta in run:
+        of_relation.setdefault(delta.relation.name, []).append(delta)
+    told, collected = Consequences([], {}), StepCollector(index)
     for mine in of_relation.values():
-        points = index.selections(mine[0].delta.relation)
+        relation = mine[0].relation
+        collected.add(relation, mine)
+        points = index.selections(relation)
         if points is not None:
-            yield from selection_messages(mine, points)
+            told.messages.extend(selection_messages(mine, points))
+    return told._replace(steps=collected.in_order())
 
 
-def selection_messages(run: Sequence[Located], points: Selections) -> Iterator[Message]:
+def selection_messages(run: Sequence[Delta], points: Selections) -> Iterator[Message]:
     """The messages that somebody needs among those who subscribe to the changed table alone."""
-    taken = _somebody_selects([located.delta.new for located in run], points)
-    given_up = _somebody_selects([located.delta.old for located in run], points)
+    taken = _somebody_selects([delta.new for delta in run], points)
+    given_up = _somebody_selects([delta.old for delta in run], points)
     for i in np.flatnonzero(taken | given_up).tolist():
-        offset, delta = run[i]
+        offset, _, key, old, new = run[i]
         yield Message(
             Position(offset, FIRST_STEP),
             points.space.id,
-            delta.key,
-            row=delta.new if taken[i] else None,
+            key,
+            row=new if taken[i] else None,
             upsert=ANYONE if taken[i] else (),
-            old=points.mentioned(delta.old) if given_up[i] and delta.old is not None else None,
+            old=points.mentioned(old) if given_up[i] and old is not None else None,
             remove=ANYONE if given_up[i] else (),
         )
 

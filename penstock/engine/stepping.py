@@ -6,11 +6,14 @@ each edge, a row leaves its old group before it enters a new one.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
 from penstock.catalog import Relation
 from penstock.catalog.halves import is_half
 from penstock.engine.changes import Delta
 from penstock.engine.index import Index
-from penstock.engine.payloads import feeds, seen_from
+from penstock.engine.payloads import feeds, relation_seen, seen_from
 from penstock.joins import Edge, GroupStep, GroupSteps, JoinValue, StepsByEdge, joiner
 from penstock.messages import INITIAL_STEP
 
@@ -27,10 +30,14 @@ class EdgeSteps:
             if feeds(relation, side)
         ]
 
-    def add(self, offset: int, delta: Delta, groups: GroupSteps) -> None:
-        """Add the steps of one change to those of their groups, in order."""
+    def __len__(self) -> int:
+        """How many sides of the edge the relation feeds: in a self-join both."""
+        return len(self._sides)
+
+    def add(self, run: Sequence[Delta], groups: GroupSteps) -> None:
+        """Add the steps of changes to those of their groups, side by side."""
         for side in self._sides:
-            side.add(offset, delta, groups)
+            side.add(run, groups)
 
 
 class SideSteps:
@@ -40,29 +47,30 @@ class SideSteps:
         self._number = number
         self._side = edge.sides[number]
         self._sees_half = is_half(self._side.table)
-        self._join_value = joiner(relation, self._side.columns)
+        self._join_value = joiner(relation_seen(self._side, relation), self._side.columns)
         self._leaving = FIRST_STEP + 2 * number
         self._entering = self._leaving + 1
 
-    def add(self, offset: int, delta: Delta, groups: GroupSteps) -> None:
-        join_value = self._join_value
-        if self._sees_half:
-            seen = seen_from(self._side, delta)
-            if seen is None:
-                return
-            delta, join_value = seen, joiner(seen.relation, self._side.columns)
-        _, key, old, new = delta
-        before = None if old is None else join_value(old)
-        after = None if new is None else join_value(new)
-        number, entering = self._number, self._entering
-        if before == after:
+    def add(self, run: Iterable[Delta], groups: GroupSteps) -> None:
+        join_value, number = self._join_value, self._number
+        leaving, entering = self._leaving, self._entering
+        for offset, _, key, old, new in self._seen(run):
+            before = None if old is None else join_value(old)
+            after = None if new is None else join_value(new)
+            if before == after:
+                if before is not None:
+                    _add(groups, before, GroupStep(offset, entering, number, key, old, new))
+                continue
             if before is not None:
-                _add(groups, before, GroupStep(offset, entering, number, key, old, new))
-            return
-        if before is not None:
-            _add(groups, before, GroupStep(offset, self._leaving, number, key, old, None))
-        if after is not None:
-            _add(groups, after, GroupStep(offset, entering, number, key, None, new))
+                _add(groups, before, GroupStep(offset, leaving, number, key, old, None))
+            if after is not None:
+                _add(groups, after, GroupStep(offset, entering, number, key, None, new))
+
+    def _seen(self, run: Iterable[Delta]) -> Iterable[Delta]:
+        if not self._sees_half:
+            return run
+        seen = (seen_from(self._side, delta) for delta in run)
+        return (delta for delta in seen if delta is not None)
 
 
 def _add(groups: GroupSteps, value: JoinValue, step: GroupStep) -> None:
@@ -77,20 +85,21 @@ class StepCollector:
     """Collects the steps of changes to any relations."""
 
     def __init__(self, index: Index) -> None:
-        self.steps: StepsByEdge = {}
         self._index = index
-        self._of_relation: dict[str, list[tuple[EdgeSteps, GroupSteps]]] = {}
+        self._steps: StepsByEdge = {}
+        self._feeding: Counter[Edge] = Counter()
 
-    def add(self, offset: int, delta: Delta) -> None:
-        feeding = self._of_relation.get(delta.relation.name)
-        if feeding is None:
-            feeding = self._of_relation[delta.relation.name] = self._feeding(delta.relation)
-        for edge_steps, groups in feeding:
-            edge_steps.add(offset, delta, groups)
+    def add(self, relation: Relation, run: Sequence[Delta]) -> None:
+        """Add the steps of all changes to a relation, in order."""
+        for edge in self._index.edges_of(relation):
+            steps = EdgeSteps(relation, edge)
+            steps.add(run, self._steps.setdefault(edge, {}))
+            self._feeding[edge] += len(steps)
 
-    def _feeding(self, relation: Relation) -> list[tuple[EdgeSteps, GroupSteps]]:
-        """The edges that a relation feeds, and where their steps go."""
-        return [
-            (EdgeSteps(relation, edge), self.steps.setdefault(edge, {}))
-            for edge in self._index.edges_of(relation)
-        ]
+    def in_order(self) -> StepsByEdge:
+        """The steps of each group in their order."""
+        for edge, groups in self._steps.items():
+            if self._feeding[edge] > 1:
+                for steps in groups.values():
+                    steps.sort()
+        return self._steps

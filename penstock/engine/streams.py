@@ -43,6 +43,5 @@ def event_steps(index: Index, stream: Relation, events: Sequence[tuple[int, Row]
     """What the events do to the groups of all edges that their stream feeds."""
     collected = StepCollector(index)
     if index.edges_of(stream):
-        for offset, row in events:
-            collected.add(offset, Delta(stream, (offset,), None, row))
-    return collected.steps
+        collected.add(stream, [Delta(o, stream, (o,), None, row) for o, row in events])
+    return collected.in_order()

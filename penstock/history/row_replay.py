@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from penstock.engine.changes import Checked
+from penstock.engine.changes import Checked, Delta
 from penstock.engine.memory import MemoryRows
-from penstock.engine.stages import Located, RowStage
+from penstock.engine.stages import RowStage
 from penstock.errors import ChangeError
 from penstock.history.question import Prepared
 from penstock.history.rows import HistoryKind, HistoryRow, place_of, refused
@@ -52,7 +52,7 @@ class _RowReplay:
         self._question = prepared.question
         self._begun = MemoryRows()  # rows as they were at the start, for which nothing is done yet
         self._begun_count = 0
-        self._run: list[Located] = []
+        self._run: list[Delta] = []
         self._bad = 0
 
     def live_through(self, history: Iterator[HistoryRow]) -> Iterator[HistoryRow]:
@@ -78,12 +78,12 @@ class _RowReplay:
     def _carry_out(self, row: HistoryRow, stage: RowStage, begun: bool) -> None:
         checked = unpack_change(row.body, self._question.catalog)
         try:
-            located = stage.resolve(row.offset, checked)
+            delta = stage.resolve(row.offset, checked)
         except ChangeError:
             self._bad += begun
             return
-        if begun and located is not None:
-            self._run.append(located)
+        if begun and delta is not None:
+            self._run.append(delta)
 
     def _begin(self, store: MemoryRows) -> None:
         for relation in self._question.catalog:

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from penstock.catalog import Catalog, Relation, Row
-from penstock.engine.changes import resolve
+from penstock.engine.changes import row_after
 from penstock.errors import ChangeError
 from penstock.history.rows import EVERYWHERE, HistoryKind, HistoryRow, place_of
 from penstock.history.survey import Survey
@@ -44,16 +44,17 @@ def _carry_out(
 ) -> None:
     checked = unpack_change(event.body, catalog)
     relation, place = checked.relation, (checked.relation.name, checked.key)
+    old = current[place][1] if place in current else None
     try:
-        delta = resolve(checked, current[place][1] if place in current else None)
+        new = row_after(checked, old)
     except ChangeError:
         survey.table(relation).refused += 1
         return
-    survey.table(relation).note_change(event.offset, delta.old, delta.new)
-    if delta.new is None:
+    survey.table(relation).note_change(event.offset, old, new)
+    if new is None:
         del current[place]
     else:
-        current[place] = (relation, delta.new)
+        current[place] = (relation, new)
 
 
 def _members(relation: Relation, row: Row, edges: Sequence[Edge]) -> Iterator[HistoryRow]:

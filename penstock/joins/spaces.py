@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
-from penstock.catalog import Key, Relation, Row
+from penstock.catalog import Key, Relation, Row, Stored
 from penstock.joins.decomposition import Choice, Decomposition, decomposition_of
 from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
@@ -115,11 +115,14 @@ def joiner(relation: Relation, columns: tuple[int, ...]) -> Callable[[Row], Join
     if len(columns) != 1:
         return lambda row: join_value(relation, columns, row)
     (column,) = columns
-    key = relation.columns[column].type.join_key
+    known: dict[Stored, JoinValue | None] = {None: None}  # equal values have equal keys
 
     def join_value_of(row: Row) -> JoinValue | None:
         value = row[column]
-        return None if value is None else (key(value),)
+        found = known.get(value)
+        if found is None and value is not None:
+            found = known[value] = join_value(relation, columns, row)
+        return found
 
     return join_value_of
 

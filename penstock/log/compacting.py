@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
-from penstock.engine.changes import Change, Op, resolve
+from penstock.engine.changes import Change, Op, row_after
 from penstock.engine.events import encode_change
 from penstock.engine.index import Index
 from penstock.engine.memory import MemoryRows
@@ -68,10 +68,9 @@ def _live_rows(log: RecordLog, end: int, on_offset: Callable[[int], None] | None
 
 
 def _apply(live: _Live, stage: RowStage, offset: int, body: bytes) -> None:
-    located = stage.resolve(offset, read_change(body, live.catalog, offset))
-    if located is None:
+    delta = stage.resolve(offset, read_change(body, live.catalog, offset))
+    if delta is None:
         return
-    delta = located.delta
     place = (delta.relation.name, delta.key)
     live.rows.pop(place, None)
     if delta.new is not None:
@@ -82,8 +81,7 @@ def _insert(catalog: Catalog, offset: int, relation: Relation, key: RowKey, row:
     """An event that inserts a row; what it is read as must be that very row."""
     body = encode_change(Change(relation.name, Op.INSERT, relation.show_row(row)))
     checked = read_change(body, catalog, offset)
-    read = resolve(checked, None)
-    if (read.key, pack(read.new)) != (key, pack(row)):
+    if (checked.key, pack(row_after(checked, None))) != (key, pack(row)):
         raise HomeError(
             f"the row at offset {offset} cannot be written as one event", detail=f"{row!r:.200}"
         )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.catalog import Catalog
-from penstock.engine.changes import Checked
-from penstock.engine.stages import Located, RowStage
+from penstock.engine.changes import Checked, Delta
+from penstock.engine.stages import RowStage
 from penstock.errors import ChangeError
 from penstock.joins import StepsByEdge
 from penstock.messages import Told, encode_messages
@@ -61,15 +61,15 @@ def _carry_out(
     bucket: int, catalog: Catalog, changes: Iterable[ChangeRow], stage: RowStage, out: RowBuffer
 ) -> None:
     relations = {relation.name: relation for relation in catalog}
-    resolved: list[Located] = []
+    resolved: list[Delta] = []
     for offset, name, op, key, row, given in changes:
         try:
-            located = stage.resolve(offset, Checked(relations[name], op, key, row, given))
+            delta = stage.resolve(offset, Checked(relations[name], op, key, row, given))
         except ChangeError as error:
             out.add(bucket, RowKind.BAD, offset, Reason.of(error).to_bytes())
             continue
-        if located is not None:
-            resolved.append(located)
+        if delta is not None:
+            resolved.append(delta)
     messages, steps = stage.consequences(resolved)
     add_messages(bucket, messages, out)
     add_steps(RowKind.STEP, steps, out)

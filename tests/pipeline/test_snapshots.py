@@ -64,7 +64,7 @@ def known(view: View, since: int) -> object:
         one.relation.name: one.selecting(STOCKS if one.relation.name == "stocks" else QUOTES)
         for one in arrivals.selections(view.index)
     }
-    joined = sorted(p.point.id for p in arrivals.points if p.space.edge is not None)
+    joined = {points.space.name: sorted(points.ids) for points in arrivals.semijoins(view.index)}
     edges = [edge.name for edge in arrivals.edges]
     return told, {name: ids for name, ids in new.items() if any(ids)}, joined, edges
 

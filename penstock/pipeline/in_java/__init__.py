@@ -1,7 +1,7 @@
 """What has to be done within Java: a few lines each, where Spark takes its time over nothing.
 
-* `QuickLocalFileSystem`: Hadoop, through which Spark writes checkpoints, lacks its native library in
-  Spark's Python package. Without it, it starts a process (chmod) for every file that it makes:
+* `QuickLocalFileSystem`: Hadoop, through which Spark writes checkpoints, lacks its native library
+  in Spark's Python package. Without it, it starts a process (chmod) for every file that it makes:
   twelve in every batch, of some milliseconds each, and tasks wait for them.
 * `SettingsElsewhere`: the threads that serve a stateful task belong to no query, so the settings
   of a query do not reach them. In every task of every batch they would write programs for our two

@@ -58,15 +58,16 @@ class StoredRows:
         self._tables: dict[str, _Table] = {}
 
     def get(self, relation: Relation, key: RowKey) -> Row | None:
-        table = self._table(relation)
-        if key in table.known:
-            return table.known[key]
-        data = self._entries.get(table.prefix + _key_bytes(key))
-        row = table.known[key] = None if data is None else _decode_row(data)[1]
+        table = self._tables.get(relation.name) or self._table(relation)
+        known = table.known
+        row = known.get(key)
+        if row is None and key not in known:
+            data = self._entries.get(table.prefix + _key_bytes(key))
+            row = known[key] = None if data is None else _decode_row(data)[1]
         return row
 
     def put(self, relation: Relation, key: RowKey, row: Row | None) -> None:
-        table = self._table(relation)
+        table = self._tables.get(relation.name) or self._table(relation)
         table.known[key] = row
         table.changed.add(key)
 
