@@ -10,11 +10,12 @@ each box of a region is a list of reaches, one per column, and the list of vecto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from penstock.catalog import Row, RowKey
 from penstock.errors import WireError
 from penstock.messages.message import (
     ANY_FILTER,
@@ -38,7 +39,7 @@ _SIMPLE_START = bytes([VERSION, 0x98])
 """Begins a message of eight parts."""
 _NIL, _NO_RECIPIENTS = pack(None), pack([])
 _MAX_REGIONS = 10_000
-_encoder = msgspec.msgpack.Encoder()
+_MAX_ROWS = 50_000
 
 _UNBOUNDED = (BOTTOM, TOP, BOTTOM, TOP)
 
@@ -62,46 +63,47 @@ def encode_message(message: Message) -> bytes:
     return bytes([version]) + pack(body)
 
 
-Encoded: TypeAlias = tuple[int, int, bytes]
-"""The position of a message, and its bytes."""
+Encoded: TypeAlias = tuple[int, int, list[bytes]]
+"""The position of some messages, and their bytes."""
+
+_KeyedRow: TypeAlias = tuple[RowKey, Row]
 
 
 class _Encoding:
-    """Encodes many messages; a region that many of them share is packed once."""
+    """Encodes many messages; regions and rows that many of them share are packed once."""
 
     def __init__(self) -> None:
-        # With the region itself, so that no other object takes its identity.
+        # With what is packed, so that no other object takes its identity.
         self._regions: dict[int, tuple[Reaches, bytes]] = {}
+        self._shown: dict[int, tuple[_KeyedRow, bytes]] = {}
+        self._hidden: dict[tuple[int, ...], dict[int, tuple[_KeyedRow, bytes]]] = {}
 
-    def message(self, message: Message) -> Encoded:
+    def message(self, message: Message) -> bytes:
         position, space, key, row, upsert, old, remove, recipients, partner = message
         taken, given_up = self._region(upsert), self._region(remove)
         if recipients or partner is not None or not taken or not given_up:
-            return *position, encode_message(message)
+            return encode_message(message)
         # An array of four without its first byte is four values.
         values = pack((position, space, key, row))[1:]
         before = _NIL if old is None else pack(old)
-        return *position, _SIMPLE_START + values + taken + before + given_up + _NO_RECIPIENTS
+        return b"".join((_SIMPLE_START, values, taken, before, given_up, _NO_RECIPIENTS))
 
-    def telling(self, telling: Telling) -> list[Encoded]:
+    def telling(self, telling: Telling) -> list[bytes]:
+        """In the order of their bytes."""
         position, space, rows, upsert, remove, _ = telling
-        offset, step = position
         taken, given_up = self._region(upsert), self._region(remove)
-        start, encode, old = _SIMPLE_START + pack(position), _encoder.encode, telling.old
-        shown, hidden = taken + _NIL + given_up + _NO_RECIPIENTS, given_up + _NO_RECIPIENTS
-        try:
-            if not taken or not given_up:
-                pass
-            elif upsert:
-                return [(offset, step, start + encode((space, *r))[1:] + shown) for r in rows]
-            else:
-                return [
-                    (offset, step, start + encode((space, k, None, (), old(r)))[1:] + hidden)
-                    for k, r in rows
-                ]
-        except OverflowError:
-            pass  # a number beyond 64 bits
-        return [(offset, step, encode_message(message)) for message in telling.messages()]
+        if not taken or not given_up:
+            return sorted(map(encode_message, telling.messages()))
+        if upsert:
+            parts = _parts(rows, self._shown, lambda pair: pack(pair)[1:])
+            end = taken + _NIL + given_up + _NO_RECIPIENTS
+        else:
+            known, old = self._hidden.setdefault(tuple(telling.mentioned), {}), telling.old
+            parts = _parts(rows, known, lambda pair: pack((pair[0], None, (), old(pair[1])))[1:])
+            end = given_up + _NO_RECIPIENTS
+        parts.sort()
+        start = _SIMPLE_START + pack(position) + pack(space)
+        return [start + part + end for part in parts]
 
     def _region(self, region: Reaches) -> bytes:
         """Nothing, if it is not for the first version."""
@@ -114,14 +116,33 @@ class _Encoding:
         return known[1]
 
 
+def _parts(
+    rows: Sequence[_KeyedRow],
+    known: dict[int, tuple[_KeyedRow, bytes]],
+    packed: Callable[[_KeyedRow], bytes],
+) -> list[bytes]:
+    """What messages say of their rows. A step may show all rows of a group, and the next step hide
+    them."""
+    parts: list[bytes] = []
+    for row in rows:
+        found = known.get(id(row))
+        if found is None:
+            if len(known) >= _MAX_ROWS:
+                known.clear()
+            found = known[id(row)] = (row, packed(row))
+        parts.append(found[1])
+    return parts
+
+
 def encode_messages(told: Iterable[Told]) -> Iterator[Encoded]:
-    """The bytes of many messages, the same as those of `encode_message`."""
+    """The bytes of many messages, the same as those of `encode_message`; those that come together
+    are in order."""
     encoding = _Encoding()
     for one in told:
         if isinstance(one, Telling):
-            yield from encoding.telling(one)
+            yield *one.position, encoding.telling(one)
         else:
-            yield encoding.message(one)
+            yield *one.position, [encoding.message(one)]
 
 
 class EventTemplate(NamedTuple):

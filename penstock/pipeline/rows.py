@@ -78,7 +78,7 @@ class StageRow(NamedTuple):
 
 
 AnyRow: TypeAlias = tuple[Any, ...]
-"""A `StageRow`, or one of those of `penstock.pipeline.bodies`."""
+"""A `StageRow`, or one of those of `penstock.pipeline.bodies`, or a run of messages."""
 
 Offsets: TypeAlias = npt.NDArray[np.int64]
 ChunkRow: TypeAlias = tuple[int, int, int, bytes]
@@ -138,7 +138,8 @@ class RowBuffer:
     def __len__(self) -> int:
         told = sum(len(packed) for *_, packed in self._told)
         chunks = sum(count for _, _, count, _ in self._chunks)
-        return sum(map(len, self._rows.values())) + chunks + told
+        rows = sum(_count(kind, rows) for (_, kind), rows in self._rows.items())
+        return rows + chunks + told
 
     def add(self, bucket: int, kind: RowKind, offset: int, body: object, step: int = 0) -> None:
         self._rows[bucket, kind].append((offset, step, body))
@@ -172,7 +173,7 @@ class RowBuffer:
             if kind == RowKind.MESSAGE:
                 if rows:
                     name = stage(rows, staging).encode()
-                    chunks.append((bucket, int(kind), len(rows), name))
+                    chunks.append((bucket, int(kind), _count(kind, rows), name))
             else:
                 chunks += [(bucket, int(kind), *packed) for packed in _packed(rows)]
         return chunks
@@ -182,6 +183,11 @@ class RowBuffer:
         columns = zip(*chunks, strict=True) if chunks else ((), (), (), ())
         arrays = [pa.array(c, f.type) for c, f in zip(columns, ARROW_SCHEMA, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
+
+
+def _count(kind: int, rows: list[AnyRow]) -> int:
+    """Of messages, those of one position are one row of a buffer."""
+    return sum(len(row[2]) for row in rows) if kind == RowKind.MESSAGE else len(rows)
 
 
 def _packed(rows: list[AnyRow], most: int = CHUNK_ROWS) -> Iterator[tuple[int, bytes]]:

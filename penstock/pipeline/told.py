@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,19 +24,31 @@ from penstock.log.disk import os_errors
 
 STAGED_SUFFIX = ".arrow"
 
+_POSITION = itemgetter(0, 1)
 _SCHEMA = pa.schema([("offset", pa.int64()), ("step", pa.int32()), ("body", pa.large_binary())])
 
 
-def stage(rows: list[tuple[int, int, bytes]], directory: Path) -> str:
-    """Put messages (offset, step and body) into a file that nobody else writes; its name."""
-    rows.sort()
-    offsets, steps, bodies = (map(itemgetter(i), rows) for i in range(3))  # zip takes twice as long
-    arrays = [
-        pa.array(np.fromiter(offsets, np.int64, len(rows))),
-        pa.array(np.fromiter(steps, np.int32, len(rows))),
-        pa.array(list(bodies), pa.large_binary()),
-    ]
+Run: TypeAlias = tuple[int, int, list[bytes]]
+"""Some messages of one position (offset and step), in the order of their bytes."""
+
+
+def stage(runs: list[Run], directory: Path) -> str:
+    """Put messages into a file that nobody else writes; its name."""
+    ordered = list(_in_order(runs))
+    counts = [len(bodies) for _, _, bodies in ordered]
+    offsets = np.repeat(np.array([offset for offset, _, _ in ordered], np.int64), counts)
+    steps = np.repeat(np.array([step for _, step, _ in ordered], np.int32), counts)
+    bodies = list(chain.from_iterable([bodies for _, _, bodies in ordered]))
+    arrays = [pa.array(offsets), pa.array(steps), pa.array(bodies, pa.large_binary())]
     return _write(arrays, directory)
+
+
+def _in_order(runs: list[Run]) -> Iterator[Run]:
+    """The runs by position; those of one position become one."""
+    runs.sort(key=_POSITION)
+    for (offset, step), together in groupby(runs, _POSITION):
+        first, *others = [bodies for _, _, bodies in together]
+        yield offset, step, sorted(chain(first, *others)) if others else first
 
 
 def stage_packed(

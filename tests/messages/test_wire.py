@@ -67,7 +67,7 @@ def test_many_messages_have_the_bytes_of_each(some: list[Message], data: st.Data
     for _ in range(data.draw(st.integers(0, 8)) if some else 0):
         position, region, rest = (data.draw(st.sampled_from(some)) for _ in range(3))
         mixed.append(rest._replace(position=position.position, upsert=region.upsert))
-    each = [(*message.position, encode_message(message)) for message in mixed]
+    each = [(*message.position, [encode_message(message)]) for message in mixed]
     assert list(encode_messages(mixed)) == each
 
 
@@ -80,9 +80,13 @@ def test_a_telling_has_the_bytes_of_its_messages(
     some: list[tuple[tuple[int | str], tuple[Stored, Stored]]], upsert: Reaches, remove: Reaches
 ) -> None:
     telling = Telling(Position(3, 1), 7, some, upsert, remove, (1,))
-    each = [(3, 1, encode_message(message)) for message in telling.messages()]
-    assert len(each) == len(some)
-    assert list(encode_messages([telling])) == each
+    other = Telling(Position(4, 1), 7, some[::-1], upsert, (), (0, 1))
+    for one, (offset, step, bodies) in zip(
+        (telling, other, telling), encode_messages([telling, other, telling]), strict=True
+    ):
+        assert Position(offset, step) == one.position
+        assert len(bodies) == len(some)
+        assert bodies == sorted(map(encode_message, one.messages()))
 
 
 @given(messages(), st.data())

@@ -41,7 +41,8 @@ def test_rows_survive_the_journey(
     staging = tmp_path_factory.getbasetemp()
     out = RowBuffer()
     for bucket, kind, offset, body in rows:
-        out.add(bucket, kind, offset, body, step=bucket)
+        of_kind = [body] if kind is RowKind.MESSAGE else body
+        out.add(bucket, kind, offset, of_kind, step=bucket)
     chunks = out.to_rows(staging)
     passed = RowBuffer()
     passed.forward(0, Inbox.of_rows(chunks), *RowKind)

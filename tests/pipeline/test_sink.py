@@ -27,7 +27,7 @@ def sent(staging: Path, *workers: Sequence[SentRow]) -> Inbox:
     for rows in workers:
         out = RowBuffer()
         for kind, offset, step, body in rows:
-            out.add(0, kind, offset, body, step)
+            out.add(0, kind, offset, [body] if kind is RowKind.MESSAGE else body, step)
         chunks += out.to_rows(staging)
     return Inbox.of_rows(chunks)
 
