@@ -89,9 +89,9 @@ class SpaceCourse:
         """The messages that carry the changed rows themselves."""
         spans = self._course.regions
         told = np.flatnonzero((spans[..., END] > spans[..., BEGIN]).any(axis=1))
+        steps, points, region = self._steps, self._points, self._region
         for step, (new, old) in zip(told.tolist(), spans[told].tolist(), strict=True):
-            upsert, remove = self._region(*new), self._region(*old)
-            yield base_row_message(self._steps[step], self._points, upsert, remove)
+            yield base_row_message(steps[step], points, region(*new), region(*old))
 
     def _region(self, begin: int, end: int) -> Reaches:
         if begin == end:

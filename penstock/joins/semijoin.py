@@ -109,13 +109,14 @@ def _reached(
 def base_row_message(
     step: GroupStep, points: SpacePoints, upsert: Reaches, remove: Reaches
 ) -> Message:
+    offset, number, _, key, old, new = step
     return Message(
-        Position(step.offset, step.step),
+        Position(offset, number),
         points.space.id,
-        step.key,
-        step.new if upsert else None,
+        key,
+        new if upsert else None,
         upsert,
-        points.mentioned(step.old) if remove and step.old is not None else None,
+        points.mentioned(old) if remove and old is not None else None,
         remove,
     )
 

@@ -123,15 +123,16 @@ def _parts(
 ) -> list[bytes]:
     """What messages say of their rows. A step may show all rows of a group, and the next step hide
     them."""
-    parts: list[bytes] = []
+    try:
+        return [known[id(row)][1] for row in rows]
+    except KeyError:
+        pass
+    if len(known) + len(rows) > _MAX_ROWS:
+        known.clear()
     for row in rows:
-        found = known.get(id(row))
-        if found is None:
-            if len(known) >= _MAX_ROWS:
-                known.clear()
-            found = known[id(row)] = (row, packed(row))
-        parts.append(found[1])
-    return parts
+        if id(row) not in known:
+            known[id(row)] = (row, packed(row))
+    return [known[id(row)][1] for row in rows]
 
 
 def encode_messages(told: Iterable[Told]) -> Iterator[Encoded]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
-from operator import itemgetter
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,7 +23,6 @@ from penstock.log.disk import os_errors
 
 STAGED_SUFFIX = ".arrow"
 
-_POSITION = itemgetter(0, 1)
 _SCHEMA = pa.schema([("offset", pa.int64()), ("step", pa.int32()), ("body", pa.large_binary())])
 
 
@@ -34,21 +32,14 @@ Run: TypeAlias = tuple[int, int, list[bytes]]
 
 def stage(runs: list[Run], directory: Path) -> str:
     """Put messages into a file that nobody else writes; its name."""
-    ordered = list(_in_order(runs))
-    counts = [len(bodies) for _, _, bodies in ordered]
-    offsets = np.repeat(np.array([offset for offset, _, _ in ordered], np.int64), counts)
-    steps = np.repeat(np.array([step for _, step, _ in ordered], np.int32), counts)
-    bodies = list(chain.from_iterable([bodies for _, _, bodies in ordered]))
+    runs.sort()
+    counts = [len(bodies) for _, _, bodies in runs]
+    offsets = np.repeat(np.array([offset for offset, _, _ in runs], np.int64), counts)
+    steps = np.repeat(np.array([step for _, step, _ in runs], np.int32), counts)
+    bodies = list(chain.from_iterable([bodies for _, _, bodies in runs]))
+    _sort_mixed(bodies, offsets, steps, np.repeat(np.arange(len(runs)), counts))
     arrays = [pa.array(offsets), pa.array(steps), pa.array(bodies, pa.large_binary())]
     return _write(arrays, directory)
-
-
-def _in_order(runs: list[Run]) -> Iterator[Run]:
-    """The runs by position; those of one position become one."""
-    runs.sort(key=_POSITION)
-    for (offset, step), together in groupby(runs, _POSITION):
-        first, *others = [bodies for _, _, bodies in together]
-        yield offset, step, sorted(chain(first, *others)) if others else first
 
 
 def stage_packed(
@@ -82,8 +73,7 @@ def merged_bodies(paths: Sequence[Path]) -> list[bytes]:
     order = np.lexsort((steps, offsets))
     bodies: list[bytes] = table.column("body").combine_chunks().take(pa.array(order)).to_pylist()
     file_of = np.repeat(np.arange(len(tables)), [one.num_rows for one in tables])[order]
-    for first, last in _mixed(offsets[order], steps[order], file_of):
-        bodies[first:last] = sorted(bodies[first:last])
+    _sort_mixed(bodies, offsets[order], steps[order], file_of)
     return bodies
 
 
@@ -92,15 +82,27 @@ def _read(path: Path) -> pa.Table:
         return pa.ipc.open_file(pa.memory_map(os.fspath(path))).read_all()
 
 
+def _sort_mixed(
+    bodies: list[bytes],
+    offsets: npt.NDArray[np.int64],
+    steps: npt.NDArray[np.int32],
+    origin: npt.NDArray[np.int64],
+) -> None:
+    """Put messages of one position that come from several origins in the order of their bytes;
+    those of one origin are."""
+    for first, last in _mixed(offsets, steps, origin):
+        bodies[first:last] = sorted(bodies[first:last])
+
+
 def _mixed(
-    offsets: npt.NDArray[np.int64], steps: npt.NDArray[np.int32], file_of: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64], steps: npt.NDArray[np.int32], origin: npt.NDArray[np.int64]
 ) -> list[tuple[int, int]]:
-    """The stretches of messages of one position that come from several files."""
+    """The stretches of messages of one position that come from several origins."""
     if len(offsets) < 2:
         return []
     is_same = (np.diff(offsets) == 0) & (np.diff(steps) == 0)
     starts = np.concatenate([[0], np.flatnonzero(~is_same) + 1])
     ends = np.append(starts[1:], len(offsets))
-    is_mixed = np.concatenate([[0], np.cumsum(is_same & (np.diff(file_of) != 0))])
+    is_mixed = np.concatenate([[0], np.cumsum(is_same & (np.diff(origin) != 0))])
     found = is_mixed[ends - 1] > is_mixed[starts]
     return list(zip(starts[found].tolist(), ends[found].tolist(), strict=True))
