@@ -33,9 +33,14 @@ def parse_batch_name(name: str, suffix: str) -> tuple[int, int] | None:
     return place if batch_name(*place, suffix) == name else None
 
 
-def encode_batch(file_format: FileFormat, header: BatchHeader, body: bytes) -> bytes:
+def batch_head(file_format: FileFormat, header: BatchHeader, body: bytes | memoryview) -> bytes:
+    """All that comes before the body."""
     fields = _FIELDS.pack(header.start, header.end, header.active, len(body), crc32(body))
-    return file_format.header() + fields + _CHECKSUM.pack(crc32(fields)) + body
+    return file_format.header() + fields + _CHECKSUM.pack(crc32(fields))
+
+
+def encode_batch(file_format: FileFormat, header: BatchHeader, body: bytes) -> bytes:
+    return batch_head(file_format, header, body) + body
 
 
 def read_header(file_format: FileFormat, path: Path) -> BatchHeader:

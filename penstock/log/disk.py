@@ -88,12 +88,13 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def write_aside(path: Path, content: bytes) -> None:
+def write_aside(path: Path, *content: bytes | memoryview) -> None:
     """Create or replace a file so that everyone sees all of it or nothing, even after a crash."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            for part in content:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

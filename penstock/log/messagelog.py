@@ -20,6 +20,7 @@ import msgspec
 
 from penstock.errors import CorruptionError
 from penstock.log.batchfile import (
+    batch_head,
     batch_name,
     encode_batch,
     parse_batch_name,
@@ -34,6 +35,7 @@ from penstock.log.interfaces import (
     check_follows,
     compacted_away,
 )
+from penstock.log.packed import PackedMessages
 from penstock.log.quarantine import Quarantine
 
 MESSAGE_FORMAT = FileFormat("message batch", b"PENSTMSG", version=1)
@@ -41,7 +43,6 @@ SUFFIX = ".messages"
 BASE_FORMAT = FileFormat("message base", b"PENSTBAS", version=1)
 BASE_SUFFIX = ".base"
 
-_ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[bytes])
 
 # A directory's time of change moves in ticks of up to 10 ms. A listing made later than this after
@@ -93,18 +94,19 @@ class MessageLog:
         self, header: BatchHeader, messages: Sequence[bytes], bad: Sequence[QuarantinedEvent] = ()
     ) -> None:
         path = self._path(header.start, header.end)
-        content = encode_batch(MESSAGE_FORMAT, header, _ENCODER.encode(messages))
+        body = PackedMessages.of(messages).packed
+        content = (batch_head(MESSAGE_FORMAT, header, body), body)
         self._listed()
         if self._is_covered(header.start, header.end):
             return
         with os_errors("publish a batch", path):
             if path.exists():
-                if path.read_bytes() != content:
+                if path.read_bytes() != b"".join(content):
                     raise already_published(header, path)
                 return
             check_follows(self.frontier, header, self.directory)
             self.quarantine.write(header, bad)
-            write_aside(path, content)
+            write_aside(path, *content)
 
     @property
     def base(self) -> BatchHeader | None:
@@ -116,8 +118,9 @@ class MessageLog:
         """Put a base in the place of a batch and all before it; only for the holder of the
         processing lock."""
         path = self.directory / batch_name(header.start, header.end, BASE_SUFFIX)
+        body = bytes(PackedMessages.of(messages).packed)
         with os_errors("compact the message log", path):
-            write_aside(path, encode_batch(BASE_FORMAT, header, _ENCODER.encode(messages)))
+            write_aside(path, encode_batch(BASE_FORMAT, header, body))
         self._settled_change_ns = -1
 
     def sweep(self) -> None:

@@ -6,7 +6,7 @@ whichever worker computed them. Publishing is one rename, and doing it again cha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import HomeError
 from penstock.log import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog
 from penstock.pipeline.rows import Inbox, Reason, RowKind, Span, StageRow
-from penstock.pipeline.told import STAGED_SUFFIX, merged_bodies
+from penstock.pipeline.told import STAGED_SUFFIX, merged
 from penstock.pipeline.workers import without_garbage
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Outcome:
     """All that a batch gave, in the order in which it is published."""
 
     span: Span
-    messages: list[bytes] = field(default_factory=list)
+    messages: Sequence[bytes] = ()
     bad: list[StageRow] = field(default_factory=list)
 
     @property
@@ -92,7 +92,7 @@ def gather(inbox: Inbox, staging: Path) -> Outcome:
         raise HomeError(f"a batch came with {len(headers)} headers instead of one")
     return Outcome(
         Span.from_bytes(headers[0].body),
-        merged_bodies([staging / name for name in inbox.staged()]),
+        merged([staging / name for name in inbox.staged()]),
         inbox.rows(RowKind.BAD),
     )
 

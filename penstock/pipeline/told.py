@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.log.disk import os_errors
+from penstock.log.packed import PackedMessages
 
 STAGED_SUFFIX = ".arrow"
 
@@ -37,9 +38,17 @@ def stage(runs: list[Run], directory: Path) -> str:
     offsets = np.repeat(np.array([offset for offset, _, _ in runs], np.int64), counts)
     steps = np.repeat(np.array([step for _, step, _ in runs], np.int32), counts)
     bodies = list(chain.from_iterable([bodies for _, _, bodies in runs]))
-    _sort_mixed(bodies, offsets, steps, np.repeat(np.arange(len(runs)), counts))
-    arrays = [pa.array(offsets), pa.array(steps), pa.array(bodies, pa.large_binary())]
-    return _write(arrays, directory)
+    for first, last in _mixed(offsets, steps, np.repeat(np.arange(len(runs)), counts)):
+        bodies[first:last] = sorted(bodies[first:last])
+    return _write([pa.array(offsets), pa.array(steps), _in_arrow(bodies)], directory)
+
+
+def _in_arrow(bodies: list[bytes]) -> pa.Array:
+    """What `pa.array` makes of them, which lets its memory grow step by step."""
+    ends = np.zeros(len(bodies) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)), out=ends[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(bodies))]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(bodies), buffers)
 
 
 def stage_packed(
@@ -63,35 +72,32 @@ def _write(arrays: list[pa.Array], directory: Path) -> str:
     return name
 
 
-def merged_bodies(paths: Sequence[Path]) -> list[bytes]:
-    """The bodies of all messages in some files, by offset, step and bytes."""
+def merged(paths: Sequence[Path]) -> PackedMessages:
+    """All messages in some files, by offset, step and bytes."""
+    # Here, because workers only stage.
+    from penstock.pipeline.bins import packed_bins
+
     tables = [_read(path) for path in paths]
     if not tables:
-        return []
+        return PackedMessages.of([])
     table = pa.concat_tables(tables)
     offsets, steps = table.column("offset").to_numpy(), table.column("step").to_numpy()
+    bodies = table.column("body").combine_chunks()
+    _, ends, data = bodies.buffers()
+    ends = np.frombuffer(ends, np.int64)[bodies.offset :][: len(bodies) + 1]
+    data = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
     order = np.lexsort((steps, offsets))
-    bodies: list[bytes] = table.column("body").combine_chunks().take(pa.array(order)).to_pylist()
     file_of = np.repeat(np.arange(len(tables)), [one.num_rows for one in tables])[order]
-    _sort_mixed(bodies, offsets[order], steps[order], file_of)
-    return bodies
+    for first, last in _mixed(offsets[order], steps[order], file_of):
+        order[first:last] = sorted(
+            order[first:last].tolist(), key=lambda i: data[ends[i] : ends[i + 1]].tobytes()
+        )
+    return PackedMessages(packed_bins(data, ends, order), len(order))
 
 
 def _read(path: Path) -> pa.Table:
     with os_errors("read staged messages", path):
         return pa.ipc.open_file(pa.memory_map(os.fspath(path))).read_all()
-
-
-def _sort_mixed(
-    bodies: list[bytes],
-    offsets: npt.NDArray[np.int64],
-    steps: npt.NDArray[np.int32],
-    origin: npt.NDArray[np.int64],
-) -> None:
-    """Put messages of one position that come from several origins in the order of their bytes;
-    those of one origin are."""
-    for first, last in _mixed(offsets, steps, origin):
-        bodies[first:last] = sorted(bodies[first:last])
 
 
 def _mixed(

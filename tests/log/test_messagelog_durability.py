@@ -99,8 +99,8 @@ def test_an_unknown_version_is_refused(messages: MessageLog) -> None:
 def test_a_crash_before_the_rename_publishes_nothing(
     messages: MessageLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(path: Path, content: bytes) -> None:
-        path.with_suffix(".1.tmp").write_bytes(content[:10])
+    def crash(path: Path, *content: bytes) -> None:
+        path.with_suffix(".1.tmp").write_bytes(content[0][:10])
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:

@@ -21,7 +21,7 @@ from penstock.pipeline.rows import (
     StageRow,
     bucket_of,
 )
-from penstock.pipeline.told import merged_bodies
+from penstock.pipeline.told import merged
 
 kinds = st.sampled_from(RowKind)
 some_rows = st.lists(
@@ -55,7 +55,7 @@ def test_rows_survive_the_journey(
         for kind in RowKind:
             sent = sorted(StageRow(offset, b, body) for b, k, offset, body in rows if k is kind)
             if kind is RowKind.MESSAGE:
-                found = merged_bodies([staging / name for name in inbox.staged()])
+                found = merged([staging / name for name in inbox.staged()])
                 assert found == [row.body for row in sent]
             else:
                 assert inbox.rows(kind) == sent
