@@ -3,7 +3,7 @@
 file header   16 bytes (what it is, version, crc)
 start, end, active, body length   8 bytes each
 body crc      4 bytes      header crc   4 bytes (of the 36 bytes before it)
-body          msgpack
+body          msgpack (version 1), or 8 bytes, its length, and the same compressed (LZ4, version 2)
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ from penstock.log.interfaces import BatchHeader
 
 _FIELDS = struct.Struct("<QQQQI")
 _CHECKSUM = struct.Struct("<I")
+_LENGTH = struct.Struct("<Q")
+_CODEC = "lz4"
+
+COMPRESSED_VERSION = 2
+COMPRESSED_FROM_BYTES = 64 << 10  # 64 KiB: less takes one write, however long it is
 _BODY_START = FileFormat.SIZE + _FIELDS.size + _CHECKSUM.size  # 16 + 36 + 4
 
 
@@ -33,14 +38,35 @@ def parse_batch_name(name: str, suffix: str) -> tuple[int, int] | None:
     return place if batch_name(*place, suffix) == name else None
 
 
-def batch_head(file_format: FileFormat, header: BatchHeader, body: bytes | memoryview) -> bytes:
-    """All that comes before the body."""
+def encode_batch(
+    file_format: FileFormat, header: BatchHeader, body: bytes | memoryview
+) -> tuple[bytes, bytes | memoryview]:
+    """The content of a file, in parts. Large bodies are compressed, if there is a version for it:
+    writing and syncing all bytes takes longer."""
+    version = 1
+    if file_format.version >= COMPRESSED_VERSION and len(body) >= COMPRESSED_FROM_BYTES:
+        version, body = COMPRESSED_VERSION, _compressed(body)
     fields = _FIELDS.pack(header.start, header.end, header.active, len(body), crc32(body))
-    return file_format.header() + fields + _CHECKSUM.pack(crc32(fields))
+    return file_format.header(version) + fields + _CHECKSUM.pack(crc32(fields)), body
 
 
-def encode_batch(file_format: FileFormat, header: BatchHeader, body: bytes) -> bytes:
-    return batch_head(file_format, header, body) + body
+def _compressed(body: bytes | memoryview) -> bytes:
+    import pyarrow as pa  # most readers and writers do without
+
+    compressed: bytes = pa.compress(body, codec=_CODEC, asbytes=True)
+    return _LENGTH.pack(len(body)) + compressed
+
+
+def _decompressed(body: bytes, path: Path) -> bytes:
+    import pyarrow as pa
+
+    try:
+        (length,) = _LENGTH.unpack_from(body)
+        compressed = memoryview(body)[_LENGTH.size :]
+        content: bytes = pa.decompress(compressed, length, codec=_CODEC, asbytes=True)
+    except (struct.error, pa.ArrowException, OSError) as error:
+        raise corrupt(path, _BODY_START, f"it cannot be decompressed: {error}") from None
+    return content
 
 
 def read_header(file_format: FileFormat, path: Path) -> BatchHeader:
@@ -52,13 +78,14 @@ def read_batch(file_format: FileFormat, path: Path) -> tuple[BatchHeader, bytes]
     """The header and the body; CorruptionError if a bit of either has changed."""
     with os_errors("read a batch", path):
         raw = path.read_bytes()
+    version = file_format.check(raw, path)
     header, body_bytes, body_crc = _decode_header(file_format, path, raw[:_BODY_START])
     body = raw[_BODY_START:]
     if len(body) != body_bytes:
         raise corrupt(path, len(raw), f"it should have {body_bytes + _BODY_START} bytes")
     if crc32(body) != body_crc:
         raise corrupt(path, _BODY_START, "the checksum of its content is wrong")
-    return header, body
+    return header, _decompressed(body, path) if version == COMPRESSED_VERSION else body
 
 
 def _decode_header(file_format: FileFormat, path: Path, raw: bytes) -> tuple[BatchHeader, int, int]:

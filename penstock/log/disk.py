@@ -36,15 +36,16 @@ class FileFormat:
     name: str
     magic: bytes
     version: int
+    """The newest; this release reads the older ones as well."""
     SIZE: ClassVar[int] = 16
 
-    def header(self) -> bytes:
-        start = struct.pack("<8sI", self.magic, self.version)
+    def header(self, version: int | None = None) -> bytes:
+        start = struct.pack("<8sI", self.magic, self.version if version is None else version)
         return start + struct.pack("<I", crc32(start))
 
-    def check(self, raw: bytes, path: Path) -> None:
-        """CorruptionError if these are not the first bytes of such a file; HomeError if they are
-        those of a version that this release does not know."""
+    def check(self, raw: bytes, path: Path) -> int:
+        """The version of a file with these first bytes. CorruptionError if they are not those of
+        such a file; HomeError if they are those of a version that this release does not know."""
         if len(raw) < self.SIZE:
             raise corrupt(path, len(raw), "the file header is cut short")
         magic, version, checksum = struct.unpack_from("<8sII", raw)
@@ -52,12 +53,14 @@ class FileFormat:
             raise corrupt(path, 0, "the checksum of the file header is wrong")
         if magic != self.magic:
             raise corrupt(path, 0, f"this is not a {self.name}")
-        if version != self.version:
+        if not 1 <= version <= self.version:
+            known = "version 1" if self.version == 1 else f"versions 1 to {self.version}"
             raise HomeError(
                 f"{path.name} is a {self.name} of version {version}",
-                detail=f"this release reads version {self.version}: {path}",
+                detail=f"this release reads {known}: {path}",
                 hint="use the release that wrote it, or a newer one",
             )
+        return int(version)
 
 
 def corrupt(path: Path, position: int, why: str, *, hint: str = "") -> CorruptionError:

@@ -20,7 +20,7 @@ import msgspec
 
 from penstock.errors import CorruptionError
 from penstock.log.batchfile import (
-    batch_head,
+    COMPRESSED_VERSION,
     batch_name,
     encode_batch,
     parse_batch_name,
@@ -38,9 +38,9 @@ from penstock.log.interfaces import (
 from penstock.log.packed import PackedMessages
 from penstock.log.quarantine import Quarantine
 
-MESSAGE_FORMAT = FileFormat("message batch", b"PENSTMSG", version=1)
+MESSAGE_FORMAT = FileFormat("message batch", b"PENSTMSG", COMPRESSED_VERSION)
 SUFFIX = ".messages"
-BASE_FORMAT = FileFormat("message base", b"PENSTBAS", version=1)
+BASE_FORMAT = FileFormat("message base", b"PENSTBAS", COMPRESSED_VERSION)
 BASE_SUFFIX = ".base"
 
 _DECODER = msgspec.msgpack.Decoder(list[bytes])
@@ -95,18 +95,17 @@ class MessageLog:
     ) -> None:
         path = self._path(header.start, header.end)
         body = PackedMessages.of(messages).packed
-        content = (batch_head(MESSAGE_FORMAT, header, body), body)
         self._listed()
         if self._is_covered(header.start, header.end):
             return
         with os_errors("publish a batch", path):
             if path.exists():
-                if path.read_bytes() != b"".join(content):
+                if read_batch(MESSAGE_FORMAT, path) != (header, body):
                     raise already_published(header, path)
                 return
             check_follows(self.frontier, header, self.directory)
             self.quarantine.write(header, bad)
-            write_aside(path, *content)
+            write_aside(path, *encode_batch(MESSAGE_FORMAT, header, body))
 
     @property
     def base(self) -> BatchHeader | None:
@@ -118,9 +117,9 @@ class MessageLog:
         """Put a base in the place of a batch and all before it; only for the holder of the
         processing lock."""
         path = self.directory / batch_name(header.start, header.end, BASE_SUFFIX)
-        body = bytes(PackedMessages.of(messages).packed)
+        body = PackedMessages.of(messages).packed
         with os_errors("compact the message log", path):
-            write_aside(path, encode_batch(BASE_FORMAT, header, body))
+            write_aside(path, *encode_batch(BASE_FORMAT, header, body))
         self._settled_change_ns = -1
 
     def sweep(self) -> None:

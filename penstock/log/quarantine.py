@@ -58,7 +58,7 @@ class Quarantine:
             if events:
                 fields = [(e.offset, e.raw, e.primary, e.detail, e.hint) for e in events]
                 body = msgspec.msgpack.encode(fields)
-                write_aside(path, encode_batch(QUARANTINE_FORMAT, header, body))
+                write_aside(path, *encode_batch(QUARANTINE_FORMAT, header, body))
             else:
                 path.unlink(missing_ok=True)
 

@@ -117,7 +117,7 @@ def save_statistics(home: Path, statistics: HomeStatistics) -> Path:
             directory.mkdir()
             sync_directory(home)
         body = pack(msgspec.to_builtins(statistics))
-        write_aside(path, encode_batch(STATISTICS_FORMAT, header, body))
+        write_aside(path, *encode_batch(STATISTICS_FORMAT, header, body))
         for old in statistics_files(home)[:-KEPT_FILES]:
             old.unlink(missing_ok=True)
     return path

@@ -24,6 +24,7 @@ from penstock.log import Home
 from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.in_java import settings_elsewhere
+from penstock.pipeline.kept_memory import keep_memory
 from penstock.pipeline.listener import BatchListener, listening
 from penstock.pipeline.offsets import StreamOffset
 from penstock.pipeline.processors import JoinProcessor, RowProcessor
@@ -115,6 +116,7 @@ def run(
     with opened.processing_lock("pipeline") as processing:
         check_home(opened)
         check_whole(opened)
+        keep_memory()
         sweep_staging(opened.staging)
         spark = spark_session(
             master=master,

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import PipelineError
 from penstock.log.disk import os_errors
+from penstock.pipeline import kept_memory
 from penstock.pipeline.in_java import class_directory, compiled
 from penstock.pipeline.java import HOW_TO_INSTALL, find_java, trouble_with
 from penstock.pipeline.scratch import Scratch
@@ -41,6 +42,8 @@ CONF_DIRECTORY = Path(__file__).parent / "conf"
 
 # The name of a socket has 108 characters at most (104 on macOS), of which Spark's own part has 43.
 MAX_SOCKET_DIRECTORY = 60
+
+FEW_CORES = 2
 
 # How much of Spark's log an error quotes.
 QUOTED_LOG_LINES = 12
@@ -141,10 +144,16 @@ def _settings(app_name: str, master: str, ui: bool) -> dict[str, str]:
             # do costs more than it gains (25 instead of 51 s of processor time for a run of 10,000
             # events, at the same speed).
             "spark.driver.defaultJavaOptions": (
-                f'-Djava.io.tmpdir="{scratch}" -XX:TieredStopAtLevel=1'
+                f'-Djava.io.tmpdir="{scratch}" -XX:TieredStopAtLevel=1{_collector()}'
             ),
         }
     return settings
+
+
+def _collector() -> str:
+    """Where there is little to collect and nobody to do it beside the work, Java's simplest
+    collector takes the least: 0.2 GB less memory, and a few percent of Java's time."""
+    return " -XX:+UseSerialGC" if (os.cpu_count() or 1) <= FEW_CORES else ""
 
 
 def _socket_directory(scratch: Path) -> Path:
@@ -172,6 +181,8 @@ def _set_environment(*, local: bool) -> None:
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         # The web UI listens here too.
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+        for name, value in kept_memory.ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
     else:
         # On other machines, too, Penstock is found where it is here, unless somebody says where.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

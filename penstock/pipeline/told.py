@@ -24,6 +24,8 @@ from penstock.log.packed import PackedMessages
 
 STAGED_SUFFIX = ".arrow"
 
+_POOL = pa.system_memory_pool()  # see `penstock.pipeline.kept_memory`
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 _SCHEMA = pa.schema([("offset", pa.int64()), ("step", pa.int32()), ("body", pa.large_binary())])
 
 
@@ -66,7 +68,7 @@ def _write(arrays: list[pa.Array], directory: Path) -> str:
     with (
         os_errors("stage messages", path),
         pa.OSFile(os.fspath(path), "wb") as file,
-        pa.ipc.new_file(file, _SCHEMA) as writer,
+        pa.ipc.new_file(file, _SCHEMA, options=_COMPRESSED) as writer,
     ):
         writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA))
     return name
@@ -82,7 +84,7 @@ def merged(paths: Sequence[Path]) -> PackedMessages:
         return PackedMessages.of([])
     table = pa.concat_tables(tables)
     offsets, steps = table.column("offset").to_numpy(), table.column("step").to_numpy()
-    bodies = table.column("body").combine_chunks()
+    bodies = table.column("body").combine_chunks(_POOL)
     _, ends, data = bodies.buffers()
     ends = np.frombuffer(ends, np.int64)[bodies.offset :][: len(bodies) + 1]
     data = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
@@ -97,7 +99,8 @@ def merged(paths: Sequence[Path]) -> PackedMessages:
 
 def _read(path: Path) -> pa.Table:
     with os_errors("read staged messages", path):
-        return pa.ipc.open_file(pa.memory_map(os.fspath(path))).read_all()
+        source = pa.memory_map(os.fspath(path))
+        return pa.ipc.open_file(source, memory_pool=_POOL).read_all()
 
 
 def _mixed(

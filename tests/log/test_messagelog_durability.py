@@ -13,7 +13,9 @@ import pytest
 from penstock.errors import CorruptionError, EventError, HomeError
 from penstock.log import BatchHeader, MessageLog, QuarantinedEvent
 from penstock.log import messagelog as module
+from penstock.log.batchfile import encode_batch
 from penstock.log.disk import FileFormat
+from penstock.log.messagelog import MESSAGE_FORMAT
 
 FIRST, SECOND, THIRD = BatchHeader(0, 10, 0), BatchHeader(10, 20, 10), BatchHeader(20, 30, 10)
 BAD = [QuarantinedEvent(3, b"\xff", "no", "because", "try")]
@@ -58,6 +60,46 @@ def test_every_cut_and_every_flipped_bit_is_noticed(messages: MessageLog) -> Non
             messages.read(FIRST)
     path.write_bytes(whole + b"\0")
     with pytest.raises(CorruptionError, match="is damaged at byte"):
+        messages.read(FIRST)
+
+
+MANY = [i.to_bytes(4) * 8 for i in range(5_000)]
+"""Enough to be compressed."""
+
+
+def test_large_batches_are_compressed_and_read_as_they_were(messages: MessageLog) -> None:
+    messages.publish(FIRST, MANY)
+    assert messages.read(FIRST) == MANY
+    assert the_file(messages.directory).stat().st_size < sum(map(len, MANY)) / 2
+    messages.publish(FIRST, MANY)  # again: nothing happens
+    with pytest.raises(CorruptionError, match="already published"):
+        messages.publish(FIRST, MANY[1:])
+    messages.write_base(FIRST, MANY)
+    assert messages.base == FIRST
+    assert reopened(messages.directory.parent).read(FIRST) == MANY
+
+
+def test_damage_to_a_compressed_batch_is_noticed(messages: MessageLog) -> None:
+    messages.publish(FIRST, MANY)
+    path = the_file(messages.directory)
+    whole = path.read_bytes()
+    for position in [*range(80), len(whole) // 2, len(whole) - 1]:
+        damaged = bytearray(whole)
+        damaged[position] ^= 0x40
+        path.write_bytes(damaged)
+        with pytest.raises(CorruptionError, match="is damaged at byte"):
+            messages.read(FIRST)
+
+
+def test_what_cannot_be_decompressed_is_damaged(messages: MessageLog) -> None:
+    """Even if its checksum fits."""
+    messages.publish(FIRST, MANY)
+    path = the_file(messages.directory)
+    body = (10**6).to_bytes(8, "little") + bytes(100_000)
+    plain = FileFormat(MESSAGE_FORMAT.name, MESSAGE_FORMAT.magic, version=1)
+    head, _ = encode_batch(plain, FIRST, body)
+    path.write_bytes(MESSAGE_FORMAT.header(2) + head[FileFormat.SIZE :] + body)
+    with pytest.raises(CorruptionError, match="cannot be decompressed"):
         messages.read(FIRST)
 
 

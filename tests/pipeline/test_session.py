@@ -10,13 +10,17 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import PipelineError
+from penstock.pipeline.in_java import settings_elsewhere
+from penstock.pipeline.kept_memory import ENVIRONMENT, keep_memory
 from penstock.pipeline.session import (
     STATE_PARTITIONS,
     _socket_directory,
@@ -306,6 +310,28 @@ def test_a_task_whose_worker_is_killed_is_tried_again(master: str, expected: str
 def test_sockets_have_short_names() -> None:
     assert _socket_directory(Path("/tmp/short")) == Path("/tmp/short")
     assert _socket_directory(Path("/long" * 20)) == Path("/tmp")
+
+
+def test_threads_without_a_session_have_settings(spark: SparkSession) -> None:
+    name = "spark.sql.codegen.factoryMode"
+    session = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    settings = spark._jvm.org.apache.spark.sql.internal.SQLConf
+    settings_elsewhere(spark, {name: "NO_CODEGEN"})
+    assert settings.get().getConfString(name) == "FALLBACK"
+    session.clearActiveSession()
+    try:
+        assert settings.get().getConfString(name) == "NO_CODEGEN"
+    finally:
+        session.setActiveSession(spark._jsparkSession)
+
+
+def test_memory_is_kept_for_the_next_batch(spark: SparkSession) -> None:
+    def environment(_: Any) -> Iterator[dict[str, str]]:
+        yield dict(os.environ)
+
+    keep_memory()
+    (of_worker,) = spark.sparkContext.parallelize([0], 1).mapPartitions(environment).collect()
+    assert ENVIRONMENT.items() <= of_worker.items()
 
 
 def test_local_files_are_made_without_processes(spark: SparkSession, tmp_path: Path) -> None:

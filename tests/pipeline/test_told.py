@@ -51,9 +51,9 @@ def test_messages_are_merged_by_position_and_bytes(
     files: list[list[tuple[tuple[int, int], list[bytes]]]],
 ) -> None:
     staging = tmp_path_factory.getbasetemp()
-    paths: list[Path] = []
-    for file in files:
-        paths.append(staging / stage([(*at, sorted(bodies)) for at, bodies in file], staging))
+    paths: list[Path] = [
+        staging / stage([(*at, sorted(bodies)) for at, bodies in file], staging) for file in files
+    ]
     each = sorted((*at, body) for file in files for at, bodies in file for body in bodies)
     found = merged(paths)
     assert list(found) == [body for _, _, body in each]
