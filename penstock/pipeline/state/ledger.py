@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -22,7 +21,6 @@ Entry: TypeAlias = tuple[bytes, bytes | None]
 """A key and its value; None if it is gone."""
 
 BLOB_BYTES = 4 << 20  # what one round trip carries without strain
-_ENTRIES_AT_ONCE = 64
 SMALL_BYTES = 1 << 20  # below this, writing a bucket whole is not worth thinking about
 
 _HEAD = ("head", b"")
@@ -123,10 +121,10 @@ def _blob(number: int) -> tuple[str, bytes]:
 
 def _parts(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     part: list[Entry] = []
-    size, rest = 0, iter(entries)
-    while some := list(islice(rest, _ENTRIES_AT_ONCE)):
-        part += some
-        size += sum([len(key) + len(value or b"") for key, value in some])
+    size = 0
+    for key, value in entries:
+        part.append((key, value))
+        size += len(key) + len(value or b"")
         if size >= BLOB_BYTES:
             yield part
             part, size = [], 0
