@@ -71,7 +71,7 @@ class CoveredPoints:
 
     def concerned(self, batch: EventBatch) -> Mask:
         """Which of the rows some point selects."""
-        return self.matcher.match_batch(batch).concerned()
+        return self.matcher.concerned(batch)
 
     def selecting(self, rows: Sequence[Row], since: int) -> list[tuple[PointId, ...]]:
         """For each row, the points that start with it: they select it, and their subscriptions

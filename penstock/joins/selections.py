@@ -129,7 +129,7 @@ class SelectionIndex:
         self._matcher.remove(number)
 
     def concerned(self, batch: EventBatch) -> Mask:
-        return self._matcher.match_batch(batch).concerned()
+        return self._matcher.concerned(batch)
 
     def match(self, row: Row) -> list[PointId]:
         return [self._ids[number] for number in self._matcher.match(row)]

@@ -189,7 +189,8 @@ def box_matches(
 
 
 @njit
-def _contains(ranges: Ints32, i: int, x: int, y: int) -> bool:
+def contains(ranges: Ints32, i: int, x: int, y: int) -> bool:
+    """Whether a rectangle contains a place."""
     return bool(
         (ranges[0, i] <= x) & (x <= ranges[1, i]) & (ranges[2, i] <= y) & (y <= ranges[3, i])
     )
@@ -220,16 +221,16 @@ def _match_each(
     for event in range(first_event, len(cells)):
         x, y = cells[event, x_axis], cells[event, y_axis]
         for group in range(groups.shape[1]):
-            if not _contains(groups, group, x, y):
+            if not contains(groups, group, x, y):
                 continue
             last = min(blocks.shape[1], (group + 1) * GROUP_BLOCKS)
             for block in range(group * GROUP_BLOCKS, last):
-                if not _contains(blocks, block, x, y):
+                if not contains(blocks, block, x, y):
                     continue
                 if found + BLOCK_BOXES > len(owners):
                     return event
                 first = block * BLOCK_BOXES
-                is_core = _contains(cores, block, x, y)
+                is_core = contains(cores, block, x, y)
                 if is_core and not any_check:
                     for k in range(BLOCK_BOXES):
                         owners[found + k] = box_owners[first + k]

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from penstock.catalog import Relation, Row
 from penstock.matching.events import EventBatch
-from penstock.matching.pairs import Pairs
+from penstock.matching.pairs import Mask, Pairs
 from penstock.predicates.boxes import Box
 
 
@@ -94,6 +94,10 @@ class Matcher(Protocol):
         ...
 
     def match_batch(self, batch: EventBatch) -> Pairs: ...
+
+    def concerned(self, batch: EventBatch) -> Mask:
+        """Which events match anybody at all."""
+        ...
 
     def statistics(self) -> Statistics: ...
 

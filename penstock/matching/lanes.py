@@ -16,7 +16,7 @@ from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
 from penstock.matching.merging import bury_missing, merge_segments, next_merge
-from penstock.matching.pairs import Pairs
+from penstock.matching.pairs import Mask, Pairs
 from penstock.matching.ranges import RangeBoxes
 from penstock.matching.registry import register
 from penstock.matching.sampling import EventSample
@@ -146,24 +146,37 @@ class LaneMatcher:
             return Pairs.none(len(batch))
         if self._threads == 1 or len(batch) < _PARALLEL_EVENTS:
             return _matched(segments, batch)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, "penstock-match")
-        share = -(-len(batch) // self._threads)
+        pool, share = self._sharing(batch)
         parts, firsts, rest = [], [], []
         for segment in segments:
             route = segment.shared_route(share, self._threads)
             if route is None:
                 rest.append(segment)
             else:
-                found = segment.match_sharing_boxes(batch, route, self._pool, self._threads)
+                found = segment.match_sharing_boxes(batch, route, pool, self._threads)
                 parts.append(found)
                 firsts.append(0)
         if rest:
             starts = list(range(0, len(batch), share))
             slices = [batch.slice(start, start + share) for start in starts]
-            parts += self._pool.map(lambda part: _matched(rest, part), slices)
+            parts += pool.map(lambda part: _matched(rest, part), slices)
             firsts += starts
         return Pairs.join(parts, len(batch), firsts)
+
+    def concerned(self, batch: EventBatch) -> Mask:
+        self._sample.observe(batch)
+        segments = self._settle()
+        if self._threads == 1 or len(batch) < _PARALLEL_EVENTS:
+            return _concerned(segments, batch)
+        pool, share = self._sharing(batch)
+        slices = [batch.slice(start, start + share) for start in range(0, len(batch), share)]
+        return np.concatenate(list(pool.map(lambda part: _concerned(segments, part), slices)))
+
+    def _sharing(self, batch: EventBatch) -> tuple[ThreadPoolExecutor, int]:
+        """The threads that share a batch, and how many events that makes for each."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, "penstock-match")
+        return self._pool, -(-len(batch) // self._threads)
 
     # --- segments -------------------------------------------------------------------------------
 
@@ -282,3 +295,11 @@ class LaneMatcher:
 def _matched(segments: Sequence[Segment], batch: EventBatch) -> Pairs:
     parts = [segment.match_batch(batch) for segment in segments]
     return Pairs.join(parts, len(batch), [0] * len(parts))
+
+
+def _concerned(segments: Sequence[Segment], batch: EventBatch) -> Mask:
+    found = np.zeros(len(batch), np.bool_)
+    for segment in segments:
+        left = np.flatnonzero(~found)
+        found[left] = segment.concerned(batch if len(left) == len(batch) else batch.take(left))
+    return found

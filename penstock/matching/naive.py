@@ -10,7 +10,7 @@ from penstock.errors import SubscriptionError
 from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
-from penstock.matching.pairs import Pairs
+from penstock.matching.pairs import Mask, Pairs
 from penstock.matching.registry import register
 from penstock.predicates.boxes import Box
 
@@ -44,6 +44,9 @@ class NaiveMatcher:
 
     def match_batch(self, batch: EventBatch) -> Pairs:
         return Pairs.of_events([self._matching(batch.keys(i)) for i in range(len(batch))])
+
+    def concerned(self, batch: EventBatch) -> Mask:
+        return self.match_batch(batch).concerned()
 
     def _matching(self, keys: Sequence[Key | None]) -> list[int]:
         return sorted(

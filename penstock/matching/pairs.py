@@ -14,6 +14,7 @@ from penstock.matching.expansion import SLACK, mark_listed, write_pairs
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
 Lanes = npt.NDArray[np.uint16]
+Mask = npt.NDArray[np.bool_]
 
 NO_LANES: Lanes = np.empty(0, np.uint16)
 CONTIGUOUS = -1
@@ -164,7 +165,7 @@ class Pairs:
         offsets, ids = self.by_event()
         return [ids[low:high].tolist() for low, high in pairwise(offsets)]
 
-    def concerned(self) -> npt.NDArray[np.bool_]:
+    def concerned(self) -> Mask:
         """Which events match anybody at all."""
         seen = np.zeros(self.event_count, np.bool_)
         for part in self.parts:

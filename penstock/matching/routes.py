@@ -22,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from penstock.matching.anybody import any_box, any_walk
 from penstock.matching.bitmaps import Bitmaps, bitmap_bytes, bitmap_matches, build_bitmaps
 from penstock.matching.box_index import BoxIndex
 from penstock.matching.box_kernel import PASS_EVENTS as BOX_PASS_EVENTS
@@ -33,7 +34,7 @@ from penstock.matching.box_kernel import (
 )
 from penstock.matching.dedupe import deduplicated
 from penstock.matching.lane_kernel import lane_runs, pass_events
-from penstock.matching.pairs import CONTIGUOUS, NO_LANES, Runs, runs_by_event
+from penstock.matching.pairs import CONTIGUOUS, NO_LANES, Mask, Runs, runs_by_event
 from penstock.matching.runs import EachEvent, Room, RunBuffers
 from penstock.matching.scan import scan_runs
 from penstock.matching.table import BoxTable
@@ -288,6 +289,15 @@ class Routes:
         events = np.repeat(np.arange(len(counts)), counts)
         both = np.unique(np.stack([events, ids]), axis=1)
         return runs_by_event(np.bincount(both[0], minlength=len(counts)), both[1])
+
+    # --- anybody --------------------------------------------------------------------------------
+
+    def concerned(self, cells: Ints32, dead: Flags) -> Mask:
+        """Which events match anybody; for each, the first match ends the search."""
+        if self._box_index is not None:
+            return any_box(self._box_index, cells, dead)
+        assert self._trie is not None
+        return any_walk(self._trie, self._doors, cells, dead)
 
     # --- made when needed -----------------------------------------------------------------------
 

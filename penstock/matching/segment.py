@@ -19,7 +19,7 @@ from penstock.catalog import Key
 from penstock.matching.boundaries import key_coder
 from penstock.matching.box_index import BoxIndex, build_box_index
 from penstock.matching.events import EventBatch
-from penstock.matching.pairs import Pairs, Runs
+from penstock.matching.pairs import Mask, Pairs, Runs
 from penstock.matching.planner import Planner
 from penstock.matching.routes import EACH, SINGLE_EVENTS, Routes
 from penstock.matching.table import BoxTable
@@ -56,7 +56,8 @@ class Policy:
 
 
 DEFAULT_POLICY = Policy()
-_warm: set[str] = set()
+FIRST, ALL = "first match", "all matches"
+"""How to find out whether events match anybody."""
 
 
 class Segment:
@@ -78,6 +79,8 @@ class Segment:
         self.box_index = box_index
         self.policy = policy
         self.planner = Planner(EACH)
+        self._searches = Planner((FIRST,))
+        self._warm: set[str] = set()
         self.dead: Flags = _NOBODY
         self.dead_count = 0
         self.routes = Routes(table, trie, box_index)
@@ -143,15 +146,43 @@ class Segment:
         """All pairs of the batch, by the route that is cheapest."""
         if not len(batch) or not len(self.table.ids):
             return Pairs.none(len(batch))
-        cells = self.table.cells(batch)
+        return self._matched(self.table.cells(batch))
+
+    def _matched(self, cells: Ints32) -> Pairs:
         names = self._names(len(cells))
-        for probe in self.planner.probes(names, len(cells)):
-            for name in self.planner.hopeful(names, probe):
-                self._batch(name, cells[:probe])
+        self._compare(self.planner, names, cells, self._batch)
         route = self.planner.choose(names, len(cells))
         if len(cells) <= SINGLE_EVENTS:
             self._pay_for_bitmaps(route, len(cells))
         return Pairs(len(cells), self._batch(route, cells))
+
+    def concerned(self, batch: EventBatch) -> Mask:
+        """Which events match anybody: by a search that ends with the first match, unless finding
+        all matches of many events at once turns out to be cheaper."""
+        if not len(batch) or not len(self.table.ids):
+            return np.zeros(len(batch), np.bool_)
+        cells = self.table.cells(batch)
+        names = (FIRST, ALL) if self.is_indexed else (ALL,)
+        self._compare(self._searches, names, cells, self._search)
+        return self._search(self._searches.choose(names, len(cells)), cells)
+
+    def _search(self, name: str, cells: Ints32) -> Mask:
+        if name == ALL:
+            return self._timed(
+                self._searches, ALL, cells, lambda some: self._matched(some).concerned()
+            )
+        return self._timed(
+            self._searches, FIRST, cells, lambda some: self.routes.concerned(some, self.dead)
+        )
+
+    @staticmethod
+    def _compare(
+        planner: Planner, names: Sequence[str], cells: Ints32, work: Callable[[str, Ints32], object]
+    ) -> None:
+        """Before many events, try what is not known to be hopeless on some of them."""
+        for probe in planner.probes(names, len(cells)):
+            for name in planner.hopeful(names, probe):
+                work(name, cells[:probe])
 
     def shared_route(self, events: int, threads: int) -> str | None:
         """The route by which threads had better share the boxes of a batch, not `events` events
@@ -178,7 +209,9 @@ class Segment:
         self._pay_for_bitmaps(route, 1)
         if route not in EACH:
             return Pairs(1, self._batch(route, cells)).expand()[1]
-        owners = self._timed(route, cells, lambda some: self.routes.each(route, some, self.dead)[1])
+        owners = self._timed(
+            self.planner, route, cells, lambda some: self.routes.each(route, some, self.dead)[1]
+        )
         return self.table.ids[np.unique(owners) if self._any_overlap else owners]
 
     @cached_property
@@ -197,14 +230,16 @@ class Segment:
             yield self.routes.each(route, cells[first : first + at_once], self.dead)
 
     def _batch(self, route: str, cells: Ints32) -> tuple[Runs, ...]:
-        return self._timed(route, cells, lambda some: self.routes.batch(route, some, self.dead))
+        return self._timed(
+            self.planner, route, cells, lambda some: self.routes.batch(route, some, self.dead)
+        )
 
-    def _timed(self, route: str, cells: Ints32, work: Callable[[Ints32], T]) -> T:
-        if route not in _warm:
-            # The first call compiles or loads a kernel, which says nothing about its cost.
+    def _timed(self, planner: Planner, name: str, cells: Ints32, work: Callable[[Ints32], T]) -> T:
+        if name not in self._warm:
+            # The first call loads a kernel, or makes what it needs, which says nothing of its cost.
             work(cells[:1])
-            _warm.add(route)
-        return self.planner.timed(route, len(cells), lambda: work(cells))
+            self._warm.add(name)
+        return planner.timed(name, len(cells), lambda: work(cells))
 
     def _pay_for_bitmaps(self, route: str, events: int) -> None:
         """Build the bitmaps once single events have cost about as much without them."""

@@ -58,7 +58,11 @@ class MatcherContract:
             self._change(data, world, matcher, twin)
             rows = data.draw(st.lists(world.rows(), max_size=5))
             batch = EventBatch.of_rows(world.relation, rows)
-            assert matcher.match_batch(batch).lists() == twin.match_batch(batch).lists()
+            expected = twin.match_batch(batch).lists()
+            assert matcher.match_batch(batch).lists() == expected
+            # Twice, because a matcher may try several ways.
+            for _ in range(2):
+                assert matcher.concerned(batch).tolist() == [one != [] for one in expected]
             for row in rows[:2]:
                 assert matcher.match(row) == twin.match(row)
             assert len(matcher) == len(twin)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.lab.workloads.matching import matching_workload
+from penstock.matching.anybody import any_box, any_walk
 from penstock.matching.bitmaps import _list_set, bitmap_matches, build_bitmaps
 from penstock.matching.box_index import build_box_index
 from penstock.matching.box_kernel import box_matches, box_runs
@@ -91,6 +93,25 @@ def test_all_routes_find_the_same_pairs() -> None:
         for offsets, owners in found:
             events = np.repeat(np.arange(len(cells)), np.diff(offsets))
             assert sorted(zip(events.tolist(), owners.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("name", ["MA", "G3", "JLOW", "JHIGH"])
+@pytest.mark.parametrize("killed", [0, 1, 3])
+def test_the_first_match_says_as_much_as_all(name: str, killed: int) -> None:
+    """Events that match nobody among them; of the boxes, none, all or a third are dead."""
+    workload = matching_workload(name, 300, 600)
+    table = BoxTable.of_ranges(workload.relation, workload.boxes)
+    cells = table.cells(workload.events)
+    trie = build_trie(table, cells[:100])
+    dead = np.zeros(len(table.ids), np.uint8)
+    if killed:
+        dead[::killed] = 1
+    expected = np.zeros(len(cells), np.bool_)
+    expected[[event for event, _ in plain_matches(table, cells, dead)]] = True
+    assert killed == 1 or 0 < expected.sum() < len(cells)
+    dead = dead if killed else NOBODY
+    assert np.array_equal(any_box(build_box_index(table), cells, dead), expected)
+    assert np.array_equal(any_walk(trie, build_doors(trie), cells, dead), expected)
 
 
 @given(st.lists(st.lists(st.integers(0, 3 * 64 - 1), max_size=150), min_size=1, max_size=4))

@@ -45,7 +45,9 @@ def batch(count: int = 300) -> EventBatch:
 
 
 def assert_same(matcher: LaneMatcher, twin: NaiveMatcher, events: EventBatch) -> None:
-    assert matcher.match_batch(events).lists() == twin.match_batch(events).lists()
+    expected = twin.match_batch(events).lists()
+    assert matcher.match_batch(events).lists() == expected
+    assert matcher.concerned(events).tolist() == [one != [] for one in expected]
 
 
 def test_thousands_of_changes_through_several_merges() -> None:
@@ -108,6 +110,8 @@ def test_large_batches_are_shared_among_threads() -> None:
     for a, b in zip(one.by_event(), other.by_event(), strict=True):
         assert np.array_equal(a, b)
     assert one.concerned().sum() == other.concerned().sum() > 0
+    assert np.array_equal(alone.concerned(workload.events), one.concerned())
+    assert np.array_equal(both.concerned(workload.events), one.concerned())
 
 
 @pytest.mark.parametrize(("name", "route"), [("JHIGH", "boxes"), ("MA", "lanes")])

@@ -1,13 +1,14 @@
-"""What the kernel of stateless matching does alone: no pipeline over it can be faster."""
+"""What the kernels of stateless matching do alone, without a pipeline around them."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from penstock.catalog import Catalog, Relation, Row
 from penstock.engine.plain_events import reader_of
-from penstock.joins.covered import CoveredPoints
 from penstock.log import Home, RecordKind
 from penstock.matching import EventBatch
 from penstock.pipeline.snapshots import newest
@@ -17,9 +18,19 @@ REPETITIONS = 5
 _EVENTS = frozenset({RecordKind.EVENT})
 
 
-def bare_kernel_rate(home: Home, batch_rows: int) -> float | None:
+@dataclass(frozen=True, slots=True)
+class BareRates:
     """Events per second of the matcher in the newest snapshot, on all cores, for the last events of
-    the log in one batch: whether anybody is concerned. None if nobody subscribes to one table."""
+    the log in one batch."""
+
+    matching: float
+    """Who is concerned: all pairs of events and subscriptions, as products."""
+    asking: float
+    """Whether anybody is, which is what the pipeline asks."""
+
+
+def bare_rates(home: Home, batch_rows: int) -> BareRates | None:
+    """None if nobody subscribes to one table."""
     with Registry(home) as registry:
         catalog = registry.catalog()
     snapshot = newest(home.snapshots, home.log.end)
@@ -27,7 +38,12 @@ def bare_kernel_rate(home: Home, batch_rows: int) -> float | None:
     if not covered:
         return None
     rows = _last_rows(home, catalog, covered[0].relation, batch_rows)
-    return len(rows) / _seconds(covered[0], rows)
+    matcher = covered[0].matcher.with_threads(len(os.sched_getaffinity(0)))
+    batch = EventBatch.of_stored(covered[0].relation, rows)
+    return BareRates(
+        len(rows) / _seconds(lambda: matcher.match_batch(batch)),
+        len(rows) / _seconds(lambda: matcher.concerned(batch)),
+    )
 
 
 def _last_rows(home: Home, catalog: Catalog, relation: Relation, count: int) -> list[Row]:
@@ -41,13 +57,11 @@ def _last_rows(home: Home, catalog: Catalog, relation: Relation, count: int) -> 
     return rows
 
 
-def _seconds(covered: CoveredPoints, rows: list[Row]) -> float:
+def _seconds(work: Callable[[], object]) -> float:
     """The least of several repetitions; the first is for warming up."""
-    matcher = covered.matcher.with_threads(len(os.sched_getaffinity(0)))
-    batch = EventBatch.of_stored(covered.relation, rows)
     taken = []
     for _ in range(REPETITIONS + 1):
         began = time.perf_counter()
-        matcher.match_batch(batch).concerned()
+        work()
         taken.append(time.perf_counter() - began)
     return min(taken[1:])

@@ -1,25 +1,17 @@
-"""Homes filled with a workload, and the pipeline run over them."""
+"""The pipeline run over homes that are filled with a workload."""
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
-import psutil
 
-from penstock.client import Initial
-from penstock.lab.workloads.streams import StreamWorkload, take
-from penstock.log import Home, RecordKind
+from penstock.lab.benchmarks._filled_homes import FilledHome, append, take
+from penstock.lab.benchmarks._processes import cpu_seconds, memory_bytes
 from penstock.pipeline.run import Progress, run
-from penstock.registry import MAX_SUBSCRIPTIONS_AT_ONCE, Registry
 
-FRAME_EVENTS = 2_000
 WARM_UP_BATCHES = 4
 WARM_UP_SECONDS = 30.0
 """Java compiles what it runs often. After so long, small batches take what they will take."""
@@ -27,31 +19,6 @@ FIRST_BATCH_SECONDS = 300.0
 CLOCK_STEP_NS = 50_000_000
 """A directory that changed longer than this before the last look has not changed since. Looking
 into it takes time from what is measured."""
-
-
-def fill(
-    path: Path,
-    workload: StreamWorkload,
-    told: Callable[[str], None],
-    initial: str = Initial.CONTENT,
-) -> Home:
-    """A home with tables, subscriptions and rows."""
-    home = Home.create(path)
-    with Registry(home) as registry:
-        for sql in workload.tables:
-            registry.define(sql)
-        for first in range(0, len(workload.subscriptions), MAX_SUBSCRIPTIONS_AT_ONCE):
-            told(f"subscribing: {first:,} of {len(workload.subscriptions):,}")
-            part = workload.subscriptions[first : first + MAX_SUBSCRIPTIONS_AT_ONCE]
-            registry.subscribe_many(part, initial=initial)
-    append(home, workload.rows)
-    return home
-
-
-def append(home: Home, events: list[bytes]) -> None:
-    for first in range(0, len(events), FRAME_EVENTS):
-        part = events[first : first + FRAME_EVENTS]
-        home.log.append([(RecordKind.EVENT, event) for event in part])
 
 
 @dataclass
@@ -66,10 +33,16 @@ class Throughput:
     batch_seconds: list[float] = field(default_factory=list)
 
 
-def throughput(home: Home, workload: StreamWorkload, batch_rows: int, batches: int) -> Throughput:
+def throughput_events(batch_rows: int, batches: int) -> int:
+    """How many events it takes to measure so many batches."""
+    return batch_rows * (WARM_UP_BATCHES + batches)
+
+
+def throughput(filled: FilledHome, batch_rows: int, batches: int) -> Throughput:
     """Run over what is there, then over batches of full size, the first of which do not count."""
+    home = filled.home
     run(home.path, once=True, batch_rows=batch_rows)
-    append(home, take(workload.events, batch_rows * (WARM_UP_BATCHES + batches)))
+    filled.append(throughput_events(batch_rows, batches))
     meter = _Meter(home.messages.frontier.end if home.messages.frontier else 0)
     run(home.path, once=True, batch_rows=batch_rows, on_progress=meter.progress)
     return meter.measured
@@ -97,48 +70,11 @@ class _Meter:
         self._batches += 1
 
 
-def _processes() -> Iterator[psutil.Process]:
-    me = psutil.Process(os.getpid())
-    yield me
-    yield from me.children(recursive=True)
-
-
-def cpu_seconds() -> float:
-    """Of this process, Java and all Python workers, so far."""
-    total = 0.0
-    for process in _processes():
-        try:
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system
-    return total
-
-
-def memory_bytes() -> int:
-    """Of this process, Java and all Python workers; what they share counts once."""
-    total = 0
-    for process in _processes():
-        with suppress(psutil.Error, OSError):
-            total += _shared_fairly(process)
-    return total
-
-
-def _shared_fairly(process: psutil.Process) -> int:
-    """What a process has, and its share of what it has with others."""
-    summary = Path(f"/proc/{process.pid}/smaps_rollup")
-    if not summary.exists():
-        return int(process.memory_full_info().pss)
-    # Looking at every mapping of Java, as psutil does, would hold up what is measured.
-    (line,) = [line for line in summary.read_text().splitlines() if line.startswith("Pss:")]
-    return int(line.split()[1]) << 10
-
-
-def settle_in(home: Home, workload: StreamWorkload) -> None:
+def settle_in(filled: FilledHome) -> None:
     """Process what is there, and then one more event: with it, the subscriptions become active."""
-    run(home.path, once=True)
-    append(home, take(workload.events, 1))
-    run(home.path, once=True)
+    run(filled.home.path, once=True)
+    filled.append(1)
+    run(filled.home.path, once=True)
 
 
 @dataclass(frozen=True)
@@ -150,13 +86,19 @@ class Latency:
     p99_s: float
 
 
-def latency(home: Home, workload: StreamWorkload, rate: int, seconds: float) -> Latency:
+def latency_events(rate: int, seconds: float) -> int:
+    """How many events it takes to measure latencies at a rate, for so long."""
+    return int(rate * (WARM_UP_SECONDS + seconds + 1)) + 2
+
+
+def latency(filled: FilledHome, rate: int, seconds: float) -> Latency:
     """Append events at a rate while the pipeline runs, and watch the message log.
 
     All subscriptions have their content before the first of these events; those of the first half
     minute do not count.
     """
-    settle_in(home, workload)
+    settle_in(filled)
+    home = filled.home
     stop, appended, seen = threading.Event(), [], []  # type: ignore[var-annotated]
     warm = threading.Event()
     running = threading.Thread(
@@ -166,12 +108,12 @@ def latency(home: Home, workload: StreamWorkload, rate: int, seconds: float) -> 
         daemon=True,
     )
     running.start()
-    append(home, take(workload.events, 1))
+    filled.append(1)
     if not warm.wait(FIRST_BATCH_SECONDS):
         raise TimeoutError("the pipeline did not finish its first batch")
     publisher = threading.Thread(
         target=publish_at,
-        args=(home, workload.events, rate, WARM_UP_SECONDS + seconds, appended),
+        args=(filled, rate, WARM_UP_SECONDS + seconds, appended),
         daemon=True,
     )
     begin = time.monotonic() + WARM_UP_SECONDS
@@ -194,18 +136,14 @@ def latency(home: Home, workload: StreamWorkload, rate: int, seconds: float) -> 
 
 
 def publish_at(
-    home: Home,
-    events: Iterator[bytes],
-    rate: int,
-    seconds: float,
-    appended: list[tuple[int, float]],
+    filled: FilledHome, rate: int, seconds: float, appended: list[tuple[int, float]]
 ) -> None:
     """Every hundredth of a second (or as often as one event is due), what is due by then."""
     began, sent = time.monotonic(), 0
     while (now := time.monotonic()) - began < seconds:
         due = int((now - began) * rate) - sent
         if due:
-            first = home.log.append([(RecordKind.EVENT, e) for e in take(events, due)])
+            first = append(filled.home, take(filled.events, due))
             sent += due
             appended.append((first + due, time.monotonic()))
         time.sleep(0.01)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError
 from penstock.lab.benchmarks._measuring import Result
-from penstock.lab.benchmarks._pipeline_runs import cpu_seconds
+from penstock.lab.benchmarks._processes import cpu_seconds
 from penstock.lab.benchmarks._state_runs import StateRun, TooSlowError
 from penstock.lab.benchmarks._state_work import StateWork, Touch
 

@@ -9,11 +9,18 @@ from typing import Annotated
 import typer
 
 from penstock.client import Initial
-from penstock.lab.benchmarks._bare_kernel import bare_kernel_rate
+from penstock.lab.benchmarks._apart import apart
+from penstock.lab.benchmarks._bare_kernel import bare_rates
+from penstock.lab.benchmarks._filled_homes import filled_home
 from penstock.lab.benchmarks._measuring import Result, progress, show
-from penstock.lab.benchmarks._pipeline_runs import fill, latency, throughput
+from penstock.lab.benchmarks._pipeline_runs import (
+    latency,
+    latency_events,
+    throughput,
+    throughput_events,
+)
 from penstock.lab.benchmarks._plain_spark import plain_rate
-from penstock.lab.workloads.streams import WORKLOADS, stream_workload
+from penstock.lab.workloads.streams import WORKLOADS
 from penstock.log import Home
 
 EXAMPLES = """
@@ -34,6 +41,7 @@ COLUMNS = (
     "peak_mb",
     "bare_kernel_events_per_s",
     "share_of_bare_kernel",
+    "bare_asking_events_per_s",
     "plain_spark_events_per_s",
     "times_plain_spark",
     "p50_s_at_100",
@@ -62,8 +70,9 @@ def pipeline(
 ) -> None:
     """Measure sustained throughput, cost and latency of the pipeline, on real local Spark.
 
-    bare_kernel: matching alone, for subscriptions over one table. plain: the stream joined with a
-    table of subscriptions, measured on a few events.
+    bare_kernel: matching alone, for subscriptions over one table; bare_asking: only whether
+    anybody matches, which is what the pipeline asks. plain: the stream joined with a table of
+    subscriptions, measured on a few events, in a Spark with settings of its own.
     """
     if workload != "all" and workload not in WORKLOADS:
         raise typer.BadParameter(f"{workload} is none of {', '.join(WORKLOADS)}, all")
@@ -88,11 +97,11 @@ def _throughput(
     directory: Path,
 ) -> Result:
     with progress(f"{name}: {subscriptions:,} subscriptions"):
-        work = stream_workload(name, subscriptions)
-        home = fill(directory / "throughput", work, lambda _: None, initial)
-        found = throughput(home, work, batch_rows, batches)
+        events = throughput_events(batch_rows, batches)
+        filled = filled_home(directory / "throughput", name, subscriptions, events, initial)
+        found = throughput(filled, batch_rows, batches)
         rate = found.events / found.seconds
-        bare = _bare(home, batch_rows, rate)
+        bare = _bare(filled.home, batch_rows, rate)
     return {
         "workload": name,
         "subscriptions": subscriptions,
@@ -109,12 +118,13 @@ def _throughput(
 
 
 def _bare(home: Home, batch_rows: int, events_per_s: float) -> Result:
-    rate = bare_kernel_rate(home, batch_rows)
-    if rate is None:
+    rates = bare_rates(home, batch_rows)
+    if rates is None:
         return {}
     return {
-        "bare_kernel_events_per_s": round(rate),
-        "share_of_bare_kernel": round(events_per_s / rate, 3),
+        "bare_kernel_events_per_s": round(rates.matching),
+        "share_of_bare_kernel": round(events_per_s / rates.matching, 3),
+        "bare_asking_events_per_s": round(rates.asking),
     }
 
 
@@ -122,9 +132,9 @@ def _latencies(name: str, subscriptions: int, seconds: float, directory: Path) -
     result: Result = {}
     for rate in RATES:
         with progress(f"{name}: latency at {rate:,} events per second"):
-            work = stream_workload(name, subscriptions)
-            home = fill(directory / f"latency-{rate}", work, lambda _: None)
-            found = latency(home, work, rate, seconds)
+            events = latency_events(rate, seconds)
+            filled = filled_home(directory / f"latency-{rate}", name, subscriptions, events)
+            found = latency(filled, rate, seconds)
         result[f"p50_s_at_{rate}"] = round(found.p50_s, 3)
         result[f"p99_s_at_{rate}"] = round(found.p99_s, 3)
     return result
@@ -132,7 +142,7 @@ def _latencies(name: str, subscriptions: int, seconds: float, directory: Path) -
 
 def _plain(name: str, subscriptions: int, events_per_s: float) -> Result:
     with progress(f"{name}: the plain Spark program"):
-        rate = plain_rate(name, subscriptions)
+        rate = apart(plain_rate, name, subscriptions)
     return {
         "plain_spark_events_per_s": round(rate, 2),
         "times_plain_spark": round(events_per_s / rate, 1),

@@ -10,15 +10,11 @@ from typing import Annotated
 
 import typer
 
+from penstock.lab.benchmarks._filled_homes import filled_home
 from penstock.lab.benchmarks._measuring import Result, progress, show
-from penstock.lab.benchmarks._pipeline_runs import (
-    append,
-    fill,
-    memory_bytes,
-    publish_at,
-    settle_in,
-)
-from penstock.lab.workloads.streams import WORKLOADS, stream_workload, take
+from penstock.lab.benchmarks._pipeline_runs import publish_at, settle_in
+from penstock.lab.benchmarks._processes import memory_bytes
+from penstock.lab.workloads.streams import WORKLOADS
 from penstock.pipeline.run import Progress, run
 
 EXAMPLES = """
@@ -76,8 +72,7 @@ def pipeline_soak(
 
 def _soak(path: Path, name: str, subscriptions: int, rate: int, seconds: float) -> list[int]:
     """The memory of all processes after each batch."""
-    work = stream_workload(name, subscriptions)
-    home = fill(path, work, lambda _: None)
+    filled = filled_home(path, name, subscriptions, int(rate * (seconds + 1)) + 2)
     stop, warm = threading.Event(), threading.Event()
     looks: list[int] = []
 
@@ -87,15 +82,15 @@ def _soak(path: Path, name: str, subscriptions: int, rate: int, seconds: float) 
 
     def publish() -> None:
         warm.wait()
-        publish_at(home, work.events, rate, seconds, [])
+        publish_at(filled, rate, seconds, [])
         stop.set()
 
-    settle_in(home, work)
-    append(home, take(work.events, 1))
+    settle_in(filled)
+    filled.append(1)
     publisher = threading.Thread(target=publish, name="penstock-publisher", daemon=True)
     publisher.start()
     try:
-        run(home.path, stop=stop, on_progress=look)
+        run(filled.home.path, stop=stop, on_progress=look)
     finally:
         stop.set()
         warm.set()

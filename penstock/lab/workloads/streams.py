@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import msgspec
 import numpy as np
@@ -62,14 +61,21 @@ def _quotes(random: np.random.Generator) -> Iterator[bytes]:
             yield _encode({"table": "quotes", "op": "insert", "row": row})
 
 
+def join_workload(name: str, subscriptions: int, seed: int = 1) -> JoinWorkload:
+    """What `joins` and `many-keys` are made of."""
+    if name == "joins":
+        return JoinWorkload(subscriptions, seed=seed)
+    values = 10_000
+    rows = values * 50
+    return JoinWorkload(subscriptions, rows, rows, join_values=values, seed=seed)
+
+
 def _joins(subscriptions: int, seed: int) -> StreamWorkload:
-    return _of_joins(JoinWorkload(subscriptions, seed=seed))
+    return _of_joins(join_workload("joins", subscriptions, seed))
 
 
 def _many_keys(subscriptions: int, seed: int) -> StreamWorkload:
-    values = 10_000
-    rows = values * 50
-    return _of_joins(JoinWorkload(subscriptions, rows, rows, join_values=values, seed=seed))
+    return _of_joins(join_workload("many-keys", subscriptions, seed))
 
 
 def _of_joins(workload: JoinWorkload) -> StreamWorkload:
@@ -110,10 +116,6 @@ def _row_event(op: str, side: int, row: object) -> bytes:
 
 def _number(stored: int) -> str:
     return f"{stored // SCALE}.{stored % SCALE:03}"
-
-
-def take(events: Iterator[bytes], count: int) -> list[bytes]:
-    return list(islice(events, count))
 
 
 _WORKLOADS = {"stateless": _stateless, "joins": _joins, "many-keys": _many_keys}

@@ -18,7 +18,7 @@ from penstock.matching.diagram.predicates import PredicateIndex
 from penstock.matching.events import EventBatch
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
-from penstock.matching.pairs import Ints32, Ints64, Pairs
+from penstock.matching.pairs import Ints32, Ints64, Mask, Pairs
 from penstock.matching.registry import register
 from penstock.matching.spelling import Spelling
 from penstock.predicates.boxes import Box
@@ -195,6 +195,9 @@ class DiagramMatcher:
             np.array(self._ids, np.int64)[np.concatenate(owners)], np.concatenate(lengths)
         )
         return Pairs.of_pairs(len(batch), *self._each_once(np.concatenate(events), ids))
+
+    def concerned(self, batch: EventBatch) -> Mask:
+        return self.match_batch(batch).concerned()
 
     def _truth(self, batch: EventBatch) -> Words:
         """What each predicate says of each event.

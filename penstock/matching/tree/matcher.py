@@ -11,7 +11,7 @@ from penstock.errors import SubscriptionError
 from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
-from penstock.matching.pairs import Pairs
+from penstock.matching.pairs import Mask, Pairs
 from penstock.matching.registry import register
 from penstock.matching.spelling import Spelling
 from penstock.matching.tree.factoring import Factored, SingleTree, Store
@@ -103,6 +103,9 @@ class TreeMatcher:
 
     def match_batch(self, batch: EventBatch) -> Pairs:
         return Pairs.of_events([self._matching(batch.keys(i)) for i in range(len(batch))])
+
+    def concerned(self, batch: EventBatch) -> Mask:
+        return self.match_batch(batch).concerned()
 
     def _matching(self, keys: Sequence[Key | None]) -> list[int]:
         found: set[int] = set()

@@ -1,0 +1,81 @@
+"""Homes filled with a workload, by a process that is gone before anything is measured.
+
+A workload of a million rows and subscriptions takes gigabytes while it is made. They are not the
+pipeline's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from penstock.client import Initial
+from penstock.lab.benchmarks._apart import apart
+from penstock.lab.workloads.streams import stream_workload
+from penstock.log import Home, RecordKind
+from penstock.registry import MAX_SUBSCRIPTIONS_AT_ONCE, Registry
+
+FRAME_EVENTS = 2_000
+
+
+@dataclass(frozen=True)
+class FilledHome:
+    """A home with tables, subscriptions and rows, and the events that follow."""
+
+    home: Home
+    events: Iterator[bytes]
+    """As many as were asked for; not in the home yet."""
+
+    def append(self, count: int) -> None:
+        """Append the next events to the log, in frames of limited size."""
+        while count:
+            part = take(self.events, min(count, FRAME_EVENTS))
+            append(self.home, part)
+            count -= len(part)
+
+
+def filled_home(
+    path: Path, workload: str, subscriptions: int, events: int, initial: Initial = Initial.CONTENT
+) -> FilledHome:
+    """Make a home, with so many events to follow."""
+    later = path.with_suffix(".events")
+    apart(_fill, path, later, workload, subscriptions, events, initial)
+    return FilledHome(Home.open(path), _lines(later))
+
+
+def _fill(
+    path: Path, later: Path, name: str, subscriptions: int, events: int, initial: Initial
+) -> None:
+    workload = stream_workload(name, subscriptions)
+    home = Home.create(path)
+    with Registry(home) as registry:
+        for sql in workload.tables:
+            registry.define(sql)
+        for first in range(0, len(workload.subscriptions), MAX_SUBSCRIPTIONS_AT_ONCE):
+            part = workload.subscriptions[first : first + MAX_SUBSCRIPTIONS_AT_ONCE]
+            registry.subscribe_many(part, initial=initial)
+    for first in range(0, len(workload.rows), FRAME_EVENTS):
+        append(home, workload.rows[first : first + FRAME_EVENTS])
+    with later.open("wb") as file:
+        file.writelines(event + b"\n" for event in islice(workload.events, events))
+
+
+def append(home: Home, events: list[bytes]) -> int:
+    """The offset of the first."""
+    return home.log.append([(RecordKind.EVENT, event) for event in events])
+
+
+def take(events: Iterator[bytes], count: int) -> list[bytes]:
+    """The next events; EOFError if there are not so many."""
+    taken = list(islice(events, count))
+    if len(taken) < count:
+        raise EOFError(f"only {len(taken)} of {count} events are left")
+    return taken
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for line in file:
+            yield line[:-1]
