@@ -33,6 +33,7 @@ from penstock.joins import (
     SpacePoints,
     StepsByEdge,
 )
+from penstock.joins.newcomers import MANY_NEWCOMERS, newcomer_messages
 from penstock.joins.point_arrays import Mask
 from penstock.joins.selections import NewSelections, Selections
 from penstock.messages import ANYONE, INITIAL_STEP, Message, Position, Told
@@ -95,8 +96,12 @@ class RowStage:
         """The current content of new subscriptions over one table, a message for each row."""
         position, space = Position(offset, INITIAL_STEP), Space(new.relation.name).id
         for part in _batched(self._store.rows(new.relation), _ROWS_AT_ONCE):
-            chosen = new.selecting([row for _, row in part])
-            for (key, row), recipients in zip(part, chosen, strict=True):
+            rows = [row for _, row in part]
+            if new.since is not None and len(new) >= MANY_NEWCOMERS:
+                for i in np.flatnonzero(new.concerned(rows)).tolist():
+                    yield Message(position, space, *part[i], ANYONE, since=new.since)
+                continue
+            for (key, row), recipients in zip(part, new.selecting(rows), strict=True):
                 if recipients:
                     yield Message(position, space, key, row=row, recipients=recipients)
 
@@ -139,12 +144,18 @@ class JoinStage:
                 group.apply(step)
             self._store.put(edge, value, group)
 
-    def initial(self, offset: int, points: SpacePoints) -> Iterator[Message]:
-        """The rows of one base table that new subscriptions need to start with."""
+    def initial(
+        self, offset: int, points: SpacePoints, since: int | None = None
+    ) -> Iterator[Message]:
+        """The rows of one base table that new subscriptions need to start with. `since`, if their
+        points are all of the space that were recorded from there on."""
         assert points.space.edge is not None
         position = Position(offset, INITIAL_STEP)
         for _, group in self._store.groups(points.space.edge):
-            yield from self._scheme.initial(position, group, points)
+            if since is not None and len(points) >= MANY_NEWCOMERS:
+                yield from newcomer_messages(position, group, points, since)
+            else:
+                yield from self._scheme.initial(position, group, points)
 
 
 class Consequences(NamedTuple):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-
-import numpy as np
+from itertools import pairwise
 
 from penstock.catalog import Relation, Row
 from penstock.joins.point_arrays import Mask
@@ -73,15 +72,18 @@ class CoveredPoints:
         """Which of the rows some point selects."""
         return self.matcher.concerned(batch)
 
-    def selecting(self, rows: Sequence[Row], since: int) -> list[tuple[PointId, ...]]:
-        """For each row, the points that start with it: they select it, and their subscriptions
-        were recorded from `since` on."""
+    def since(self, subscription: int) -> CoveredPoints:
+        """Those that start with rows, of subscriptions recorded from this one on. For reading."""
+        first = _number(subscription, 0)
+        matcher = self.matcher.only(lambda ids: (ids >= first) & (ids & _CHANGES_ONLY == 0))
+        return CoveredPoints(matcher, {})
+
+    def selecting(self, rows: Sequence[Row]) -> list[tuple[PointId, ...]]:
+        """For each row, the points that select it."""
         batch = EventBatch.of_stored(self.relation, rows)
         offsets, numbers = self.matcher.match_batch(batch).by_event()
-        wanted = (numbers >= _number(since, 0)) & (numbers & _CHANGES_ONLY == 0)
-        ends = np.concatenate([[0], np.cumsum(wanted)])[offsets]
-        ids = [_point_id(number) for number in numbers[wanted].tolist()]
-        return [tuple(ids[ends[i] : ends[i + 1]]) for i in range(len(rows))]
+        ids = [_point_id(number) for number in numbers.tolist()]
+        return [tuple(ids[start:end]) for start, end in pairwise(offsets.tolist())]
 
 
 def _number(subscription: int, branch: int) -> int:

@@ -168,8 +168,11 @@ class SpacePoints:
         part._frozen, part._frozen_count, part._prepared, part._indexes = None, 0, None, {}
         part._changed()
         if frozen_since is not None and self._frozen is not None:
-            new = slice(self._frozen.since(frozen_since), None)
-            part.freeze(self._frozen.take(new).take(~self._gone[new]))
+            first = self._frozen.since(frozen_since)
+            if first or self._gone.any():
+                part.freeze(self._frozen.take(slice(first, None)).take(~self._gone[first:]))
+            else:
+                part.freeze(self._frozen, self._prepared)
         return part
 
     def index(self, kind: type[AnyIndex]) -> AnyIndex:

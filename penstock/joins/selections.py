@@ -71,22 +71,30 @@ class Selections:
 
 @dataclass(frozen=True, slots=True)
 class NewSelections:
-    """Points of a table's own space that have no content yet: some that are objects, and those
-    covered ones whose subscriptions were recorded from `since` on."""
+    """Points of a table's own space that have no content yet: some that are objects, and some that
+    are covered."""
 
     points: SpacePoints | None
     covered: CoveredPoints | None = None
-    since: int = 0
+    since: int | None = None
+    """If they are all that were recorded from here on."""
+
+    def __len__(self) -> int:
+        return len(self.points or ()) + len(self.covered or ())
 
     @property
     def relation(self) -> Relation:
         return _relation(self.points, self.covered)
 
+    def concerned(self, rows: Sequence[Row]) -> Mask:
+        """Which of the rows some point selects."""
+        return Selections(Space(self.relation.name), self.points, self.covered).concerned(rows)
+
     def selecting(self, rows: Sequence[Row]) -> list[tuple[PointId, ...]]:
         """For each row, the points that select it, in order: the same whichever are covered."""
         found: list[tuple[PointId, ...]] = [()] * len(rows)
         if self.covered is not None:
-            found = self.covered.selecting(rows, self.since)
+            found = self.covered.selecting(rows)
         if self.points is not None:
             for i, row in enumerate(rows):
                 mine = selecting_points(self.points, row)

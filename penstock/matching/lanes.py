@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
 from penstock.matching.merging import bury_missing, merge_segments, next_merge
-from penstock.matching.pairs import Mask, Pairs
+from penstock.matching.pairs import Ints64, Mask, Pairs
 from penstock.matching.ranges import RangeBoxes
 from penstock.matching.registry import register
 from penstock.matching.sampling import EventSample
@@ -276,6 +276,13 @@ class LaneMatcher:
         """Another matcher over the same segments, for reading only."""
         other = LaneMatcher(self.relation, threads=threads, policy=self._policy)
         other._segments = self._settle()
+        return other
+
+    def only(self, wanted: Callable[[Ints64], Mask]) -> LaneMatcher:
+        """Another matcher over the same segments, for reading only, of those subscriptions whose
+        numbers are wanted."""
+        other = LaneMatcher(self.relation, threads=self._threads, policy=self._policy)
+        other._segments = tuple(one.only(wanted(one.table.ids)) for one in self._settle())
         return other
 
     # --- snapshots ------------------------------------------------------------------------------

@@ -73,6 +73,7 @@ class Segment:
         trie: Trie | None,
         box_index: BoxIndex | None,
         policy: Policy = DEFAULT_POLICY,
+        routes: Routes | None = None,
     ) -> None:
         self.table = table
         self.trie = trie
@@ -83,7 +84,7 @@ class Segment:
         self._warm: set[str] = set()
         self.dead: Flags = _NOBODY
         self.dead_count = 0
-        self.routes = Routes(table, trie, box_index)
+        self.routes = routes or Routes(table, trie, box_index)
         self._bitmap_debt_ns = 0
         self._any_overlap = bool(table.overlapping.any())
 
@@ -124,6 +125,12 @@ class Segment:
         """Mark as dead what a snapshot says was dead."""
         self.dead = dead.copy()
         self.dead_count = int(dead.sum(dtype=np.int64))
+
+    def only(self, wanted: Mask) -> Segment:
+        """The same, for reading, with nobody alive but those of the living that are wanted."""
+        other = Segment(self.table, self.trie, self.box_index, self.policy, self.routes)
+        other.bury(np.where(wanted, self.dead if len(self.dead) else 0, 1).astype(np.uint8))
+        return other
 
     @property
     def is_indexed(self) -> bool:

@@ -120,6 +120,8 @@ class Message(NamedTuple):
     A message with `recipients` is meant for exactly these points: to take up `row`, or, without
     one, to give up the row with this key. A message with a `partner` stands for one join row, this
     row and the partner with that key: a point holds the row as long as it was told of a partner.
+    A message with `since` is meant only for subscriptions that were recorded from that offset on:
+    what many of them start with is described by a region, as everything else.
 
     (A tuple, because a change of a few microseconds makes one, and a frozen class takes four times
     as long to make.)
@@ -134,12 +136,13 @@ class Message(NamedTuple):
     remove: Reaches = ()
     recipients: tuple[PointId, ...] = ()
     partner: RowKey | None = None
+    since: int = 0
 
     def upserts(self, point: Point, base: Relation) -> bool:
         """Whether the point must take up the row."""
         if self.recipients:
             return self.row is not None and point.id in self.recipients
-        if self.row is None or not _within(self.upsert, point):
+        if self.row is None or not self._concerns(point) or not _within(self.upsert, point):
             return False
         return contains(point.base, base, self.row)
 
@@ -147,9 +150,13 @@ class Message(NamedTuple):
         """Whether the point, unless it takes the row up, must give it up."""
         if self.recipients:
             return self.row is None and point.id in self.recipients
-        if not _within(self.remove, point):
+        if not self._concerns(point) or not _within(self.remove, point):
             return False
         return contains(point.base, base, self.row_before(base))
+
+    def _concerns(self, point: Point) -> bool:
+        # A subscription's number is the offset of its record.
+        return point.id.subscription >= self.since
 
     def row_before(self, base: Relation) -> Row:
         """The row that the remove region is tested against; columns nobody looks at are NULL."""

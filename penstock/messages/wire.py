@@ -6,6 +6,7 @@ partner comes last and only where there is one.
 
 Version 1 is for regions over one filter column. A message with an envelope has version 2, in which
 each box of a region is a list of reaches, one per column, and the list of vectors it leaves out.
+Version 3 is version 2 for those who came lately: since when comes behind the recipients.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from penstock.predicates.intervals import BOTTOM, TOP, Cut
 
 VERSION = 1
 ENVELOPE_VERSION = 2
+NEWCOMER_VERSION = 3
+_VERSIONS = (VERSION, ENVELOPE_VERSION, NEWCOMER_VERSION)
 MAX_MESSAGE_BYTES = 64 << 20
 
 _SIMPLE_START = bytes([VERSION, 0x98])
@@ -48,6 +51,8 @@ def encode_message(message: Message) -> bytes:
     version, plain = VERSION, _plain_reaches
     if _has_envelope(message.upsert) or _has_envelope(message.remove):
         version, plain = ENVELOPE_VERSION, _plain_boxes
+    if message.since:
+        version, plain = NEWCOMER_VERSION, _plain_boxes
     body = [
         message.position,
         message.space,
@@ -58,6 +63,8 @@ def encode_message(message: Message) -> bytes:
         plain(message.remove),
         message.recipients,
     ]
+    if message.since:
+        body.append(message.since)
     if message.partner is not None:
         body.append(message.partner)
     return bytes([version]) + pack(body)
@@ -79,9 +86,9 @@ class _Encoding:
         self._hidden: dict[tuple[int, ...], dict[int, tuple[_KeyedRow, bytes]]] = {}
 
     def message(self, message: Message) -> bytes:
-        position, space, key, row, upsert, old, remove, recipients, partner = message
+        position, space, key, row, upsert, old, remove, recipients, partner, since = message
         taken, given_up = self._region(upsert), self._region(remove)
-        if recipients or partner is not None or not taken or not given_up:
+        if recipients or partner is not None or since or not taken or not given_up:
             return encode_message(message)
         # An array of four without its first byte is four values.
         values = pack((position, space, key, row))[1:]
@@ -165,24 +172,25 @@ def event_template(step: int, space: int, upsert: Reaches) -> EventTemplate:
 def decode_message(data: bytes) -> Message:
     if not data:
         raise WireError("an empty message")
-    if data[0] not in (VERSION, ENVELOPE_VERSION):
+    if data[0] not in _VERSIONS:
         raise WireError(
             f"message version {data[0]} is not known",
-            detail=f"this release reads versions {VERSION} and {ENVELOPE_VERSION}",
+            detail=f"this release reads versions {_VERSIONS[0]} to {_VERSIONS[-1]}",
             hint="upgrade Penstock on this side",
         )
     if len(data) > MAX_MESSAGE_BYTES:
         raise WireError(f"a message of {len(data)} bytes", detail=f"limit: {MAX_MESSAGE_BYTES}")
     try:
         boxes = _reaches if data[0] == VERSION else _boxes
-        return _message(unpack(memoryview(data)[1:]), boxes)
+        return _message(unpack(memoryview(data)[1:]), boxes, data[0] == NEWCOMER_VERSION)
     except (msgspec.DecodeError, TypeError, ValueError) as error:
         raise WireError("a message cannot be read", detail=str(error)) from None
 
 
-def _message(body: list[Any], boxes: Callable[[list[Any]], Reaches]) -> Message:
+def _message(body: list[Any], boxes: Callable[[list[Any]], Reaches], has_since: bool) -> Message:
     position, space, key, row, upsert, old, remove, recipients, *partner = body
-    if len(partner) > 1:
+    since = int(partner.pop(0)) if has_since and partner else 0
+    if len(partner) > 1 or has_since != (since > 0):
         raise ValueError(f"a message of {len(body)} parts")
     return Message(
         position=Position(*position),
@@ -194,6 +202,7 @@ def _message(body: list[Any], boxes: Callable[[list[Any]], Reaches]) -> Message:
         remove=boxes(remove),
         recipients=tuple(PointId(*recipient) for recipient in recipients),
         partner=tuple(partner[0]) if partner else None,
+        since=since,
     )
 
 

@@ -27,8 +27,8 @@ def advance_groups(bucket: int, inbox: Inbox, store: GroupStore, view: View) -> 
     stage = JoinStage(store, view.index, make_scheme())
     for edge, groups in _steps(inbox, RowKind.SEED, view).items():
         stage.seed(edge, groups)
-    for points in view.arrivals(span).semijoins(view.index):
-        add_messages(bucket, stage.initial(span.start, points), out)
+    for points, since in view.arrivals(span).semijoins:
+        add_messages(bucket, stage.initial(span.start, points, since), out)
     add_messages(bucket, stage.run(_steps(inbox, RowKind.STEP, view)), out)
     return out
 

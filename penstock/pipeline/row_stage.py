@@ -53,7 +53,7 @@ def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffe
     arrivals = view.arrivals(span)
     for edge in arrivals.edges:
         add_steps(RowKind.SEED, {edge: stage.seed(span.start, edge)}, out)
-    for new in arrivals.selections(view.index):
+    for new in arrivals.selections:
         add_messages(bucket, stage.initial(span.start, new), out)
 
 

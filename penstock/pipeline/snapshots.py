@@ -137,7 +137,8 @@ def compile_snapshot(
     """Make the snapshot of an offset from the newest before it and what was recorded since."""
     compiler = _Compiler(registry.catalog(), samples, newest(directory, active))
     changes = registry.changes_between(compiler.start, active, added=False)
-    compiler.leave_out([one.subscription for one in changes.replanned])
+    # Over one table there is nothing to decompose, and nothing moves.
+    compiler.leave_out([one.subscription for one in changes.replanned if one.decomposition])
     compiler.remove([one.id for one in changes.withdrawn])
     low = compiler.start
     while added := registry.recorded(low, active, SUBSCRIPTIONS_AT_ONCE):
@@ -165,15 +166,12 @@ class _Compiler:
     def leave_out(self, replanned: Iterable[int]) -> None:
         """Subscriptions whose points have moved: workers make objects of them."""
         self._others |= set(replanned)
-        self._unfreeze(self._others)
+        self.remove(self._others)
 
-    def remove(self, withdrawn: Sequence[int]) -> None:
-        for number in withdrawn:
-            for points in self._covered.values():
-                points.remove(number)
-        self._unfreeze(withdrawn)
-
-    def _unfreeze(self, gone: Collection[int]) -> None:
+    def remove(self, gone: Collection[int]) -> None:
+        for number in gone:
+            for covered in self._covered.values():
+                covered.remove(number)
         for space, points in self._frozen.items():
             is_gone = np.isin(points.numbers[:, 0], list(gone))
             if is_gone.any():

@@ -6,11 +6,10 @@ batches it sees; a batch that is replayed, and so asks for an earlier one, makes
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, insort
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from penstock.catalog import Catalog
@@ -30,30 +29,45 @@ from penstock.registry import Registry, StoredSubscription, SubscriptionChanges
 from penstock.sql.query import Query
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Arrivals:
-    """What a batch has to begin with, before its first change."""
+    """What a batch has to begin with, before its first change; for one thread, like the index."""
 
+    index: Index
+    since: int
+    """Subscriptions that were recorded from here on are new."""
     points: list[Placed]
     """Active from this batch on, and without rows so far: those of new subscriptions, and those
     that another decomposition has moved."""
     edges: list[Edge]
     """Not known before: no subscription that was ever recorded needed them."""
-    covered_since: int | None
-    """Covered and frozen subscriptions that were recorded from here on are new as well."""
+    has_covered: bool
+    """Whether covered and frozen subscriptions are among the new ones."""
 
-    def selections(self, index: Index) -> Iterator[NewSelections]:
+    @cached_property
+    def selections(self) -> list[NewSelections]:
         """The new points of the spaces of tables, space by space."""
-        objects = {p.base.name: p for p in index.parts(self.points) if p.space.edge is None}
-        covered = {} if self.covered_since is None else {c.relation.name: c for c in index.covered}
-        for name in sorted({*objects, *covered}):
-            yield NewSelections(objects.get(name), covered.get(name), self.covered_since or 0)
+        objects = {p.base.name: p for p in self.index.parts(self.points) if p.space.edge is None}
+        covered = {}
+        if self.has_covered:
+            covered = {c.relation.name: c.since(self.since) for c in self.index.covered}
+        return [
+            NewSelections(objects.get(name), covered.get(name), self.since)
+            for name in sorted({*objects, *covered})
+        ]
 
-    def semijoins(self, index: Index) -> Iterator[SpacePoints]:
-        """The new points of the spaces over edges, space by space."""
-        for points in index.parts(self.points, self.covered_since):
-            if points.space.edge is not None:
-                yield points
+    @cached_property
+    def semijoins(self) -> list[tuple[SpacePoints, int | None]]:
+        """The new points of the spaces over edges, space by space; for new subscriptions, with when
+        they begin."""
+        moved = [one for one in self.points if one.point.id.subscription < self.since]
+        new = [one for one in self.points if one.point.id.subscription >= self.since]
+        frozen_since = self.since if self.has_covered else None
+        found: list[tuple[SpacePoints, int | None]] = [
+            (points, self.since) for points in self.index.parts(new, frozen_since)
+        ]
+        found += [(points, None) for points in self.index.parts(moved)]
+        return [one for one in found if one[0].space.edge is not None]
 
 
 class View:
@@ -88,6 +102,7 @@ class View:
         # `active`: all of those before `_ahead_to`.
         self._ahead: set[int] = set()
         self._ahead_to = 0
+        self._arrived: tuple[Span, Arrivals] | None = None
 
     def catalog(self, end: int) -> Catalog:
         """The tables and streams that records before `end` declare (and maybe later ones)."""
@@ -100,6 +115,8 @@ class View:
         """Make `index` and `edges` those of the subscriptions before `active`, and of those before
         `end`, where the batch ends, that need nothing to start with."""
         end = max(active, end)
+        if (active, end) != (self.active, self._ahead_to):
+            self._arrived = None
         if active < self.active or end < self._ahead_to:
             self._begin()
         if active > self.active:
@@ -176,6 +193,7 @@ class View:
             if number not in self.index:
                 self.index.remove(number)
                 self.index.add(number, stored.query(catalog), stored.decomposition)
+                insort(self._recorded, number)
             began = [(number, stored.decomposition)]
             self._replanned[number] = _Replanned(stored.query(catalog), began)
         known = self._replanned[number]
@@ -195,6 +213,11 @@ class View:
     def arrivals(self, span: Span) -> Arrivals:
         """What is new in a batch; the view must be that of the batch."""
         assert self.active == span.active
+        if self._arrived is None or self._arrived[0] != span:
+            self._arrived = span, self._arrivals(span)
+        return self._arrived[1]
+
+    def _arrivals(self, span: Span) -> Arrivals:
         points: list[Placed] = []
         for number in self._recorded[bisect_left(self._recorded, span.told) :]:
             points += self.index.points_of(number)
@@ -202,7 +225,7 @@ class View:
             if number < span.told <= known.chosen[-1][0]:
                 points += self.index.points_of(number, known.points_at(number, span.told))
         edges = [edge for edge, first in self._first_needed.items() if first >= span.previous]
-        return Arrivals(points, edges, span.told if span.told < self._covered_to else None)
+        return Arrivals(self.index, span.told, points, edges, span.told < self._covered_to)
 
 
 @dataclass(frozen=True, slots=True)

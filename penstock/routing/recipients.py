@@ -19,16 +19,26 @@ def recipients(message: Message, points: SpacePoints) -> list[PointId]:
     if message.recipients:
         return list(message.recipients)
     if points.space.edge is None:
-        return _of_selection(message, points)
-    if len(points) <= SCANNED_POINTS:
-        return scanned(message, points)
-    return _of_index(message, points)
+        found = _of_selection(message, points)
+    elif len(points) <= SCANNED_POINTS:
+        found = scanned(message, points)
+    else:
+        found = _of_index(message, points)
+    return _newcomers(message.since, found, points) if message.since else found
+
+
+def _newcomers(since: int, found: list[PointId], points: SpacePoints) -> list[PointId]:
+    """Of some points those that came lately, and do not start with nothing."""
+    late = [point for point in found if point.subscription >= since]
+    if points.space.edge is not None:
+        return late
+    return [point for point in late if not points[point].changes_only]
 
 
 def subscribers(message: Message, points: SpacePoints) -> set[int]:
     """The subscriptions that must take up or give up the message's row at some point of theirs."""
     is_many = points.space.edge is not None and len(points) > SCANNED_POINTS
-    if message.recipients or not is_many:
+    if message.recipients or message.since or not is_many:
         return {point.subscription for point in recipients(message, points)}
     index, found = points.index(RegionIndex), set[int]()
     if message.upsert and message.row is not None:

@@ -16,6 +16,7 @@ from penstock import Hub
 from penstock.client import Notification
 from penstock.engine.changes import Change, Op
 from penstock.errors import SubscriptionError
+from penstock.joins.newcomers import MANY_NEWCOMERS
 from penstock.log import Home
 from penstock.sql import bind
 from penstock.subscription import Subscription
@@ -106,12 +107,12 @@ def check_hub(story: Story) -> None:
         reference.check()
 
 
-def check_pipeline(story: Story, events: list[str], batch_rows: int) -> None:
+def check_pipeline(story: Story, events: list[str], batch_rows: int, many: int) -> None:
     """Both logs have the same records, so offsets can be compared; what was compacted is gone."""
     with tempfile.TemporaryDirectory() as directory, Hub() as hub, Oracle() as oracle:
         reference = Reference(hub, oracle)
         teller = Teller(Home.create(Path(directory) / "home"))
-        pipeline = DryPipeline(teller.home, batch_rows)
+        pipeline = DryPipeline(teller.home, batch_rows, many_newcomers=many)
         steps = list(with_twins(story))
         for step, event in zip(steps, events * len(steps), strict=False):
             reference.tell(step)
@@ -127,6 +128,7 @@ def check_pipeline(story: Story, events: list[str], batch_rows: int) -> None:
 
 
 events = st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24)
+thresholds = st.sampled_from([1, MANY_NEWCOMERS])
 
 
 @settings(max_examples=25)
@@ -142,15 +144,19 @@ def test_over_several_tables(story: Story) -> None:
 
 
 @settings(max_examples=6)
-@given(stories(SELECTIONS, max_steps=10), events, st.integers(1, 9))
-def test_a_pipeline_over_one_table(story: Story, events: list[str], batch_rows: int) -> None:
-    check_pipeline(story, events, batch_rows)
+@given(stories(SELECTIONS, max_steps=10), events, st.integers(1, 9), thresholds)
+def test_a_pipeline_over_one_table(
+    story: Story, events: list[str], batch_rows: int, many: int
+) -> None:
+    check_pipeline(story, events, batch_rows, many)
 
 
 @settings(max_examples=6)
-@given(stories(MIXED, max_steps=10, any_plan=True), events, st.integers(1, 9))
-def test_a_pipeline_over_anything(story: Story, events: list[str], batch_rows: int) -> None:
-    check_pipeline(story, events, batch_rows)
+@given(stories(MIXED, max_steps=10, any_plan=True), events, st.integers(1, 9), thresholds)
+def test_a_pipeline_over_anything(
+    story: Story, events: list[str], batch_rows: int, many: int
+) -> None:
+    check_pipeline(story, events, batch_rows, many)
 
 
 @pytest.mark.slow
@@ -162,9 +168,11 @@ def test_many_stories(story: Story) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=100)
-@given(stories(MIXED, max_steps=16, any_plan=True), events, st.integers(1, 9))
-def test_a_pipeline_through_many_stories(story: Story, events: list[str], batch_rows: int) -> None:
-    check_pipeline(story, events, batch_rows)
+@given(stories(MIXED, max_steps=16, any_plan=True), events, st.integers(1, 9), thresholds)
+def test_a_pipeline_through_many_stories(
+    story: Story, events: list[str], batch_rows: int, many: int
+) -> None:
+    check_pipeline(story, events, batch_rows, many)
 
 
 def test_a_home_that_is_opened_again_tells_the_same(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from penstock import Hub
 from penstock.errors import SqlError
 from penstock.joins import scheme_names
+from penstock.joins.newcomers import MANY_NEWCOMERS
 from penstock.log import Home
 from penstock.messages import Message, decode_message
 from penstock.sql import ShapeBinder, bind
@@ -84,14 +85,16 @@ def test_with_every_scheme(scheme: str, story: Story) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=30)
-@given(story=payload_stories(), batch_rows=st.integers(1, 5))
+@given(
+    story=payload_stories(), batch_rows=st.integers(1, 5), many=st.sampled_from([1, MANY_NEWCOMERS])
+)
 def test_through_the_stages_of_the_pipeline(
-    tmp_path_factory: pytest.TempPathFactory, story: Story, batch_rows: int
+    tmp_path_factory: pytest.TempPathFactory, story: Story, batch_rows: int, many: int
 ) -> None:
     teller = Teller(Home.create(tmp_path_factory.mktemp("payload") / "home"))
     with Oracle() as oracle:
         chorus = Chorus(oracle, teller.registry)
-        pipeline = DryPipeline(teller.home, batch_rows)
+        pipeline = DryPipeline(teller.home, batch_rows, many_newcomers=many)
         for number, step in enumerate(story.steps):
             teller.tell([step])
             chorus.tell([step])

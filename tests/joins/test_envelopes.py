@@ -21,6 +21,7 @@ from penstock.joins import (
     scheme_names,
 )
 from penstock.joins.envelopes import skyline_envelope
+from penstock.joins.newcomers import newcomer_messages
 from penstock.messages import Message, Point, PointId, Position, decode_message, encode_message
 from penstock.predicates.boxes import Box, contains
 from penstock.predicates.intervals import EVERYTHING, Interval, above, below
@@ -210,6 +211,11 @@ def test_what_new_subscriptions_start_with(data: st.DataObject) -> None:
             for message in make_scheme(name).initial(Position(9, 0), world.group, points):
                 world.deliver(message, held)
         assert held == world.held()
+    by_region: Held = {}
+    for points in world.spaces:
+        for message in newcomer_messages(Position(9, 0), world.group, points, 0):
+            world.deliver(message, by_region)
+    assert by_region == world.held()
 
 
 vectors = st.lists(st.tuples(keys, keys), min_size=1, max_size=8, unique=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,11 +12,13 @@ from penstock import Hub
 from penstock.errors import PenstockError
 from penstock.joins import GroupStep, make_scheme, scheme_names
 from penstock.joins.accounting import description_bytes, message_bytes
+from penstock.joins.newcomers import newcomer_messages
 from penstock.joins.schemes import ref_sj_gap
 from penstock.joins.semijoin import partner_codes
 from penstock.joins.skyline import affected
 from penstock.messages import Message, PointId, Position, Reach, each_message
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
+from penstock.routing import recipients
 from tests.examples import examples
 from tests.joins.test_skyline import smallest_description
 from tests.joins.worlds import all_held, deliver, keys, steps, subscribe, wishes, world
@@ -119,6 +123,29 @@ def test_new_points_start_with_what_they_hold(data: st.DataObject) -> None:
                 (p.subscription, side, message.key): message.row for p in message.recipients
             }
     assert started == all_held(made)
+
+
+@pytest.mark.parametrize("scanned", [0, 1_000])
+@given(data=st.data())
+def test_a_region_tells_newcomers_what_they_hold_and_others_nothing(
+    scanned: int, data: st.DataObject
+) -> None:
+    made = world(data.draw(st.lists(wishes, max_size=8)))
+    since = data.draw(st.integers(1, 9))
+    for offset in range(data.draw(st.integers(0, 15))):
+        made.group.apply(data.draw(steps(made.group, offset)))
+    started = {}
+    for side, points in enumerate(made.spaces):
+        new = points.subset([i for i in points.ids if i.subscription >= since])
+        with mock.patch("penstock.joins.schemes.auto.SCANNED_POINTS", scanned):
+            messages = list(newcomer_messages(Position(9, 0), made.group, new, since))
+        for message in messages:
+            assert message.row is not None
+            told = recipients(message, points)
+            asked = [i for i in points.ids if message.upserts(points[i], points.base)]
+            assert sorted(told) == sorted(asked)
+            started |= {(i.subscription, side, message.key): message.row for i in told}
+    assert started == {place: row for place, row in all_held(made).items() if place[0] >= since}
 
 
 @settings(max_examples=examples(40))

@@ -53,6 +53,7 @@ def messages(draw: st.DrawFn) -> Message:
             draw(st.lists(st.builds(PointId, numbers, st.integers(0, 9), st.integers(0, 9))))
         ),
         partner=draw(st.none() | st.lists(keys, min_size=1, max_size=2).map(tuple)),
+        since=draw(st.just(0) | numbers),
     )
 
 
@@ -99,22 +100,25 @@ def test_truncated_messages_are_refused(message: Message, data: st.DataObject) -
 
 @given(st.binary(max_size=60))
 def test_noise_is_refused_or_read_but_never_crashes(noise: bytes) -> None:
-    for version in (b"\x01", b"\x02"):
+    for version in (b"\x01", b"\x02", b"\x03"):
         with contextlib.suppress(WireError):
             decode_message(version + noise)
 
 
 def test_other_versions_are_refused_by_number() -> None:
     encoded = encode_message(Message(Position(1, 1), 7, (1,)))
-    with pytest.raises(WireError, match="version 3 is not known"):
-        decode_message(b"\x03" + encoded[1:])
+    with pytest.raises(WireError, match="version 4 is not known"):
+        decode_message(b"\x04" + encoded[1:])
+    with pytest.raises(WireError):
+        decode_message(b"\x03" + encoded[1:])  # does not say since when
 
 
-def test_only_messages_with_envelopes_have_the_second_version() -> None:
+def test_messages_have_the_lowest_version_that_can_say_it() -> None:
     plain = Message(Position(1, 1), 7, (1,), (1, 2), (ANY_FILTER,))
     wide = Message(Position(1, 1), 7, (1,), (1, 2), (Envelope((ANY_FILTER, ANY_FILTER)),))
     assert encode_message(plain)[0] == 1
     assert encode_message(wide)[0] == 2
+    assert encode_message(plain._replace(since=5))[0] == 3
 
 
 def test_a_selection_message_is_small() -> None:

@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
+from penstock.engine import stages
+from penstock.joins.newcomers import MANY_NEWCOMERS
 from penstock.log import Home
 from penstock.pipeline.decode import decode, ticks
 from penstock.pipeline.join_stage import advance_groups
@@ -61,6 +64,8 @@ class DryPipeline:
     batch_rows: int = 1000
     clock: Clock = time.time
     offset: StreamOffset = field(default_factory=StreamOffset)
+    many_newcomers: int = MANY_NEWCOMERS
+    """From so many on, new subscriptions are not named one by one."""
     rows: dict[int, FakeMap] = field(default_factory=lambda: {b: FakeMap() for b in BUCKETS})
     groups: dict[int, FakeMap] = field(default_factory=lambda: {b: FakeMap() for b in BUCKETS})
 
@@ -92,6 +97,10 @@ class DryPipeline:
 
     def compute(self, end: StreamOffset) -> Outcome:
         """What a batch gives. The state has moved on, the message log has not."""
+        with mock.patch.object(stages, "MANY_NEWCOMERS", self.many_newcomers):
+            return self._computed(end)
+
+    def _computed(self, end: StreamOffset) -> Outcome:
         self._registry.catch_up(end.position)
         span = span_of(self.offset, end)
         decoded = RowBuffer()

@@ -25,6 +25,7 @@ from penstock.pipeline.snapshots import (
 )
 from penstock.pipeline.view import View
 from penstock.registry import Registry
+from penstock.testing.decompositions import numbered_decomposition
 
 TABLES = (
     "CREATE TABLE stocks (id INTEGER PRIMARY KEY, symbol VARCHAR, per INTEGER)",
@@ -35,6 +36,10 @@ QUERIES = (
     "SELECT * FROM stocks WHERE per < 5 OR symbol = 'A'",
     "SELECT symbol FROM quotes WHERE price > 3.5",
     "SELECT * FROM stocks JOIN quotes USING (symbol) WHERE per > 2",
+    (
+        "SELECT * FROM stocks AS s JOIN quotes USING (symbol) JOIN stocks AS t USING (symbol) "
+        "WHERE s.per > 2 AND price > 1.5 AND t.id < 9"
+    ),
     "SELECT * FROM quotes",
 )
 STOCKS = [(i, symbol, per) for i, (symbol, per) in enumerate([("A", 7), ("B", 20), (None, 3)])]
@@ -60,22 +65,27 @@ def known(view: View, since: int) -> object:
         if selections is not None:
             concerned = selections.concerned(rows).tolist()
             told[name] = concerned, [selections.mentioned(row) for row in rows]
-    new = {
-        one.relation.name: one.selecting(STOCKS if one.relation.name == "stocks" else QUOTES)
-        for one in arrivals.selections(view.index)
-    }
-    joined = {points.space.name: sorted(points.ids) for points in arrivals.semijoins(view.index)}
+    new = {}
+    for one in arrivals.selections:
+        rows = STOCKS if one.relation.name == "stocks" else QUOTES
+        ids = one.selecting(rows)
+        assert one.concerned(rows).tolist() == [found != () for found in ids]
+        if len(one):
+            new[one.relation.name] = len(one), ids
+    joined = sorted(
+        (points.space.name, begin, sorted(points.ids)) for points, begin in arrivals.semijoins
+    )
     edges = [edge.name for edge in arrivals.edges]
-    return told, {name: ids for name, ids in new.items() if any(ids)}, joined, edges
+    return told, new, joined, edges
 
 
 steps = st.lists(
-    st.sampled_from(["subscribe", "withdraw", "snapshot", "look", "lose"]), max_size=14
+    st.sampled_from(["subscribe", "withdraw", "replan", "snapshot", "look", "lose"]), max_size=14
 )
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(steps, st.randoms(use_true_random=False))
 def test_a_view_from_a_snapshot_is_like_any_other(
     tmp_path_factory: pytest.TempPathFactory, story: list[str], chance: object
@@ -91,6 +101,10 @@ def test_a_view_from_a_snapshot_is_like_any_other(
                 ids.append(registry.subscribe(sql, initial=initial).id)
             elif step == "withdraw" and ids:
                 registry.withdraw(ids.pop(chance.randrange(len(ids))))  # type: ignore[attr-defined]
+            elif step == "replan" and ids:
+                number, plan = chance.choice(ids), chance.randrange(9)  # type: ignore[attr-defined]
+                query = registry.subscription(number).query(registry.catalog())
+                registry.replan({number: numbered_decomposition(query, plan)})
             elif step == "snapshot" and not (home.snapshots / f"{home.log.end:020d}").exists():
                 compile_snapshot(home.snapshots, registry, home.log.end, {})
             elif step == "lose":

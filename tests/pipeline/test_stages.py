@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import Hub
+from penstock.joins.newcomers import MANY_NEWCOMERS
 from penstock.log import Home
 from penstock.operate.compact import compact
 from penstock.pipeline.offsets import StreamOffset
@@ -68,14 +69,15 @@ EVENTS = (
     story=stories(MIXED, max_steps=16, any_plan=True),
     events=st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24),
     batch_rows=st.integers(1, 5),
+    many=st.sampled_from([1, 2, MANY_NEWCOMERS]),
 )
 def test_whatever_happens_contents_equal_the_sql(
-    story: Story, events: list[str], batch_rows: int
+    story: Story, events: list[str], batch_rows: int, many: int
 ) -> None:
     with tempfile.TemporaryDirectory() as directory, Oracle() as oracle:
         teller = Teller(Home.create(Path(directory) / "home"))
         chorus = Chorus(oracle, teller.registry)
-        pipeline = DryPipeline(teller.home, batch_rows)
+        pipeline = DryPipeline(teller.home, batch_rows, many_newcomers=many)
         for step, event in zip(story.steps, events * len(story.steps), strict=False):
             tell(step, teller, chorus)
             pipeline = happen(event, pipeline, batch_rows)
@@ -85,7 +87,7 @@ def test_whatever_happens_contents_equal_the_sql(
         named = {name: None if c is None else values_of(c) for name, c in contents.items()}
         assert named == chorus.contents()
         # Whoever starts from nothing rebuilds the state, and has nothing to add.
-        assert DryPipeline(teller.home, batch_rows).run() >= 0
+        assert DryPipeline(teller.home, batch_rows, many_newcomers=many).run() >= 0
         assert files(teller.home) == published
 
 
@@ -127,7 +129,7 @@ def happen(event: str, pipeline: DryPipeline, batch_rows: int) -> DryPipeline:
             with Hub(pipeline.home.path):
                 pass
         case "lose checkpoint":
-            return DryPipeline(pipeline.home, batch_rows)
+            return DryPipeline(pipeline.home, batch_rows, many_newcomers=pipeline.many_newcomers)
     return pipeline
 
 
