@@ -53,13 +53,23 @@ def _fill(
     with Registry(home) as registry:
         for sql in workload.tables:
             registry.define(sql)
-        for first in range(0, len(workload.subscriptions), MAX_SUBSCRIPTIONS_AT_ONCE):
-            part = workload.subscriptions[first : first + MAX_SUBSCRIPTIONS_AT_ONCE]
-            registry.subscribe_many(part, initial=initial)
+        _subscribe(registry, workload.subscriptions, initial)
     for first in range(0, len(workload.rows), FRAME_EVENTS):
         append(home, workload.rows[first : first + FRAME_EVENTS])
     with later.open("wb") as file:
         file.writelines(event + b"\n" for event in islice(workload.events, events))
+
+
+def subscribe(path: Path, workload: str, subscriptions: int) -> None:
+    """Register subscriptions at a home that was filled without any. To be called apart."""
+    with Registry(Home.open(path)) as registry:
+        _subscribe(registry, stream_workload(workload, subscriptions).subscriptions)
+
+
+def _subscribe(registry: Registry, texts: list[str], initial: Initial = Initial.CONTENT) -> None:
+    for first in range(0, len(texts), MAX_SUBSCRIPTIONS_AT_ONCE):
+        part = texts[first : first + MAX_SUBSCRIPTIONS_AT_ONCE]
+        registry.subscribe_many(part, initial=initial)
 
 
 def append(home: Home, events: list[bytes]) -> int:
