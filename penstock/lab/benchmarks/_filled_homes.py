@@ -28,10 +28,10 @@ class FilledHome:
     events: Iterator[bytes]
     """As many as were asked for; not in the home yet."""
 
-    def append(self, count: int) -> None:
-        """Append the next events to the log, in frames of limited size."""
+    def append(self, count: int, at_once: int = FRAME_EVENTS) -> None:
+        """Append the next events to the log, so many at once: a batch has whole frames."""
         while count:
-            part = take(self.events, min(count, FRAME_EVENTS))
+            part = take(self.events, min(count, at_once))
             append(self.home, part)
             count -= len(part)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.lab.benchmarks._filled_homes import FilledHome, append, take
-from penstock.lab.benchmarks._processes import cpu_seconds, memory_bytes
+from penstock.lab.benchmarks._filled_homes import FRAME_EVENTS, FilledHome, append, take
+from penstock.lab.benchmarks._processes import MemoryWatch, cpu_seconds
 from penstock.pipeline.run import Progress, run
 
 WARM_UP_BATCHES = 4
@@ -41,18 +41,21 @@ def throughput_events(batch_rows: int, batches: int) -> int:
 def throughput(filled: FilledHome, batch_rows: int, batches: int) -> Throughput:
     """Run over what is there, then over batches of full size, the first of which do not count."""
     home = filled.home
-    run(home.path, once=True, batch_rows=batch_rows)
-    filled.append(throughput_events(batch_rows, batches))
-    meter = _Meter(home.messages.frontier.end if home.messages.frontier else 0)
-    run(home.path, once=True, batch_rows=batch_rows, on_progress=meter.progress)
+    with MemoryWatch() as watch:
+        run(home.path, once=True, batch_rows=batch_rows)
+        filled.append(throughput_events(batch_rows, batches), min(batch_rows, FRAME_EVENTS))
+        meter = _Meter(home.messages.frontier.end if home.messages.frontier else 0, watch)
+        run(home.path, once=True, batch_rows=batch_rows, on_progress=meter.progress)
+    meter.measured.peak_bytes = watch.peak_bytes
     return meter.measured
 
 
 class _Meter:
     """Follows the batches of a run."""
 
-    def __init__(self, position: int) -> None:
+    def __init__(self, position: int, memory: MemoryWatch) -> None:
         self.measured = Throughput()
+        self._memory = memory
         self._position = position
         self._cpu = cpu_seconds()
         self._batches = 0
@@ -65,9 +68,11 @@ class _Meter:
             self.measured.cpu_seconds += cpu - self._cpu
             self.measured.messages += batch.messages
             self.measured.batch_seconds.append(batch.seconds)
-        self.measured.peak_bytes = max(self.measured.peak_bytes, memory_bytes())
-        self._cpu, self._position = cpu, batch.done
         self._batches += 1
+        if self._batches == WARM_UP_BATCHES:
+            self._memory.let_alone()
+        self._memory.look()
+        self._cpu, self._position = cpu, batch.done
 
 
 def settle_in(filled: FilledHome) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 
 import psutil
 
@@ -35,6 +37,41 @@ def memory_bytes() -> int:
         with suppress(psutil.Error, OSError):
             total += _shared_fairly(process)
     return total
+
+
+class MemoryWatch:
+    """The most memory that was seen: once in a while, until told to let the work alone, and
+    whenever asked to look."""
+
+    EVERY_SECONDS = 1.0
+
+    def __init__(self) -> None:
+        self.peak_bytes = 0
+        self._enough = threading.Event()
+        self._thread = threading.Thread(target=self._keep_looking, daemon=True)
+
+    def __enter__(self) -> MemoryWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.let_alone()
+
+    def look(self) -> None:
+        self.peak_bytes = max(self.peak_bytes, memory_bytes())
+
+    def let_alone(self) -> None:
+        self._enough.set()
+        self._thread.join()
+
+    def _keep_looking(self) -> None:
+        while not self._enough.wait(self.EVERY_SECONDS):
+            self.look()
 
 
 def _shared_fairly(process: psutil.Process) -> int:

@@ -11,7 +11,7 @@ import typer
 from penstock.lab.benchmarks._apart import apart
 from penstock.lab.benchmarks._filled_homes import filled_home, subscribe
 from penstock.lab.benchmarks._measuring import Result, progress, show
-from penstock.lab.benchmarks._processes import cpu_seconds, memory_bytes
+from penstock.lab.benchmarks._processes import MemoryWatch, cpu_seconds
 from penstock.lab.workloads.streams import WORKLOADS
 from penstock.log import Home
 from penstock.pipeline.run import Progress, run
@@ -62,16 +62,11 @@ def _measure(home: Home, workload: str, subscriptions: int) -> Result:
     rows = home.log.end
     apart(subscribe, home.path, workload, subscriptions)
     batches: list[Progress] = []
-    looks: list[int] = []
-
-    def look(batch: Progress) -> None:
-        batches.append(batch)
-        looks.append(memory_bytes())
-
     sent, cpu = _bytes(home), cpu_seconds()
-    # Subscriptions become active with the first batch that begins after their records.
-    for _ in range(2):
-        run(home.path, once=True, batch_rows=BATCH_ROWS, on_progress=look)
+    with MemoryWatch() as watch:
+        # Subscriptions become active with the first batch that begins after their records.
+        for _ in range(2):
+            run(home.path, once=True, batch_rows=BATCH_ROWS, on_progress=batches.append)
     return {
         "rows": rows,
         "subscriptions": subscriptions,
@@ -80,7 +75,7 @@ def _measure(home: Home, workload: str, subscriptions: int) -> Result:
         "cpu_seconds": round(cpu_seconds() - cpu, 2),
         "messages": sum(batch.messages for batch in batches),
         "message_mb": round((_bytes(home) - sent) / 1e6, 2),
-        "peak_mb": round(max(looks) / 1e6),
+        "peak_mb": round(watch.peak_bytes / 1e6),
     }
 
 
