@@ -96,14 +96,15 @@ class RowStage:
         """The current content of new subscriptions over one table, a message for each row."""
         position, space = Position(offset, INITIAL_STEP), Space(new.relation.name).id
         for part in _batched(self._store.rows(new.relation), _ROWS_AT_ONCE):
-            rows = [row for _, row in part]
+            concerned = np.flatnonzero(new.concerned([row for _, row in part]))
+            selected = [part[i] for i in concerned.tolist()]
             if new.since is not None and len(new) >= MANY_NEWCOMERS:
-                for i in np.flatnonzero(new.concerned(rows)).tolist():
-                    yield Message(position, space, *part[i], ANYONE, since=new.since)
-                continue
-            for (key, row), recipients in zip(part, new.selecting(rows), strict=True):
-                if recipients:
-                    yield Message(position, space, key, row=row, recipients=recipients)
+                for key, row in selected:
+                    yield Message(position, space, key, row, ANYONE, since=new.since)
+            else:
+                chosen = new.selecting([row for _, row in selected])
+                for (key, row), recipients in zip(selected, chosen, strict=True):
+                    yield Message(position, space, key, row, recipients=recipients)
 
 
 class JoinStage:

@@ -217,10 +217,10 @@ def neighbours(
 def initial_semijoins(position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
     """The rows of a group that belong to the semijoins of these points, for them alone."""
     side, filters, space = points.space.side, points.filters, points.space.id
-    partners = partner_codes(points, group.sides[1 - side].values())
-    rows = list(group.sides[side].items())
-    if not len(partners) or not rows:
+    others, rows = list(group.sides[1 - side].items()), list(group.sides[side].items())
+    if not others or not rows:
         return
+    partners = np.unique(filters.codes.all_values(points.filter_values(others)))
     joined = containing_any(filters.low, filters.high, partners, filters.codes.top)
     begin, found = selecting_each(*points.base_table, joined, points.base_codes(rows))
     ids, is_sorted, numbers = points.ids, points.ids_are_sorted, found.tolist()

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from pyspark.sql import SparkSession
 
 from penstock import Change, Hub, Op
 from penstock.errors import HomeError, LockedError, PipelineError
+from penstock.joins.newcomers import MANY_NEWCOMERS
 from penstock.log import Home
+from penstock.messages import decode_message
+from penstock.operate.verify import verify
 from penstock.pipeline.run import run
 from penstock.registry import Registry
 from penstock.testing.scenario import Define, Subscribe
@@ -132,6 +136,38 @@ def test_changes_only_and_leases(spark: SparkSession, teller: Teller) -> None:
     ]
     assert sorted(kinds) == [("delete", 8), ("delete", 9), ("insert", 8)]
     assert [one.id for one in Registry(home).ended()] == [gone]
+
+
+def test_many_newcomers_have_their_contents_and_nobody_else_is_told(
+    spark: SparkSession, teller: Teller
+) -> None:
+    """Twice so many that they are not named: behind rows, and behind others who have theirs."""
+    home, registry = teller.home, teller.registry
+    with Hub(home.path) as hub:
+        hub.apply([stock(i, "ABCDE"[i % 5], i) for i in range(60)])
+        hub.apply([review(i, "ABCDEF"[i % 6], i % 10) for i in range(30)])
+    for first in (0, 3):
+        registry.subscribe_many(
+            [
+                sql
+                for i in range(MANY_NEWCOMERS)
+                for sql in (
+                    f"SELECT * FROM stocks WHERE per BETWEEN {first + i % 50} AND {20 + i}",
+                    (
+                        f"SELECT * FROM stocks JOIN reviews USING (symbol) "
+                        f"WHERE per > {i} AND rating BETWEEN {first} AND {first + i % 7}"
+                    ),
+                )
+            ]
+        )
+        told = home.messages.frontier
+        run(home.path, once=True)
+    messages = [m for header in home.messages.batches(told) for m in home.messages.read(header)]
+    assert {decode_message(m).since for m in messages} == {told.active}
+    assert len(messages) < 200
+    verdict = verify(home, lambda _: nullcontext(lambda _done, _total: None))
+    assert verdict.findings == []
+    assert len(verdict.compared) == 1 + 4 * MANY_NEWCOMERS
 
 
 def test_bad_events_do_not_stop_it(spark: SparkSession, teller: Teller) -> None:
