@@ -22,6 +22,7 @@ from penstock.cli.output import size
 from penstock.engine import events
 from penstock.joins import make_scheme
 from penstock.lab.demo import Advance, run_demo
+from penstock.pipeline import offsets
 from penstock.pipeline import run as pipeline
 from penstock.registry import leases, registry
 
@@ -135,6 +136,7 @@ def test_limits() -> None:
         "tables and streams in a home": catalogs.MAX_RELATIONS,
         "bytes of an event": events.MAX_EVENT_BYTES,
         "changes in one batch of a Hub": hub.MAX_BATCH_CHANGES,
+        "bytes of the log in one batch of the pipeline (`--batch-mb`)": offsets.BATCH_BYTES,
         "subscriptions registered at once": registry.MAX_SUBSCRIPTIONS_AT_ONCE,
         "days that a lease lasts": leases.MAX_LEASE_SECONDS // 86_400,
     }

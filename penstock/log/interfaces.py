@@ -88,9 +88,10 @@ class RecordLog(Protocol):
     def appending(self) -> AbstractContextManager[Tail]:
         """Keep other writers out, to check against everything up to the end and then append."""
 
-    def frame_boundary(self, start: int, max_records: int) -> int:
+    def frame_boundary(self, start: int, max_records: int, max_bytes: int | None = None) -> int:
         """Where a batch that begins at `start` should end: after whole frames, at least one if
-        there is one, and at most `max_records` records unless the first frame alone has more."""
+        there is one, with at most `max_records` records and `max_bytes` bytes unless the first
+        frame alone has more."""
 
 
 def check_range(start: int, end: int | None, log_end: int, name: object) -> int:

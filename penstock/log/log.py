@@ -105,16 +105,28 @@ class Log:
         wanted = check_range(start, end, known, self.directory)
         return self._frames(start, wanted, -1 if kinds is None else kind_bits(kinds))
 
-    def frame_boundary(self, start: int, max_records: int) -> int:
+    def frame_boundary(self, start: int, max_records: int, max_bytes: int | None = None) -> int:
         with self._guard:
             self._refresh()
             end = self._known_end
             check_range(start, None, end, self.directory)
-            target = start + max(1, max_records)
-            if target >= end:
+            if start == end:
                 return end
-            boundary = self._segment_at(target).boundary_before(target)
+            target = start + max(1, max_records)
+            boundary = end if target >= end else self._segment_at(target).boundary_before(target)
+            if max_bytes is not None:
+                boundary = min(boundary, self._boundary_within(start, max_bytes))
             return boundary if boundary > start else self._segment_at(start).boundary_after(start)
+
+    def _boundary_within(self, start: int, max_bytes: int) -> int:
+        """The end of the frames from `start` on that have so many bytes at most."""
+        while start < self._known_end:
+            segment = self._segment_at(start)
+            start, taken = segment.boundary_within(start, max_bytes)
+            if start < segment.end:
+                break
+            max_bytes -= taken
+        return start
 
     def _frames(self, start: int, end: int, kinds: int) -> Iterator[tuple[int, list[RawEntry]]]:
         while start < end:

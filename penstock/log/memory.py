@@ -88,17 +88,27 @@ class MemoryLog:
         finally:
             self._append_lock.release()
 
-    def frame_boundary(self, start: int, max_records: int) -> int:
+    def frame_boundary(self, start: int, max_records: int, max_bytes: int | None = None) -> int:
         end = self._end
         check_range(start, None, end, "memory")
         target = start + max(1, max_records)
-        if target >= end:
-            return end
-        boundary = self._firsts[bisect_right(self._firsts, target) - 1]
+        boundary = end
+        if target < end:
+            boundary = self._firsts[bisect_right(self._firsts, target) - 1]
+        if max_bytes is not None:
+            boundary = min(boundary, self._boundary_within(start, max_bytes))
         if boundary > start:
             return boundary
         index = bisect_right(self._firsts, start)
         return self._firsts[index] if index < len(self._firsts) else end
+
+    def _boundary_within(self, start: int, max_bytes: int) -> int:
+        """The end of the frames from the one with `start` on that have so many bytes at most."""
+        for index in range(max(0, bisect_right(self._firsts, start) - 1), len(self._firsts)):
+            max_bytes -= sum(len(body) for _, body in self._frames[index])
+            if max_bytes < 0:
+                return self._firsts[index]
+        return self._end
 
     def _append(self, entries: Sequence[Entry]) -> int:
         first = self._end

@@ -206,6 +206,16 @@ class Segment:
         index = bisect_right(self._firsts, offset)
         return self._firsts[index] if index < len(self._firsts) else self.end
 
+    def boundary_within(self, offset: int, max_bytes: int) -> tuple[int, int]:
+        """The end of the frames, from the one that holds `offset` on, that have so many bytes at
+        most; and how many they have."""
+        index = max(0, bisect_right(self._firsts, offset) - 1)
+        begin = self._positions[index] if self._positions else self.whole_bytes
+        if self.whole_bytes - begin <= max_bytes:
+            return self.end, self.whole_bytes - begin
+        last = bisect_right(self._positions, begin + max_bytes) - 1
+        return self._firsts[last], self._positions[last] - begin
+
     def _damaged(self, position: int, why: str, index: int | None = None) -> CorruptionError:
         offset = self.end if index is None else self._firsts[index]
         return corrupt(self.path, position, f"{why} (offset {offset})", hint=_CUT_HINT)

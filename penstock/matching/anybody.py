@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from penstock.matching.box_index import BLOCK_BOXES, GROUP_BLOCKS, BoxIndex
 from penstock.matching.box_kernel import contains
-from penstock.matching.compiled import inlined, njit
+from penstock.matching.compiled import njit
 from penstock.matching.pairs import Mask
 from penstock.matching.trie import Trie
 from penstock.matching.walk import Doors
@@ -63,56 +63,34 @@ def _any_box(
     any_check = len(dead) > 0 or len(rest_columns) > 0
     for event in range(len(cells)):
         x, y = cells[event, x_axis], cells[event, y_axis]
-        for group in range(groups.shape[1]):
-            if not contains(groups, group, x, y):
-                continue
+        group = _next_with(groups, 0, groups.shape[1], x, y)
+        while group < groups.shape[1] and not found[event]:
             last = min(blocks.shape[1], (group + 1) * GROUP_BLOCKS)
-            for block in range(group * GROUP_BLOCKS, last):
-                if not contains(blocks, block, x, y):
-                    continue
+            block = _next_with(blocks, group * GROUP_BLOCKS, last, x, y)
+            while block < last and not found[event]:
                 if not any_check and contains(cores, block, x, y):
                     found[event] = True
                     break
-                first = block * BLOCK_BOXES
-                for box in range(first, first + BLOCK_BOXES):
-                    if contains(ranges, box, x, y) and (
-                        not any_check
-                        or _is_match(
-                            cells[event],
-                            box,
-                            box_owners,
-                            rest_offsets,
-                            rest_columns,
-                            rest_lows,
-                            rest_highs,
-                            dead,
-                        )
-                    ):
-                        found[event] = True
-                        break
-                if found[event]:
-                    break
-            if found[event]:
-                break
+                end = (block + 1) * BLOCK_BOXES
+                box = _next_with(ranges, block * BLOCK_BOXES, end, x, y)
+                while box < end and not found[event]:
+                    # Alive, and with all predicates on other columns.
+                    holds = len(dead) == 0 or dead[box_owners[box]] == 0
+                    for p in range(rest_offsets[box], rest_offsets[box + 1]):
+                        cell = cells[event, rest_columns[p]]
+                        holds = holds and cell >= rest_lows[p] and cell < rest_highs[p]
+                    found[event] = holds
+                    box = _next_with(ranges, box + 1, end, x, y)
+                block = _next_with(blocks, block + 1, last, x, y)
+            group = _next_with(groups, group + 1, groups.shape[1], x, y)
 
 
-@inlined
-def _is_match(
-    row: Ints32,
-    box: int,
-    box_owners: Ints32,
-    rest_offsets: Ints64,
-    rest_columns: Ints32,
-    rest_lows: Ints32,
-    rest_highs: Ints32,
-    dead: Flags,
-) -> bool:
-    """Whether a box that contains a row in the plane is alive, and its other predicates hold."""
-    holds = len(dead) == 0 or dead[box_owners[box]] == 0
-    for p in range(rest_offsets[box], rest_offsets[box + 1]):
-        cell = row[rest_columns[p]]
-        holds = holds and cell >= rest_lows[p] and cell < rest_highs[p]
-    return holds
+@njit
+def _next_with(ranges: Ints32, first: int, end: int, x: int, y: int) -> int:
+    """The next rectangle that contains a place, or the end."""
+    while first < end and not contains(ranges, first, x, y):
+        first += 1
+    return first
 
 
 def any_walk(trie: Trie, doors: Doors, cells: Ints32, dead: Flags) -> Mask:
@@ -170,7 +148,7 @@ def _any_walk(
             found[event] = _any_in(everyone, nodes, rows, node_columns, box_owners, dead)
 
 
-@inlined
+@njit
 def _any_in(
     roots: Ints32,
     nodes: Ints32,
@@ -180,17 +158,15 @@ def _any_in(
     dead: Flags,
 ) -> bool:
     """Whether some box of these clusters contains the event whose rows these are."""
-    is_found = False
     for root in roots:
         node, end = np.int64(root), np.int64(nodes[root, 2])
-        while node < end and not is_found:
+        while node < end:
             row = rows[node_columns[node]]
             if row < nodes[node, 0] or row >= nodes[node, 1]:
                 node = np.int64(nodes[node, 2])
                 continue
             for box in range(nodes[node, 3], nodes[node + 1, 3]):
-                is_found |= len(dead) == 0 or dead[box_owners[box]] == 0
+                if len(dead) == 0 or dead[box_owners[box]] == 0:
+                    return True
             node += 1
-        if is_found:
-            break
-    return is_found
+    return False

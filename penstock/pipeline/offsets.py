@@ -30,6 +30,10 @@ LAYOUT = 2
 """How the state of the stages is laid out: which buckets there are, and what is in them. State of
 another layout cannot be gone on with; it is made anew from the log."""
 
+BATCH_BYTES = 128 << 20  # 128 MiB
+"""Of the log, in one batch; a single append may have as much. A batch takes several times its bytes
+of memory on its way through the stages."""
+
 _ARRIVING = frozenset({RecordKind.SUBSCRIBE})
 _EVENTS = frozenset({RecordKind.EVENT})
 _SUBSCRIBING = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN})
@@ -62,11 +66,12 @@ def next_offset(
     start: StreamOffset,
     target: int,
     max_records: int,
+    max_bytes: int = BATCH_BYTES,
 ) -> StreamOffset:
     """Where the batch that begins at `start` ends; `start` itself, if there is nothing to do."""
     published = 0 if frontier is None else frontier.end
     if start.position < target:
-        end = min(log.frame_boundary(start.position, max_records), target)
+        end = min(log.frame_boundary(start.position, max_records, max_bytes), target)
         if start.position < published:
             return start._replace(position=min(end, published))
         end = _before_unheard(log, start.position, end)

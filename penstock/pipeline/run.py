@@ -26,7 +26,7 @@ from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.in_java import settings_elsewhere
 from penstock.pipeline.kept_memory import keep_memory
 from penstock.pipeline.listener import BatchListener, listening
-from penstock.pipeline.offsets import StreamOffset
+from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset
 from penstock.pipeline.processors import JoinProcessor, RowProcessor
 from penstock.pipeline.rows import CHUNK_SCHEMA
 from penstock.pipeline.session import end_of_java, spark_session
@@ -87,6 +87,7 @@ class _Batches:
     """How the log is cut into batches."""
 
     most_rows: int
+    most_bytes: int
     latency_ms: int
     """How long one should take at most; 0: as long as it takes."""
 
@@ -98,6 +99,7 @@ def run(
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
     batch_rows: int = BATCH_ROWS,
+    batch_bytes: int = BATCH_BYTES,
     latency_ms: int | None = None,
     ui: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
@@ -107,8 +109,8 @@ def run(
 
     LockedError if somebody else processes the home, HomeError if its parts do not fit together,
     PipelineError if Spark does not start or the query fails. Spark stays for the next run of this
-    process, and ends with it. With `latency_ms`, batches take fewer than `batch_rows` records if
-    they would otherwise take longer than that.
+    process, and ends with it. A batch has at most `batch_rows` records, and `batch_bytes` of the
+    log; with `latency_ms`, fewer, if it would otherwise take longer than that.
     """
     opened = Home.open(home.resolve())
     log_file = opened.path / "logs" / "spark.log"
@@ -129,9 +131,8 @@ def run(
         sink = MessageSink(opened, processing.term)
         try:
             with listening(spark, opened, sink.counted) as listener:
-                stages = _stages(
-                    spark, str(opened.path), processing.term, _Batches(batch_rows, latency_ms or 0)
-                )
+                batches = _Batches(batch_rows, batch_bytes, latency_ms or 0)
+                stages = _stages(spark, str(opened.path), processing.term, batches)
                 settings = {name: (conf or {}).get(name, ours) for name, ours in _LIGHT.items()}
                 with _settings(spark, settings):
                     query = _start(stages, sink, opened.checkpoint, once)
@@ -191,6 +192,7 @@ def _stages(spark: SparkSession, path: str, term: str, batches: _Batches) -> Dat
         spark.readStream.format(SOURCE_NAME)
         .option("path", path)
         .option("batch_rows", batches.most_rows)
+        .option("batch_bytes", batches.most_bytes)
         .option("latency_ms", batches.latency_ms)
         .option("partitions", spark.sparkContext.defaultParallelism)
         .load()

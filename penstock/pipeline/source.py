@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import LockedError
 from penstock.log import Home, RecordKind, RecordLog
-from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
+from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset, next_offset, span_of
 from penstock.pipeline.rows import CHUNK_SCHEMA, Span
 from penstock.pipeline.sizing import BatchSizer
 from penstock.pipeline.workers import settle, without_garbage
@@ -59,7 +59,8 @@ class LogRange(InputPartition):
 
 
 class LogSource(DataSource):
-    """Options: `path` (of the home), `batch_rows` and `partitions` (at most, of one batch),
+    """Options: `path` (of the home), `batch_rows`, `batch_bytes` and `partitions` (at most, of one
+    batch),
     `latency_ms` (that a batch should take; 0: as large as allowed)."""
 
     @classmethod
@@ -75,15 +76,24 @@ class LogSource(DataSource):
             int(self.options["batch_rows"]),
             int(self.options["partitions"]),
             int(self.options["latency_ms"]),
+            int(self.options["batch_bytes"]),
         )
 
 
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives as long as the query, in a process of its own; `read` runs in the workers."""
 
-    def __init__(self, path: str, batch_rows: int, partitions: int, latency_ms: int = 0) -> None:
+    def __init__(
+        self,
+        path: str,
+        batch_rows: int,
+        partitions: int,
+        latency_ms: int = 0,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> None:
         self._path = path
         self._batch_rows = batch_rows
+        self._batch_bytes = batch_bytes
         self._sizer = BatchSizer(batch_rows, latency_ms / 1000 if latency_ms else None)
         self._under_way: tuple[int, float] | None = None  # records of a batch, when it began
         self._partitions = partitions
@@ -112,7 +122,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._end_leases(begin.position)
         home = self._opened()
         target = home.log.end if self._target is None else self._target
-        end = next_offset(home.log, home.messages.frontier, begin, target, self._sizer.records)
+        most = (self._sizer.records, self._batch_bytes)
+        end = next_offset(home.log, home.messages.frontier, begin, target, *most)
         records = end.position - begin.position
         self._under_way = (records, time.monotonic()) if records else None
         # Workers read the tables and subscriptions that others have applied: here, before a batch.

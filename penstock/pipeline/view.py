@@ -51,10 +51,11 @@ class Arrivals:
         covered = {}
         if self.has_covered:
             covered = {c.relation.name: c.since(self.since) for c in self.index.covered}
-        return [
+        found = [
             NewSelections(objects.get(name), covered.get(name), self.since)
             for name in sorted({*objects, *covered})
         ]
+        return [new for new in found if len(new)]
 
     @cached_property
     def semijoins(self) -> list[tuple[SpacePoints, int | None]]:

@@ -262,12 +262,17 @@ class Registry(Lookup):
 
     def withdraw(self, subscription: int) -> int:
         """End a subscription; the offset of the record that says so."""
+        return self.withdraw_many([subscription])
+
+    def withdraw_many(self, ids: Sequence[int]) -> int:
+        """End all of these subscriptions, or none; the offset of the first record that says so."""
+        _check_many(len(ids))
         with self._log.appending() as tail:
             self.catch_up(tail.end)
-            self.subscription(subscription)
-            offset = tail.append([(RecordKind.WITHDRAW, withdraw_body(subscription))])
-        self.catch_up(offset + 1)
-        return offset
+            gone = [self.subscription(number).id for number in dict.fromkeys(ids)]
+            first = tail.append([(RecordKind.WITHDRAW, withdraw_body(one)) for one in gone])
+        self.catch_up(first + len(gone))
+        return first
 
     def renew(
         self, ids: Sequence[int], lease_seconds: float | None = None

@@ -105,6 +105,18 @@ def test_boundaries_are_ends_of_frames(log: RecordLog) -> None:
     assert log.frame_boundary(1, 1) == 3, "a start inside a frame leads to its end"
 
 
+def test_boundaries_within_some_bytes(log: RecordLog) -> None:
+    for size in (10, 10_000, 10_000, 10):
+        log.append([(EVENT, b"x" * size)])
+    # A frame has some bytes beside its records.
+    assert log.frame_boundary(0, 9, 10_500) == 2
+    assert log.frame_boundary(0, 9, 9_000) == 1
+    assert log.frame_boundary(1, 9, 9_000) == 2, "at least one frame"
+    assert log.frame_boundary(1, 9, 20_500) == 4
+    assert log.frame_boundary(1, 1, 20_500) == 2
+    assert log.frame_boundary(4, 9, 1) == 4
+
+
 def test_a_range_beyond_the_end_means_lost_records(log: RecordLog) -> None:
     log.append([(EVENT, b"a")])
     with pytest.raises(CorruptionError, match="ends at offset 1, but offset 5"):

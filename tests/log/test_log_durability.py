@@ -263,6 +263,9 @@ def test_segments_are_read_as_one(three: list[Path]) -> None:
     assert list(log.read(1, 4)) == RECORDS[1:4]
     assert log.frame_boundary(0, 2) == 2
     assert log.frame_boundary(0, 5) == 3
+    sizes = [path.stat().st_size for path in three]
+    assert log.frame_boundary(0, 9, sizes[0] + sizes[1]) == 3
+    assert log.frame_boundary(0, 9, sum(sizes)) == log.end
 
 
 @pytest.mark.parametrize("missing", [0, 1])

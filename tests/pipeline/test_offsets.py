@@ -48,6 +48,17 @@ def test_a_batch_is_whole_frames_and_active_are_those_before_it() -> None:
     assert batches(log) == [Span(0, 1, 0, 0, 0), Span(1, 4, 1, 0, 0), Span(4, 6, 4, 1, 1)]
 
 
+def test_a_batch_has_so_many_bytes_at_most() -> None:
+    log = MemoryLog()
+    for size in (10, 10, 50, 1, 1):
+        log.append([(EVENT, b"x" * size)])
+    start, ends = StreamOffset(), []
+    while (end := next_offset(log, None, start, log.end, 3, 20)) != start:
+        start = end
+        ends.append(end.position)
+    assert ends == [2, 3, 5]
+
+
 def test_who_waits_at_the_end_gets_a_batch_without_records() -> None:
     log = log_of([EVENT], [SUBSCRIBE])
     assert batches(log, max_records=9) == [Span(0, 2, 0, 0, 0), Span(2, 2, 2, 0, 0)]

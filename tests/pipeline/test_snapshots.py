@@ -70,8 +70,7 @@ def known(view: View, since: int) -> object:
         rows = STOCKS if one.relation.name == "stocks" else QUOTES
         ids = one.selecting(rows)
         assert one.concerned(rows).tolist() == [found != () for found in ids]
-        if len(one):
-            new[one.relation.name] = len(one), ids
+        new[one.relation.name] = len(one), ids
     joined = sorted(
         (points.space.name, begin, sorted(points.ids)) for points, begin in arrivals.semijoins
     )

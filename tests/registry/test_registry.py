@@ -104,6 +104,19 @@ def test_withdrawing(home: AnyHome) -> None:
     assert [s.id for s in registry.subscriptions()] == [2]
 
 
+def test_withdrawing_many(home: AnyHome) -> None:
+    registry = Registry(home)
+    registry.define(STOCKS)
+    registry.subscribe_many([CHEAP, DEAR, CHEAP])
+    with pytest.raises(SubscriptionError, match="no subscription 9"):
+        registry.withdraw_many([1, 9])
+    assert len(registry.subscriptions()) == 3
+    assert registry.withdraw_many([3, 1, 3]) == 4
+    assert home.log.end == 6
+    assert [s.id for s in registry.subscriptions()] == [2]
+    assert registry.withdraw_many([]) == 6
+
+
 def test_who_was_active_when(home: AnyHome) -> None:
     registry = Registry(home)
     registry.define(STOCKS)

@@ -41,6 +41,9 @@ def run(
     batch_rows: Annotated[
         int, typer.Option(metavar="N", min=1, help="Records of the log in one batch, at most.")
     ] = 50_000,
+    batch_mb: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Megabytes of the log in one batch, at most.")
+    ] = 128,
     watch: Annotated[
         Path | None,
         typer.Option(
@@ -79,6 +82,7 @@ def run(
                 master=master,
                 conf=settings,
                 batch_rows=batch_rows,
+                batch_bytes=batch_mb << 20,
                 latency_ms=latency_ms,
                 ui=ui,
                 on_progress=on_progress,

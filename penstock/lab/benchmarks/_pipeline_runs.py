@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -96,11 +97,13 @@ def latency_events(rate: int, seconds: float) -> int:
     return int(rate * (WARM_UP_SECONDS + seconds + 1)) + 2
 
 
-def latency(filled: FilledHome, rate: int, seconds: float) -> Latency:
+def latency(
+    filled: FilledHome, rate: int, seconds: float, meanwhile: Callable[[], object] | None = None
+) -> Latency:
     """Append events at a rate while the pipeline runs, and watch the message log.
 
     All subscriptions have their content before the first of these events; those of the first half
-    minute do not count.
+    minute do not count. `meanwhile` is called when it is over.
     """
     settle_in(filled)
     home = filled.home
@@ -123,6 +126,8 @@ def latency(filled: FilledHome, rate: int, seconds: float) -> Latency:
     )
     begin = time.monotonic() + WARM_UP_SECONDS
     publisher.start()
+    if meanwhile is not None:
+        threading.Timer(WARM_UP_SECONDS, meanwhile).start()
     deadline = begin + seconds + FIRST_BATCH_SECONDS
     looked = 0
     while time.monotonic() < deadline:
