@@ -76,11 +76,11 @@ class CoveredPoints:
         """Those that start with rows, of subscriptions recorded from this one on. For reading."""
         first = _number(subscription, 0)
         matcher = self.matcher.only(lambda ids: (ids >= first) & (ids & _CHANGES_ONLY == 0))
-        return CoveredPoints(matcher, {})
+        return CoveredPoints(matcher, self.columns)
 
     def selecting(self, rows: Sequence[Row]) -> list[tuple[PointId, ...]]:
         """For each row, the points that select it."""
-        batch = EventBatch.of_stored(self.relation, rows)
+        batch = EventBatch.of_stored(self.relation, rows, self.mentioned_columns)
         offsets, numbers = self.matcher.match_batch(batch).by_event()
         ids = [_point_id(number) for number in numbers.tolist()]
         return [tuple(ids[start:end]) for start, end in pairwise(offsets.tolist())]

@@ -51,7 +51,8 @@ class Selections:
         if not rows or (self.covered is None and is_few):
             found = [points is not None and points.selecting(row).any() for row in rows]
             return np.array(found, np.bool_)
-        return self.concerned_in(EventBatch.of_stored(_relation(self.points, self.covered), rows))
+        relation = _relation(self.points, self.covered)
+        return self.concerned_in(EventBatch.of_stored(relation, rows, self.mentioned_columns))
 
     def concerned_in(self, batch: EventBatch) -> Mask:
         """The same for many rows, of which only `mentioned_columns` matter."""

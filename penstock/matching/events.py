@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias, cast
@@ -81,13 +81,16 @@ class EventBatch:
         return cls(relation, tuple(columns), len(rows))
 
     @classmethod
-    def of_stored(cls, relation: Relation, rows: Sequence[Row]) -> EventBatch:
-        """From rows as the relation has stored them, which need no second look."""
-        columns = [
-            _of_keys(column, list(map(itemgetter(i), rows)))
-            for i, column in enumerate(relation.columns)
-        ]
-        return cls(relation, tuple(columns), len(rows))
+    def of_stored(
+        cls, relation: Relation, rows: Sequence[Row], columns: Collection[int] | None = None
+    ) -> EventBatch:
+        """From rows as the relation has stored them, which need no second look; if only some
+        columns matter, others are NULL throughout."""
+        found = {
+            i: _of_keys(relation.columns[i], list(map(itemgetter(i), rows)))
+            for i in (range(len(relation.columns)) if columns is None else columns)
+        }
+        return cls.of_columns(relation, found, len(rows))
 
     @classmethod
     def of_arrays(

@@ -74,6 +74,14 @@ def test_dictionary_arrow_and_missing_columns() -> None:
     assert batch.keys(0)[3] is None
 
 
+def test_stored_rows_of_which_some_columns_matter() -> None:
+    relation = Relation("things", (Column("n", IntegerType()), Column("s", StringType())), ())
+    rows = [(1, "a"), (None, "b"), (3, None)]
+    whole, narrow = EventBatch.of_stored(relation, rows), EventBatch.of_stored(relation, rows, {1})
+    assert [whole.row(i) for i in range(3)] == rows
+    assert [narrow.row(i) for i in range(3)] == [(None, s) for _, s in rows]
+
+
 def test_arrays() -> None:
     batch = EventBatch.of_arrays(
         ALL,
