@@ -24,7 +24,7 @@ EVENTS = {"stateless": 2_000, "joins": 200, "many-keys": 200}
 it is hardly matters."""
 BATCHES = 3
 SETTINGS = {
-    # As Spark comes. The pipeline does without Java's optimising compiler, which would be unfair.
+    # With Java's optimising compiler, without which the pipeline runs: that would be unfair here.
     "spark.driver.defaultJavaOptions": "",
     "spark.driver.memory": "4g",
 }

@@ -72,7 +72,7 @@ def pipeline(
 
     bare_kernel: matching alone, for subscriptions over one table; bare_asking: only whether
     anybody matches, which is what the pipeline asks. plain: the stream joined with a table of
-    subscriptions, measured on a few events, in a Spark with settings of its own.
+    subscriptions, measured on a few events, in another process, with Java's optimising compiler.
     """
     if workload != "all" and workload not in WORKLOADS:
         raise typer.BadParameter(f"{workload} is none of {', '.join(WORKLOADS)}, all")
