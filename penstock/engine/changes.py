@@ -103,18 +103,26 @@ def row_after(checked: Checked, current: Row | None) -> Row | None:
     relation, op, key, row, named = checked
     if op is _INSERT:
         if current is not None:
-            raise ChangeError(
-                f"{relation.name} already has a row with key {_shown_key(relation, key)}",
-                hint="publish an update or an upsert",
-            )
+            raise refusal(relation, op, key)
     elif op is not _UPSERT:
         if current is None:
-            raise ChangeError(f"{relation.name} has no row with key {_shown_key(relation, key)}")
+            raise refusal(relation, op, key)
         if op is _DELETE:
             return None
         given = set(named)
         return tuple([row[i] if i in given else value for i, value in enumerate(current)])
     return row
+
+
+def refusal(relation: Relation, op: Op, key: RowKey) -> ChangeError:
+    """Why an operation cannot be carried out on what there is with this key."""
+    shown = _shown_key(relation, key)
+    if op is Op.INSERT:
+        return ChangeError(
+            f"{relation.name} already has a row with key {shown}",
+            hint="publish an update or an upsert",
+        )
+    return ChangeError(f"{relation.name} has no row with key {shown}")
 
 
 def _shown_key(relation: Relation, key: RowKey) -> str:

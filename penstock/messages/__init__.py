@@ -17,17 +17,20 @@ from penstock.messages.message import (
     each_message,
 )
 from penstock.messages.wire import (
+    SIMPLE_START,
     EventTemplate,
     decode_message,
     encode_message,
     encode_messages,
     event_template,
+    packed_region,
 )
 
 __all__ = [
     "ANYONE",
     "ANY_FILTER",
     "INITIAL_STEP",
+    "SIMPLE_START",
     "Envelope",
     "EventTemplate",
     "Message",
@@ -44,4 +47,5 @@ __all__ = [
     "encode_message",
     "encode_messages",
     "event_template",
+    "packed_region",
 ]

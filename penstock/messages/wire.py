@@ -38,7 +38,7 @@ NEWCOMER_VERSION = 3
 _VERSIONS = (VERSION, ENVELOPE_VERSION, NEWCOMER_VERSION)
 MAX_MESSAGE_BYTES = 64 << 20
 
-_SIMPLE_START = bytes([VERSION, 0x98])
+SIMPLE_START = bytes([VERSION, 0x98])
 """Begins a message of eight parts."""
 _NIL, _NO_RECIPIENTS = pack(None), pack([])
 _MAX_REGIONS = 10_000
@@ -93,7 +93,7 @@ class _Encoding:
         # An array of four without its first byte is four values.
         values = pack((position, space, key, row))[1:]
         before = _NIL if old is None else pack(old)
-        return b"".join((_SIMPLE_START, values, taken, before, given_up, _NO_RECIPIENTS))
+        return b"".join((SIMPLE_START, values, taken, before, given_up, _NO_RECIPIENTS))
 
     def telling(self, telling: Telling) -> list[bytes]:
         """In the order of their bytes."""
@@ -109,7 +109,7 @@ class _Encoding:
             parts = _parts(rows, known, lambda pair: pack((pair[0], None, (), old(pair[1])))[1:])
             end = given_up + _NO_RECIPIENTS
         parts.sort()
-        start = _SIMPLE_START + pack(position) + pack(space)
+        start = SIMPLE_START + pack(position) + pack(space)
         return [start + part + end for part in parts]
 
     def _region(self, region: Reaches) -> bytes:
@@ -118,7 +118,7 @@ class _Encoding:
         if known is None:
             if len(self._regions) >= _MAX_REGIONS:
                 self._regions.clear()
-            packed = b"" if _has_envelope(region) else pack(_plain_reaches(region))
+            packed = b"" if _has_envelope(region) else packed_region(region)
             known = self._regions[id(region)] = (region, packed)
         return known[1]
 
@@ -162,11 +162,16 @@ class EventTemplate(NamedTuple):
     behind: bytes
 
 
+def packed_region(region: Reaches) -> bytes:
+    """A region that has no envelope, as it travels."""
+    return pack(_plain_reaches(region))
+
+
 def event_template(step: int, space: int, upsert: Reaches) -> EventTemplate:
     """For messages to those in a region that has no envelope."""
     position_start = bytes([0x92])
-    behind = pack(_plain_reaches(upsert)) + _NIL + pack([]) + _NO_RECIPIENTS
-    return EventTemplate(_SIMPLE_START + position_start, pack(step) + pack(space), behind)
+    behind = packed_region(upsert) + _NIL + pack([]) + _NO_RECIPIENTS
+    return EventTemplate(SIMPLE_START + position_start, pack(step) + pack(space), behind)
 
 
 def decode_message(data: bytes) -> Message:

@@ -7,16 +7,27 @@ as they were before the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from penstock.catalog import Catalog
+import numpy as np
+
+from penstock.catalog import Catalog, Relation
 from penstock.engine.changes import Checked, Delta
-from penstock.engine.stages import RowStage
+from penstock.engine.index import Index
+from penstock.engine.packed.opening import can_open
+from penstock.engine.packed.rows import PackedChanges, PackedDeltas, packed_forms
+from penstock.engine.packed.selecting import packed_selection_messages
+from penstock.engine.packed.stepping import PackedSteps, is_joined_by_bytes, packed_steps
+from penstock.engine.stages import RowStage, selection_messages
+from penstock.engine.stepping import FIRST_STEP, EdgeSteps
 from penstock.errors import ChangeError
-from penstock.joins import StepsByEdge
+from penstock.joins import GroupSteps, StepsByEdge
 from penstock.messages import Told, encode_messages
 from penstock.pipeline.bodies import ChangeRow, decode_changes, group_place
 from penstock.pipeline.rows import (
+    BUCKETS,
+    CHUNK_BYTES,
+    CHUNK_ROWS,
     Inbox,
     Reason,
     RowBuffer,
@@ -43,8 +54,7 @@ def advance_rows(bucket: int, inbox: Inbox, store: StoredRows, view: View) -> Ro
     _welcome(bucket, span, stage, view, out)
     for events in inbox.rows(RowKind.EVENTS):
         store.keep_events(events.offset, events.body)
-    changes = inbox.decoded(RowKind.CHANGE, decode_changes)
-    _carry_out(bucket, view.catalog(span.end), changes, stage, out)
+    _carry_out(bucket, view.catalog(span.end), inbox, store, view.index, out)
     return out
 
 
@@ -58,11 +68,61 @@ def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffe
 
 
 def _carry_out(
-    bucket: int, catalog: Catalog, changes: Iterable[ChangeRow], stage: RowStage, out: RowBuffer
+    bucket: int, catalog: Catalog, inbox: Inbox, store: StoredRows, index: Index, out: RowBuffer
 ) -> None:
-    relations = {relation.name: relation for relation in catalog}
+    """Resolve changes and tell what follows: nearly all as they are packed, the others one by
+    one."""
+    known = packed_forms(catalog)
+    changes = PackedChanges(inbox.chunks(RowKind.CHANGE), known)
+    for deltas, refused in changes.carry_out(store):
+        for offset, why in refused:
+            out.add(bucket, RowKind.BAD, offset, Reason.of(why).to_bytes())
+        _tell_packed(bucket, deltas, index, out)
+    if not changes.are_all_known:
+        others = {relation.name: relation for relation in catalog if relation not in known}
+        every = inbox.decoded(RowKind.CHANGE, decode_changes)
+        _carry_out_each(bucket, others, every, RowStage(store, index), out)
+
+
+def _tell_packed(bucket: int, deltas: PackedDeltas, index: Index, out: RowBuffer) -> None:
+    """What changes lead to that were made on packed rows."""
+    relation = deltas.relation
+    selections = index.selections(relation)
+    if selections is not None:
+        if can_open(deltas.form, selections.mentioned_columns):
+            offsets, messages = packed_selection_messages(deltas, selections)
+            out.tell(bucket, offsets, FIRST_STEP, messages)
+        else:
+            add_messages(bucket, selection_messages(deltas.objects(), selections), out)
+    for edge in index.edges_of(relation):
+        if is_joined_by_bytes(edge, relation, deltas.form):
+            _send_steps(packed_steps(deltas, edge, len(BUCKETS), STEPS_PER_ROW), out)
+        else:
+            groups: GroupSteps = {}
+            EdgeSteps(relation, edge).add(deltas.objects(), groups)
+            add_steps(RowKind.STEP, {edge: groups}, out)
+
+
+def _send_steps(steps: PackedSteps, out: RowBuffer) -> None:
+    """Send packed steps to the buckets of their groups."""
+    ends = np.cumsum(np.bincount(steps.places, minlength=len(BUCKETS))).tolist()
+    for bucket, start, stop in zip(BUCKETS, [0, *ends], ends, strict=False):
+        for first, last in steps.rows.pieces(CHUNK_ROWS, CHUNK_BYTES, start, stop):
+            out.add_chunk(bucket, RowKind.STEP, last - first, steps.rows.array(first, last))
+
+
+def _carry_out_each(
+    bucket: int,
+    relations: Mapping[str, Relation],
+    changes: Iterable[ChangeRow],
+    stage: RowStage,
+    out: RowBuffer,
+) -> None:
+    """The changes of some relations, one by one."""
     resolved: list[Delta] = []
     for offset, name, op, key, row, given in changes:
+        if name not in relations:
+            continue
         try:
             delta = stage.resolve(offset, Checked(relations[name], op, key, row, given))
         except ChangeError as error:

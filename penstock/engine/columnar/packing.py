@@ -213,6 +213,7 @@ def _crc_table() -> npt.NDArray[np.uint32]:
 
 
 _CRC = _crc_table()
+CRC_START = np.uint32(0xFFFFFFFF)
 
 
 @njit
@@ -221,9 +222,9 @@ def hash_keys(sheet: Sheet, before: Bytes8) -> npt.NDArray[np.uint32]:
     count = len(sheet.offsets)
     found = np.empty(count, np.uint32)
     packed = np.empty(_most_key_bytes(sheet), np.uint8)
-    start = _crc(np.uint32(0xFFFFFFFF), before, len(before))
+    start = update_crc(CRC_START, before, 0, len(before))
     for i in range(count):
-        found[i] = ~_crc(start, packed, put_key(packed, 0, sheet, i))
+        found[i] = ~update_crc(start, packed, 0, put_key(packed, 0, sheet, i))
     return found
 
 
@@ -240,8 +241,9 @@ def _most_key_bytes(sheet: Sheet) -> int:
 
 
 @njit
-def _crc(crc: np.uint32, data: Bytes8, length: int) -> np.uint32:
-    for i in range(length):
+def update_crc(crc: np.uint32, data: Bytes8, at: int, end: int) -> np.uint32:
+    """Go on with a CRC-32, from `CRC_START` on; its complement is what zlib gives."""
+    for i in range(at, end):
         crc = _CRC[(crc ^ data[i]) & 0xFF] ^ (crc >> np.uint32(8))
     return crc
 

@@ -51,7 +51,7 @@ INSERT, UPDATE, UPSERT, DELETE = range(len(OPS))
 
 _TABLE, _OP, _ROW = (np.frombuffer(word, np.uint8) for word in (b"table", b"op", b"row"))
 _NULL, _TRUE, _FALSE = (np.frombuffer(word, np.uint8) for word in (b"null", b"true", b"false"))
-_OP_NAMES = names_of([op.value for op in OPS])
+OP_NAMES = names_of([op.value for op in OPS])
 
 
 class Texts(NamedTuple):
@@ -162,7 +162,7 @@ def _read_event(texts: Texts, at: int, end: int, form: Form, fields: Fields, i: 
             if not has_table and is_word(data, name, stop, _TABLE, 0, len(_TABLE)):
                 has_table = True
             elif not has_op and is_word(data, name, stop, _OP, 0, len(_OP)):
-                has_op, op = True, find_name(data, at + 1, last, _OP_NAMES, op)
+                has_op, op = True, find_name(data, at + 1, last, OP_NAMES, op)
             else:
                 break
             at = last + 1

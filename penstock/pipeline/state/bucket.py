@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from penstock.pipeline.state.ledger import Entry, Ledger, StoredMap
+from penstock.pipeline.state.ledger import Ledger, StoredMap
 from penstock.pipeline.state.mirror import Mirror, MirrorBatch
 
 
@@ -14,7 +14,8 @@ class BucketState:
 
     def __init__(self, mirror: MirrorBatch) -> None:
         self._mirror = mirror
-        self._changed: dict[bytes, bytes | None] = {}
+        self._changed: dict[bytes, bytes] = {}
+        self._gone: set[bytes] = set()
 
     @classmethod
     @contextmanager
@@ -32,27 +33,51 @@ class BucketState:
             state._store(ledger)
 
     def get(self, key: bytes) -> bytes | None:
-        if key in self._changed:
-            return self._changed[key]
-        return self._mirror.get(key)
+        if key in self._gone:
+            return None
+        changed = self._changed.get(key)
+        return self._mirror.get(key) if changed is None else changed
+
+    def get_many(self, keys: list[bytes]) -> dict[bytes, bytes]:
+        """Those entries that there are, in the order of the keys."""
+        if self._changed.keys().isdisjoint(keys) and self._gone.isdisjoint(keys):
+            return self._mirror.get_many(keys)
+        found = ((key, self.get(key)) for key in keys)
+        return {key: value for key, value in found if value is not None}
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        self._changed[key] = value
+        if value is None:
+            self.drop_many([key])
+        else:
+            self.put_many([(key, value)])
+
+    def put_many(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
+        new = dict(entries)
+        self._changed |= new
+        self._gone -= new.keys()
+
+    def drop_many(self, keys: Iterable[bytes]) -> None:
+        gone = set(keys)
+        self._gone |= gone
+        for key in gone & self._changed.keys():
+            del self._changed[key]
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The entries with this prefix, as they were when the batch began."""
         return self._mirror.scan(prefix)
 
+    def stretches(self, prefix: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
+        """The same, many at a time."""
+        return self._mirror.stretches(prefix)
+
     def _store(self, ledger: Ledger) -> None:
-        changed: list[Entry] = [
-            (key, value)
-            for key, value in sorted(self._changed.items())
-            if value is not None or self._mirror.get(key) is not None
-        ]
-        if not changed:
+        changed = sorted(self._changed.items())
+        gone = list(self._mirror.get_many(sorted(self._gone)))
+        if not changed and not gone:
             return
-        self._mirror.apply(changed)
-        ledger.append(changed)
+        self._mirror.put_many(changed)
+        self._mirror.drop_many(gone)
+        ledger.append(changed, gone)
         if ledger.is_heavy:
             ledger.rewrite(self._mirror.everything())
         self._mirror.stamp = ledger.seal()

@@ -9,11 +9,14 @@ when the changes outweigh it, it is written whole and they are dropped.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
+from sys import getsizeof
 from typing import Protocol, TypeAlias
 
 import msgspec
+import numpy as np
 
 from penstock.packing import pack, unpack
 
@@ -78,8 +81,8 @@ class Ledger:
         for number in range(self._head.first, self._head.following):
             yield from _decode(blobs.pop(number))
 
-    def append(self, changed: Iterable[Entry]) -> None:
-        written, following = self._write(changed)
+    def append(self, changed: Sequence[tuple[bytes, bytes]], gone: Iterable[bytes]) -> None:
+        written, following = self._write([[*changed, *zip(gone, repeat(None))]])
         self._head = replace(
             self._head, following=following, changed_bytes=self._head.changed_bytes + written
         )
@@ -90,8 +93,8 @@ class Ledger:
         whole = max(SMALL_BYTES, self._head.whole_bytes)
         return self._head.changed_bytes > self._patience * whole
 
-    def rewrite(self, everything: Iterable[Entry]) -> None:
-        """Replace all blobs by the bucket as it is."""
+    def rewrite(self, everything: Iterable[Sequence[Entry]]) -> None:
+        """Replace all blobs by the bucket as it is, handed over in stretches."""
         old = range(self._head.first, self._head.following)
         written, following = self._write(everything)
         self._head = _Head(b"", old.stop, following, written, 0)
@@ -104,10 +107,10 @@ class Ledger:
         self._stored.updateValue(_HEAD, (self._head.to_bytes(),))
         return self._head.stamp
 
-    def _write(self, entries: Iterable[Entry]) -> tuple[int, int]:
+    def _write(self, stretches: Iterable[Sequence[Entry]]) -> tuple[int, int]:
         """Write entries as blobs; the bytes they have, and the number that follows the last."""
         written, number = 0, self._head.following
-        for part in _parts(entries):
+        for part in chain.from_iterable(map(_parts, stretches)):
             blob = pack(part)
             self._stored.updateValue(_blob(number), (blob,))
             written += len(blob)
@@ -119,14 +122,14 @@ def _blob(number: int) -> tuple[str, bytes]:
     return "blob", number.to_bytes(8)
 
 
-def _parts(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    part: list[Entry] = []
-    size = 0
-    for key, value in entries:
-        part.append((key, value))
-        size += len(key) + len(value or b"")
-        if size >= BLOB_BYTES:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
+def _parts(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
+    """Entries in parts of limited size, if a part has several."""
+    # What objects take is a little more than their bytes; but None takes something, too.
+    sizes = np.fromiter(map(getsizeof, chain.from_iterable(entries)), np.int64, 2 * len(entries))
+    ends = np.cumsum(sizes.reshape(-1, 2).sum(axis=1))
+    first = 0
+    while first < len(entries):
+        before = ends[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + BLOB_BYTES, side="right")))
+        yield entries[first:last]
+        first = last

@@ -11,8 +11,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 
 import lmdb
@@ -21,6 +25,10 @@ from penstock.errors import PipelineError
 from penstock.pipeline.state.ledger import Entry
 
 MAP_BYTES = 16 << 30  # address space, not memory; a bucket that needs more is refused by name
+
+FEW_ENTRIES, MANY_ENTRIES = 32, 1 << 15
+"""So many are read at once, first and at last."""
+STRETCH_BYTES = 4 << 20  # of large entries fewer are read at once
 
 _STAMP = b"\x00stamp"
 _opened: dict[Path, lmdb.Environment] = {}
@@ -62,6 +70,11 @@ class MirrorBatch:
     def get(self, key: bytes) -> bytes | None:
         return self._transaction.get(key)  # type: ignore[return-value]  # not without `buffers`
 
+    def get_many(self, keys: list[bytes]) -> dict[bytes, bytes]:
+        """Those entries that there are, in the order of the keys."""
+        with self._transaction.cursor() as cursor:
+            return dict(cursor.getmulti(keys))  # type: ignore[arg-type]  # bytes, too
+
     @property
     def stamp(self) -> bytes:
         return bytes(self._transaction.get(_STAMP) or b"")
@@ -70,31 +83,53 @@ class MirrorBatch:
     def stamp(self, stamp: bytes) -> None:
         self._transaction.put(_STAMP, stamp)
 
-    def apply(self, entries: Iterable[Entry]) -> None:
-        put, delete = self._transaction.put, self._transaction.delete
-        for key, value in entries:
-            if value is None:
-                delete(key)
-            else:
-                put(key, value)
+    def put_many(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
+        with self._transaction.cursor() as cursor:
+            cursor.putmulti(entries)
+
+    def drop_many(self, keys: Iterable[bytes]) -> None:
+        """Whether or not they are there."""
+        deque(map(self._transaction.delete, keys), maxlen=0)
 
     def fill(self, entries: Iterable[Entry]) -> None:
         """Replace everything."""
         self._transaction.drop(self._database, delete=False)
-        self.apply(entries)
+        for key, value in entries:
+            if value is None:
+                self._transaction.delete(key)
+            else:
+                self._transaction.put(key, value)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The entries whose keys begin with the prefix; none of them may change meanwhile."""
-        with self._transaction.cursor() as cursor:
-            if not cursor.set_range(prefix):
-                return
-            for key, value in cursor:
-                if key[: len(prefix)] != prefix:
-                    return
-                yield key, value  # type: ignore[misc]  # bytes, without `buffers`
+        return chain.from_iterable(self.stretches(prefix))
 
-    def everything(self) -> Iterator[Entry]:
-        return (entry for entry in self.scan(b"") if entry[0] != _STAMP)
+    def stretches(self, prefix: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
+        """The same, many at a time."""
+        behind, size = _behind(prefix), FEW_ENTRIES
+        with self._transaction.cursor() as cursor:
+            entries = cursor.iternext() if cursor.set_range(prefix) else iter(())
+            while stretch := list(islice(entries, size)):
+                if behind is not None and stretch[-1][0] >= behind:  # type: ignore[operator]
+                    yield stretch[: bisect_left(stretch, (behind,))]  # type: ignore[misc]
+                    return
+                yield stretch  # type: ignore[misc]  # bytes, without `buffers`
+                taken = sum(map(len, map(itemgetter(1), stretch)))
+                size = max(1, min(2 * size, MANY_ENTRIES, size * STRETCH_BYTES // (taken + 1)))
+
+    def everything(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        """All entries, many at a time."""
+        for stretch in self.stretches(b""):
+            place = bisect_left(stretch, (_STAMP,))
+            if place < len(stretch) and stretch[place][0] == _STAMP:
+                del stretch[place]
+            yield stretch
+
+
+def _behind(prefix: bytes) -> bytes | None:
+    """What comes behind everything that begins so; None, if that is nothing."""
+    whole = prefix.rstrip(b"\xff")
+    return whole[:-1] + bytes([whole[-1] + 1]) if whole else None
 
 
 def mirror_directory(term: str) -> Path:

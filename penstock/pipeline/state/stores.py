@@ -5,12 +5,14 @@ A batch works on what it has decoded, and writes what has changed at its end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from penstock.catalog import Relation, Row, RowKey
 from penstock.engine.streams import needs_no_rows
@@ -22,6 +24,7 @@ MAX_KEY_BYTES = 400
 """Longer keys are replaced by a digest: the mirror stops at 511 bytes."""
 
 _DIGEST_MARK = b"\xc1"  # begins no packed value
+Flags: TypeAlias = npt.NDArray[np.bool_]
 _Values = tuple[Any, ...]
 _decode_row = msgspec.msgpack.Decoder(tuple[_Values, _Values], ext_hook=read_extension).decode
 _decode_member = msgspec.msgpack.Decoder(
@@ -32,13 +35,25 @@ _Sides: TypeAlias = tuple[dict[RowKey, Row], dict[RowKey, Row]]
 
 
 class Entries(Protocol):
-    """A map from bytes to bytes: `BucketState`."""
+    """A map from bytes to bytes."""
 
     def get(self, key: bytes) -> bytes | None: ...
 
     def put(self, key: bytes, value: bytes | None) -> None: ...
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]: ...
+
+
+class ManyEntries(Entries, Protocol):
+    """The same, many at a time: `BucketState`."""
+
+    def get_many(self, keys: list[bytes]) -> dict[bytes, bytes]: ...
+
+    def put_many(self, entries: Iterable[tuple[bytes, bytes]]) -> None: ...
+
+    def drop_many(self, keys: Iterable[bytes]) -> None: ...
+
+    def stretches(self, prefix: bytes) -> Iterator[list[tuple[bytes, bytes]]]: ...
 
 
 @dataclass(slots=True)
@@ -51,9 +66,12 @@ class _Table:
 
 
 class StoredRows:
-    """The rows of one bucket: a `RowStore`."""
+    """The rows of one bucket: a `RowStore`, and for packed rows a `PackedRows`.
 
-    def __init__(self, entries: Entries) -> None:
+    In one batch, a relation is used as one or as the other.
+    """
+
+    def __init__(self, entries: ManyEntries) -> None:
         self._entries = entries
         self._tables: dict[str, _Table] = {}
 
@@ -91,6 +109,23 @@ class StoredRows:
             if row is not None:
                 yield key, row
 
+    def packed(self, relation: Relation, keys: list[bytes]) -> tuple[list[bytes], Flags]:
+        """What is stored of these packed keys, and of which of them there is something."""
+        places = self._places(relation, keys)
+        found = self._entries.get_many(places)
+        is_there = np.fromiter(map(found.__contains__, places), np.bool_, len(places))
+        return list(found.values()), is_there
+
+    def keep(self, relation: Relation, keys: Iterable[bytes], entries: Iterable[bytes]) -> None:
+        """Store packed rows with their keys."""
+        self._entries.put_many(zip(self._places(relation, keys), entries, strict=True))
+
+    def drop(self, relation: Relation, keys: Iterable[bytes]) -> None:
+        self._entries.drop_many(self._places(relation, keys))
+
+    def _places(self, relation: Relation, keys: Iterable[bytes]) -> list[bytes]:
+        return list(map(self._table(relation).prefix.__add__, _limited(list(keys))))
+
     def flush(self) -> None:
         for table in self._tables.values():
             for key in table.changed:
@@ -118,7 +153,7 @@ class _Held:
 class StoredGroups:
     """The groups of one bucket: a `GroupStore`."""
 
-    def __init__(self, entries: Entries) -> None:
+    def __init__(self, entries: ManyEntries) -> None:
         self._entries = entries
         self._edges: dict[str, bytes] = {}
         self._held: dict[bytes, _Held] = {}
@@ -202,5 +237,11 @@ def _digest(data: bytes, size: int) -> bytes:
 
 
 def _key_bytes(key: RowKey) -> bytes:
-    packed = pack(key)
-    return packed if len(packed) <= MAX_KEY_BYTES else _DIGEST_MARK + _digest(packed, 32)
+    return _limited([pack(key)])[0]
+
+
+def _limited(keys: list[bytes]) -> list[bytes]:
+    """Packed keys as they are part of places."""
+    if max(map(len, keys), default=0) <= MAX_KEY_BYTES:
+        return keys
+    return [key if len(key) <= MAX_KEY_BYTES else _DIGEST_MARK + _digest(key, 32) for key in keys]

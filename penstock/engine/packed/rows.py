@@ -1,0 +1,163 @@
+"""Changes, carried out on the packed rows of a bucket: a `RowStage` without objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+
+from penstock.catalog import Catalog, Relation
+from penstock.engine.changes import Delta, refusal
+from penstock.engine.columnar.forms import Bytes8, Flags, Form, Ints, form_of, names_of
+from penstock.engine.columnar.reading import OPS
+from penstock.engine.packed.changes import (
+    Changes,
+    pack_entries,
+    read_changes,
+    resolve,
+    second_values,
+)
+from penstock.engine.packed.spans import NOWHERE, Spans, each, gather, joined, number_values
+from penstock.engine.per_catalog import per_catalog
+from penstock.errors import ChangeError
+from penstock.packing import read_extension
+
+_decode = msgspec.msgpack.Decoder(tuple[Any, ...], ext_hook=read_extension).decode
+
+
+class PackedRows(Protocol):
+    """The rows of the tables (or of one partition of them), each packed together with its key."""
+
+    def packed(self, relation: Relation, keys: list[bytes]) -> tuple[list[bytes], Flags]:
+        """What is stored of these packed keys, and of which of them there is something."""
+
+    def keep(self, relation: Relation, keys: Iterable[bytes], entries: Iterable[bytes]) -> None: ...
+
+    def drop(self, relation: Relation, keys: Iterable[bytes]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PackedDeltas:
+    """What changes at some offsets do to packed rows of one relation; see `Delta`."""
+
+    relation: Relation
+    form: Form
+    heap: Bytes8
+    offsets: Ints
+    keys: Spans
+    old: Spans
+    new: Spans
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def objects(self) -> list[Delta]:
+        """For what is done one by one after all."""
+        keys = map(_decode, self._each(self.keys))
+        old, new = (self._rows(spans) for spans in (self.old, self.new))
+        return [
+            Delta(offset, self.relation, key, before, after)
+            for offset, key, before, after in zip(
+                self.offsets.tolist(), keys, old, new, strict=True
+            )
+        ]
+
+    def _rows(self, spans: Spans) -> list[tuple[Any, ...] | None]:
+        is_there = spans.begin != NOWHERE
+        rows: list[tuple[Any, ...] | None] = [None] * len(is_there)
+        found = map(_decode, self._each(spans.take(is_there)))
+        for i, row in zip(np.flatnonzero(is_there).tolist(), found, strict=True):
+            rows[i] = row
+        return rows
+
+    def _each(self, spans: Spans) -> list[bytes]:
+        return each(*gather(self.heap, spans))
+
+
+class Refused(NamedTuple):
+    """A change that cannot be made, and why."""
+
+    offset: int
+    why: ChangeError
+
+
+@dataclass(frozen=True, slots=True)
+class PackedForms:
+    """The relations of a catalog whose changes can be carried out on packed rows: those whose keys
+    are equal if their bytes are."""
+
+    relations: list[Relation]
+    forms: list[Form]
+
+    def __contains__(self, relation: Relation) -> bool:
+        return relation in self.relations
+
+
+@per_catalog
+def packed_forms(catalog: Catalog) -> PackedForms:
+    known = [(relation, form_of(relation)) for relation in catalog]
+    usual = [(relation, form) for relation, form in known if form is not None]
+    return PackedForms([relation for relation, _ in usual], [form for _, form in usual])
+
+
+class PackedChanges:
+    """The changes of a batch, as they were sent."""
+
+    def __init__(self, chunks: Sequence[tuple[int, bytes]], known: PackedForms) -> None:
+        """Chunks, and how many changes each has."""
+        self._known = known
+        self._data, begin = joined(chunk for _, chunk in chunks)
+        names = names_of([relation.name for relation in known.relations])
+        count = sum(count for count, _ in chunks)
+        changes = read_changes(self._data, begin[:-1], count, names)
+        self._changes = changes.take(np.argsort(changes.offsets, kind="stable"))
+
+    @property
+    def are_all_known(self) -> bool:
+        """Whether there are none of other relations."""
+        return bool((self._changes.tables >= 0).all())
+
+    def carry_out(self, store: PackedRows) -> Iterator[tuple[PackedDeltas, list[Refused]]]:
+        """What they do to the rows in a store, relation by relation."""
+        for number in np.unique(self._changes.tables).tolist():
+            if number >= 0:
+                mine = self._changes.take(self._changes.tables == number)
+                relation, form = self._known.relations[number], self._known.forms[number]
+                yield _carry_out(relation, form, self._data, mine, store)
+
+
+def _carry_out(
+    relation: Relation, form: Form, data: Bytes8, changes: Changes, store: PackedRows
+) -> tuple[PackedDeltas, list[Refused]]:
+    numbers, first = number_values(data, changes.keys, np.zeros(len(changes.offsets), np.int64))
+    spans = changes.keys.take(first)
+    keys = each(*gather(data, spans))
+    entries, was_there = store.packed(relation, keys)
+    stored, begin = joined(entries)
+    now = Spans(np.full(len(keys), NOWHERE), np.full(len(keys), NOWHERE))
+    now.begin[was_there] = second_values(stored, begin[:-1]) + len(data)
+    now.end[was_there] = begin[1:] + len(data)
+    heap, made, old, new, refused = resolve(np.concatenate([data, stored]), changes, numbers, now)
+    changed = np.zeros(len(keys), np.bool_)
+    changed[numbers[made]] = True
+    kept = changed & (now.begin != NOWHERE)
+    packed = pack_entries(heap, spans.take(kept), now.take(kept))
+    store.keep(relation, compress(keys, kept), each(*packed))
+    store.drop(relation, compress(keys, changed & was_there & ~kept))
+    deltas = PackedDeltas(
+        relation, form, heap, changes.offsets[made], changes.keys.take(made), old, new
+    )
+    return deltas, _refused(relation, data, changes.take(refused))
+
+
+def _refused(relation: Relation, data: Bytes8, changes: Changes) -> list[Refused]:
+    """The changes that cannot be made, of which there are few."""
+    keys = each(*gather(data, changes.keys))
+    return [
+        Refused(offset, refusal(relation, OPS[op], _decode(key)))
+        for offset, op, key in zip(changes.offsets.tolist(), changes.ops, keys, strict=True)
+    ]
