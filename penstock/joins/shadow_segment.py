@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.catalog import Key
-from penstock.joins.array_codes import Values, as_numbers
+from penstock.joins.array_codes import ArrayCodes, Values, as_numbers
 from penstock.joins.column_values import places
 from penstock.joins.kernels.course import Script, Wishes
 from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, split_gap
@@ -69,6 +69,14 @@ class Segment:
     @property
     def plan(self) -> Plan:
         return self._plan
+
+    @property
+    def filter_codes(self) -> ArrayCodes:
+        return self._codes
+
+    @property
+    def base_value_codes(self) -> ArrayCodes:
+        return self._base_codes
 
     def wishes(self) -> Iterator[Wish]:
         return ((self._filters.interval(i), self._base.interval(i)) for i in range(len(self)))

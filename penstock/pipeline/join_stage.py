@@ -6,15 +6,21 @@ new subscriptions, then the steps of the batch in their order.
 
 from __future__ import annotations
 
-from penstock.engine.stages import GroupStore, JoinStage
-from penstock.joins import StepsByEdge, make_scheme
+from collections.abc import Mapping
+
+from penstock.engine.packed.joining import PackedJoins
+from penstock.engine.packed.rows import packed_forms
+from penstock.engine.packed.steps import SentSteps
+from penstock.engine.stages import JoinStage
+from penstock.joins import Edge, StepsByEdge, make_scheme
 from penstock.pipeline.bodies import decode_steps
 from penstock.pipeline.row_stage import add_messages
 from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind, Span
+from penstock.pipeline.state.stores import StoredGroups
 from penstock.pipeline.view import View
 
 
-def advance_groups(bucket: int, inbox: Inbox, store: GroupStore, view: View) -> RowBuffer:
+def advance_groups(bucket: int, inbox: Inbox, store: StoredGroups, view: View) -> RowBuffer:
     """Bring one bucket through one batch; returns the rows for the sink."""
     (tick,) = inbox.rows(RowKind.TICK)
     out = RowBuffer()
@@ -25,22 +31,37 @@ def advance_groups(bucket: int, inbox: Inbox, store: GroupStore, view: View) -> 
     view.move_to(span.active, span.end)
     # What a scheme remembers of groups would be of no use in the next batch, which reads them anew.
     stage = JoinStage(store, view.index, make_scheme())
-    for edge, groups in _steps(inbox, RowKind.SEED, view).items():
+    seeded = _steps(inbox, RowKind.SEED, view.edges)
+    for edge, groups in seeded.items():
         stage.seed(edge, groups)
     for points, since in view.arrivals(span).semijoins:
         add_messages(bucket, stage.initial(span.start, points, since), out)
-    add_messages(bucket, stage.run(_steps(inbox, RowKind.STEP, view)), out)
+    sent = SentSteps(inbox.chunks(RowKind.STEP))
+    packed = PackedJoins(view.index, packed_forms(view.catalog(span.end)), store)
+    usual: dict[str, Edge] = {}
+    others: dict[str, Edge] = {}
+    for name in sent.edges:
+        edge = view.edges[name]
+        # Groups that have just been seeded are not in the state yet.
+        is_usual = edge not in seeded and packed.can_run(edge)
+        (usual if is_usual else others)[name] = edge
+    told = packed.run(sent, usual)
+    if told is not None:
+        out.tell(bucket, *told)
+    if others:
+        add_messages(bucket, stage.run(_steps(inbox, RowKind.STEP, others)), out)
     return out
 
 
-def _steps(inbox: Inbox, kind: RowKind, view: View) -> StepsByEdge:
-    """The steps that all senders have for the groups of this bucket."""
+def _steps(inbox: Inbox, kind: RowKind, edges: Mapping[str, Edge]) -> StepsByEdge:
+    """The steps that all senders have for the groups of these edges in this bucket."""
     steps: StepsByEdge = {}
     for name, value, mine in inbox.unpacked(kind, decode_steps):
-        groups = steps.setdefault(view.edges[name], {})
-        known = groups.setdefault(value, mine)
-        if known is not mine:
-            known += mine
+        if name in edges:
+            groups = steps.setdefault(edges[name], {})
+            known = groups.setdefault(value, mine)
+            if known is not mine:
+                known += mine
     for groups in steps.values():
         for known in groups.values():
             known.sort()

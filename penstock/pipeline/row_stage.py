@@ -15,7 +15,7 @@ from penstock.catalog import Catalog, Relation
 from penstock.engine.changes import Checked, Delta
 from penstock.engine.index import Index
 from penstock.engine.packed.opening import can_open
-from penstock.engine.packed.rows import PackedChanges, PackedDeltas, packed_forms
+from penstock.engine.packed.rows import PackedDeltas, SentChanges, packed_forms
 from penstock.engine.packed.selecting import packed_selection_messages
 from penstock.engine.packed.stepping import PackedSteps, is_joined_by_bytes, packed_steps
 from penstock.engine.stages import RowStage, selection_messages
@@ -72,14 +72,13 @@ def _carry_out(
 ) -> None:
     """Resolve changes and tell what follows: nearly all as they are packed, the others one by
     one."""
-    known = packed_forms(catalog)
-    changes = PackedChanges(inbox.chunks(RowKind.CHANGE), known)
-    for deltas, refused in changes.carry_out(store):
+    known, changes = packed_forms(catalog), SentChanges(inbox.chunks(RowKind.CHANGE))
+    for deltas, refused in changes.carry_out(known, store):
         for offset, why in refused:
             out.add(bucket, RowKind.BAD, offset, Reason.of(why).to_bytes())
         _tell_packed(bucket, deltas, index, out)
-    if not changes.are_all_known:
-        others = {relation.name: relation for relation in catalog if relation not in known}
+    others = {name: catalog[name] for name in changes.tables if name not in known}
+    if others:
         every = inbox.decoded(RowKind.CHANGE, decode_changes)
         _carry_out_each(bucket, others, every, RowStage(store, index), out)
 

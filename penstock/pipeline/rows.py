@@ -133,7 +133,7 @@ class RowBuffer:
     def __init__(self) -> None:
         self._rows: defaultdict[tuple[int, int], list[AnyRow]] = defaultdict(list)
         self._chunks: list[ChunkRow] = []
-        self._told: list[tuple[int, Offsets, int, Packed]] = []
+        self._told: list[tuple[int, Offsets, Offsets | int, Packed]] = []
 
     def __len__(self) -> int:
         told = sum(len(packed) for *_, packed in self._told)
@@ -158,16 +158,16 @@ class RowBuffer:
         """Add rows that are packed already."""
         self._chunks.append((bucket, int(kind), count, chunk))
 
-    def tell(self, bucket: int, offsets: Offsets, step: int, messages: Packed) -> None:
-        """Add messages that are packed already, in the order of their offsets."""
-        self._told.append((bucket, offsets, step, messages))
+    def tell(self, bucket: int, offsets: Offsets, steps: Offsets | int, messages: Packed) -> None:
+        """Add messages that are packed already, in order; steps may all be the same."""
+        self._told.append((bucket, offsets, steps, messages))
 
     def to_rows(self, staging: Path) -> list[ChunkRow]:
         """The rows as Spark gets them; messages are put into files in the directory."""
         chunks = list(self._chunks)
-        for bucket, offsets, step, told in self._told:
+        for bucket, offsets, steps, told in self._told:
             if len(told):
-                name = stage_packed(offsets, step, told.to_arrow(), staging).encode()
+                name = stage_packed(offsets, steps, told.to_arrow(), staging).encode()
                 chunks.append((bucket, int(RowKind.MESSAGE), len(told), name))
         for (bucket, kind), rows in self._rows.items():
             if kind == RowKind.MESSAGE:

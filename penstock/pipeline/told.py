@@ -54,11 +54,14 @@ def _in_arrow(bodies: list[bytes]) -> pa.Array:
 
 
 def stage_packed(
-    offsets: npt.NDArray[np.int64], step: int, bodies: pa.Array, directory: Path
+    offsets: npt.NDArray[np.int64],
+    steps: npt.NDArray[np.int64] | int,
+    bodies: pa.Array,
+    directory: Path,
 ) -> str:
-    """The same for messages of one step that are in order."""
-    steps = np.full(len(offsets), step, np.int32)
-    return _write([pa.array(offsets), pa.array(steps), bodies], directory)
+    """The same for messages that are in order; steps may all be the same."""
+    all_steps = np.broadcast_to(np.asarray(steps, np.int32), len(offsets))
+    return _write([pa.array(offsets), pa.array(all_steps), bodies], directory)
 
 
 def _write(arrays: list[pa.Array], directory: Path) -> str:

@@ -90,7 +90,7 @@ class PlainColumns:
 
     def batch(self, columns: Collection[int]) -> EventBatch:
         """The events for a matcher that looks at these columns; others are NULL there."""
-        found = {column: self._keys(column) for column in columns}
+        found = {column: self.keys(column) for column in columns}
         return EventBatch.of_columns(self.relation, found, len(self))
 
     def packed_events(self) -> Packed:
@@ -116,7 +116,8 @@ class PlainColumns:
     def _all(self) -> Ints:
         return np.arange(len(self), dtype=np.int64)
 
-    def _keys(self, column: int) -> KeyColumn:
+    def keys(self, column: int) -> KeyColumn:
+        """The values of a column in comparable form."""
         fields, kind = self.sheet.fields, self.sheet.form.kinds[column]
         if kind in (TEXT, OTHER):  # of others, there is nothing but NULL
             return self._words(column)

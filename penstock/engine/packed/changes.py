@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.engine.columnar.forms import Bytes8, Codes8, Ints, Names
+from penstock.engine.columnar.forms import Bytes8, Codes8, Ints
 from penstock.engine.columnar.packing import put_array, put_bytes
 from penstock.engine.columnar.reading import DELETE, INSERT, OP_NAMES, UPDATE
 from penstock.engine.columnar.scanning import find_name
-from penstock.engine.packed.spans import NOWHERE, Spans
+from penstock.engine.packed.spans import NOWHERE, Spans, grown
 from penstock.engine.packed.values import (
     DOUBLE,
     array_start,
@@ -31,8 +31,7 @@ class Changes(NamedTuple):
     """What is asked for, by where its parts are in a buffer."""
 
     offsets: Ints
-    tables: Ints
-    """Which of some names the table has; -1 for none of them."""
+    tables: Spans
     ops: Codes8
     """The numbers of operations in `penstock.engine.columnar.reading.OPS`."""
     keys: Spans
@@ -43,7 +42,7 @@ class Changes(NamedTuple):
     def take(self, which: npt.NDArray[np.generic]) -> Changes:
         return Changes(
             self.offsets[which],
-            self.tables[which],
+            self.tables.take(which),
             self.ops[which],
             self.keys.take(which),
             self.rows.take(which),
@@ -52,14 +51,15 @@ class Changes(NamedTuple):
 
 
 @njit
-def read_changes(data: Bytes8, chunks: Ints, count: int, names: Names) -> Changes:
+def read_changes(data: Bytes8, chunks: Ints, count: int) -> Changes:
     """The changes of some chunks (where they begin), of which there are so many in all: each is an
     array of offset, table, operation, key, row and given columns."""
-    offsets, tables = np.empty(count, np.int64), np.empty(count, np.int64)
-    ops, given = np.empty(count, np.int8), np.empty(count, np.int64)
+    offsets, given = np.empty(count, np.int64), np.empty(count, np.int64)
+    ops = np.empty(count, np.int8)
+    tables = Spans(np.empty(count, np.int64), np.empty(count, np.int64))
     keys = Spans(np.empty(count, np.int64), np.empty(count, np.int64))
     rows = Spans(np.empty(count, np.int64), np.empty(count, np.int64))
-    i = likely = 0
+    i = 0
     for chunk in chunks:
         left, at = array_start(data, chunk)
         for _ in range(left):
@@ -68,8 +68,7 @@ def read_changes(data: Bytes8, chunks: Ints, count: int, names: Names) -> Change
             name = value_end(data, at)
             op = value_end(data, name)
             key = value_end(data, op)
-            tables[i] = find_name(data, text_start(data, name), op, names, likely)
-            likely = max(tables[i], 0)
+            tables.begin[i], tables.end[i] = name, op
             ops[i] = find_name(data, text_start(data, op), key, OP_NAMES, 0)
             row = value_end(data, key)
             end = value_end(data, row)
@@ -117,7 +116,7 @@ def resolve(heap: Bytes8, changes: Changes, numbers: Ints, now: Spans) -> Resolv
         if op == DELETE:
             row, row_end = NOWHERE, NOWHERE
         elif op == UPDATE:
-            heap = _room(heap, used + (end - begin) + (row_end - row) + _FEW)
+            heap = grown(heap, used, used + (end - begin) + (row_end - row) + _FEW)
             row, row_end = used, _put_updated(heap, used, begin, row, changes.given[i])
         if is_there and op != DELETE and is_same_row(heap, begin, row):
             continue
@@ -134,15 +133,6 @@ def resolve(heap: Bytes8, changes: Changes, numbers: Ints, now: Spans) -> Resolv
         Spans(new.begin[:found], new.end[:found]),
         refused[:bad],
     )
-
-
-@njit
-def _room(heap: Bytes8, need: int) -> Bytes8:
-    if need <= heap.shape[0]:
-        return heap
-    grown = np.empty(2 * need, np.uint8)
-    grown[: heap.shape[0]] = heap
-    return grown
 
 
 @njit

@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.catalog import Catalog, Relation
 from penstock.engine.changes import Delta, refusal
-from penstock.engine.columnar.forms import Bytes8, Flags, Form, Ints, form_of, names_of
+from penstock.engine.columnar.forms import Bytes8, Flags, Form, Ints, form_of
 from penstock.engine.columnar.reading import OPS
 from penstock.engine.packed.changes import (
     Changes,
@@ -24,7 +24,7 @@ from penstock.engine.packed.changes import (
 from penstock.engine.packed.spans import NOWHERE, Spans, each, gather, joined, number_values
 from penstock.engine.per_catalog import per_catalog
 from penstock.errors import ChangeError
-from penstock.packing import read_extension
+from penstock.packing import read_extension, unpack
 
 _decode = msgspec.msgpack.Decoder(tuple[Any, ...], ext_hook=read_extension).decode
 
@@ -87,47 +87,49 @@ class Refused(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackedForms:
-    """The relations of a catalog whose changes can be carried out on packed rows: those whose keys
-    are equal if their bytes are."""
+    """The relations of a catalog whose rows can be known by their packed keys: those whose keys are
+    equal if their bytes are."""
 
-    relations: list[Relation]
-    forms: list[Form]
+    relations: dict[str, Relation]
+    forms: dict[str, Form]
 
-    def __contains__(self, relation: Relation) -> bool:
-        return relation in self.relations
+    def __contains__(self, name: str) -> bool:
+        return name in self.forms
+
+    def __getitem__(self, name: str) -> Form:
+        return self.forms[name]
 
 
 @per_catalog
 def packed_forms(catalog: Catalog) -> PackedForms:
-    known = [(relation, form_of(relation)) for relation in catalog]
-    usual = [(relation, form) for relation, form in known if form is not None]
-    return PackedForms([relation for relation, _ in usual], [form for _, form in usual])
+    forms = {relation.name: form_of(relation) for relation in catalog}
+    usual = {name: form for name, form in forms.items() if form is not None}
+    return PackedForms({name: catalog[name] for name in usual}, usual)
 
 
-class PackedChanges:
+class SentChanges:
     """The changes of a batch, as they were sent."""
 
-    def __init__(self, chunks: Sequence[tuple[int, bytes]], known: PackedForms) -> None:
+    def __init__(self, chunks: Sequence[tuple[int, bytes]]) -> None:
         """Chunks, and how many changes each has."""
-        self._known = known
         self._data, begin = joined(chunk for _, chunk in chunks)
-        names = names_of([relation.name for relation in known.relations])
         count = sum(count for count, _ in chunks)
-        changes = read_changes(self._data, begin[:-1], count, names)
+        changes = read_changes(self._data, begin[:-1], count)
         self._changes = changes.take(np.argsort(changes.offsets, kind="stable"))
+        tables = self._changes.tables
+        self._tables, first = number_values(self._data, tables, np.zeros(count, np.int64))
+        names = each(*gather(self._data, tables.take(first)))
+        self.tables: list[str] = [unpack(name) for name in names]
+        """The names of the tables that they are of."""
 
-    @property
-    def are_all_known(self) -> bool:
-        """Whether there are none of other relations."""
-        return bool((self._changes.tables >= 0).all())
-
-    def carry_out(self, store: PackedRows) -> Iterator[tuple[PackedDeltas, list[Refused]]]:
-        """What they do to the rows in a store, relation by relation."""
-        for number in np.unique(self._changes.tables).tolist():
-            if number >= 0:
-                mine = self._changes.take(self._changes.tables == number)
-                relation, form = self._known.relations[number], self._known.forms[number]
-                yield _carry_out(relation, form, self._data, mine, store)
+    def carry_out(
+        self, known: PackedForms, store: PackedRows
+    ) -> Iterator[tuple[PackedDeltas, list[Refused]]]:
+        """What they do to the rows in a store, relation by relation, of those that are known."""
+        for number, name in enumerate(self.tables):
+            if name in known:
+                mine = self._changes.take(self._tables == number)
+                yield _carry_out(known.relations[name], known[name], self._data, mine, store)
 
 
 def _carry_out(

@@ -37,6 +37,16 @@ def joined(parts: Iterable[bytes]) -> tuple[Bytes8, Ints]:
 
 
 @njit
+def grown(data: Bytes8, used: int, need: int) -> Bytes8:
+    """A buffer with room for so many bytes, of which some are used."""
+    if need <= data.shape[0]:
+        return data
+    larger = np.empty(2 * need, np.uint8)
+    larger[:used] = data[:used]
+    return larger
+
+
+@njit
 def gather(data: Bytes8, spans: Spans) -> tuple[Bytes8, Ints]:
     """Some values one behind the other, and where each ends."""
     ends = np.cumsum(spans.end - spans.begin)

@@ -96,17 +96,8 @@ def play_numbers(
     steps: Script,
 ) -> tuple[Codes64, Played]:
     """The same where all values are numbers; and these, sorted, each once."""
-    order = np.argsort(filters.values, kind="mergesort")
-    place = np.empty(order.shape[0], np.int64)
-    distinct = np.empty(order.shape[0], np.int64)
-    count = 0
-    for row in order:
-        value = filters.values[row]
-        if count == 0 or distinct[count - 1] != value:
-            distinct[count] = value
-            count += 1
-        place[row] = count - 1
-    distinct = distinct[:count]
+    place, firsts = places_of(filters.values)
+    distinct = filters.values[firsts]
     troupe = Troupe(
         _codes(base.constants, base.values),
         place,
@@ -115,6 +106,20 @@ def play_numbers(
         filters_there,
     )
     return distinct, play(wishes, troupe, steps)
+
+
+@njit
+def places_of(values: Codes64) -> tuple[Codes64, Codes64]:
+    """Where each value stands among all of them, each counted once; and, by place, who has it."""
+    order = np.argsort(values, kind="mergesort")
+    place, firsts = np.empty(order.shape[0], np.int64), np.empty(order.shape[0], np.int64)
+    count = 0
+    for row in order:
+        if count == 0 or values[firsts[count - 1]] != values[row]:
+            firsts[count] = row
+            count += 1
+        place[row] = count - 1
+    return place, firsts[:count]
 
 
 @njit

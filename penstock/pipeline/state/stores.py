@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from operator import add, itemgetter
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Relation, Row, RowKey
+from penstock.engine.packed.groups import MemberPlaces, Members
 from penstock.engine.streams import needs_no_rows
 from penstock.joins import Edge, Group, JoinValue
 from penstock.packing import pack, read_extension
@@ -151,7 +153,10 @@ class _Held:
 
 
 class StoredGroups:
-    """The groups of one bucket: a `GroupStore`."""
+    """The groups of one bucket: a `GroupStore`, and for packed rows a `PackedGroups`.
+
+    In one batch, an edge is used as one or as the other.
+    """
 
     def __init__(self, entries: ManyEntries) -> None:
         self._entries = entries
@@ -195,6 +200,37 @@ class StoredGroups:
                     self._entries.put(start + _key_bytes(key), None)
             held.stored = (dict(held.group.sides[0]), dict(held.group.sides[1]))
 
+    def members(self, edge: Edge, values: Iterable[bytes]) -> Members:
+        """What is stored of the groups with these packed join values."""
+        found: list[tuple[bytes, bytes]] = []
+        ends = [0]
+        for place in self._places(edge, values):
+            for stretch in self._entries.stretches(place):
+                found += stretch
+            ends.append(len(found))
+        sides = map(itemgetter(_GROUP_BYTES), map(itemgetter(0), found))
+        return Members(
+            list(map(itemgetter(1), found)),
+            np.fromiter(sides, np.int64, len(found)),
+            np.diff(ends),
+        )
+
+    def keep(self, edge: Edge, places: MemberPlaces, entries: Iterable[bytes]) -> None:
+        """Store packed members."""
+        self._entries.put_many(zip(self._member_places(edge, places), entries, strict=True))
+
+    def drop(self, edge: Edge, places: MemberPlaces) -> None:
+        self._entries.drop_many(self._member_places(edge, places))
+
+    def _member_places(self, edge: Edge, places: MemberPlaces) -> Iterable[bytes]:
+        sides = [group + bytes([s]) for group in self._places(edge, places.values) for s in (0, 1)]
+        starts = np.array(sides, object)[2 * places.groups + places.sides]
+        return map(add, starts.tolist(), _limited(list(places.keys)))
+
+    def _places(self, edge: Edge, values: Iterable[bytes]) -> list[bytes]:
+        prefix = self._edge(edge)
+        return [prefix + _digest(value, 16) for value in values]
+
     def _hold(self, place: bytes, value: JoinValue, sides: _Sides) -> _Held:
         stored = (dict(sides[0]), dict(sides[1]))
         held = self._held[place] = _Held(value, Group(sides), stored)
@@ -216,7 +252,7 @@ class StoredGroups:
             yield current, value, sides
 
     def _place(self, edge: Edge, value: JoinValue) -> bytes:
-        return self._edge(edge) + _digest(pack(value), 16)
+        return self._places(edge, [pack(value)])[0]
 
     def _edge(self, edge: Edge) -> bytes:
         prefix = self._edges.get(edge.name)
