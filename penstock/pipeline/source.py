@@ -7,10 +7,11 @@ packed, copied and unpacked for nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import compress, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -196,11 +197,9 @@ def events_of(log: RecordLog, part: LogRange) -> Iterator[Events]:
 
     events, size = Events([], []), 0
     for first, entries in log.frames(part.start, part.end, _EVENTS):
-        places: Sequence[int] = range(len(entries))
-        if not _EVENTS.issuperset([kind for kind, _ in entries]):
-            places = [i for i in places if entries[i][0] in _EVENTS]
-        bodies = [entries[i][1] for i in places]
-        events.offsets.extend([first + i for i in places])
+        is_event = list(map(_EVENTS.__contains__, map(itemgetter(0), entries)))
+        bodies = list(compress(map(itemgetter(1), entries), is_event))
+        events.offsets.extend(compress(range(first, first + len(entries)), is_event))
         events.bodies.extend(bodies)
         size += sum(map(len, bodies))
         if size >= BYTES_AT_ONCE or len(events.bodies) >= EVENTS_AT_ONCE:

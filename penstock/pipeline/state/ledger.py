@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from sys import getsizeof
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -82,7 +81,8 @@ class Ledger:
             yield from _decode(blobs.pop(number))
 
     def append(self, changed: Sequence[tuple[bytes, bytes]], gone: Iterable[bytes]) -> None:
-        written, following = self._write([[*changed, *zip(gone, repeat(None))]])
+        *parts, last = _parts(changed) if changed else [changed]
+        written, following = self._write([*parts, [*last, *zip(gone, repeat(None))]])
         self._head = replace(
             self._head, following=following, changed_bytes=self._head.changed_bytes + written
         )
@@ -93,10 +93,10 @@ class Ledger:
         whole = max(SMALL_BYTES, self._head.whole_bytes)
         return self._head.changed_bytes > self._patience * whole
 
-    def rewrite(self, everything: Iterable[Sequence[Entry]]) -> None:
+    def rewrite(self, everything: Iterable[Sequence[tuple[bytes, bytes]]]) -> None:
         """Replace all blobs by the bucket as it is, handed over in stretches."""
         old = range(self._head.first, self._head.following)
-        written, following = self._write(everything)
+        written, following = self._write(chain.from_iterable(map(_parts, everything)))
         self._head = _Head(b"", old.stop, following, written, 0)
         for number in old:
             self._stored.removeKey(_blob(number))
@@ -107,10 +107,10 @@ class Ledger:
         self._stored.updateValue(_HEAD, (self._head.to_bytes(),))
         return self._head.stamp
 
-    def _write(self, stretches: Iterable[Sequence[Entry]]) -> tuple[int, int]:
+    def _write(self, parts: Iterable[Sequence[Entry]]) -> tuple[int, int]:
         """Write entries as blobs; the bytes they have, and the number that follows the last."""
         written, number = 0, self._head.following
-        for part in chain.from_iterable(map(_parts, stretches)):
+        for part in parts:
             blob = pack(part)
             self._stored.updateValue(_blob(number), (blob,))
             written += len(blob)
@@ -122,10 +122,11 @@ def _blob(number: int) -> tuple[str, bytes]:
     return "blob", number.to_bytes(8)
 
 
-def _parts(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
+def _parts(
+    entries: Sequence[tuple[bytes, bytes]],
+) -> Iterator[Sequence[tuple[bytes, bytes]]]:
     """Entries in parts of limited size, if a part has several."""
-    # What objects take is a little more than their bytes; but None takes something, too.
-    sizes = np.fromiter(map(getsizeof, chain.from_iterable(entries)), np.int64, 2 * len(entries))
+    sizes = np.fromiter(map(len, chain.from_iterable(entries)), np.int64, 2 * len(entries))
     ends = np.cumsum(sizes.reshape(-1, 2).sum(axis=1))
     first = 0
     while first < len(entries):
