@@ -6,6 +6,7 @@ scaled DECIMAL(38) does not, so larger integers travel as an extension.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -44,3 +45,7 @@ def read_extension(code: int, data: memoryview) -> int:
 
 
 _decoder = msgspec.msgpack.Decoder(ext_hook=read_extension)
+unpack_tuple: Callable[[bytes], tuple[Any, ...]] = msgspec.msgpack.Decoder(
+    tuple[Any, ...], ext_hook=read_extension
+).decode
+"""A packed row or key, which comes back as a tuple."""

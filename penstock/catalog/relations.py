@@ -44,6 +44,11 @@ class Relation:
     def kind(self) -> str:
         return "stream" if self.is_stream else "table"
 
+    @cached_property
+    def has_doubles(self) -> bool:
+        """Whether rows may hold NaN, which Python does not take for equal to itself."""
+        return any(column.type.kind == "double" for column in self.columns)
+
     def store_row(self, values: Mapping[str, Outside]) -> Row:
         """The stored form of a whole row; a missing column is NULL."""
         # Most publishers give all columns, by the names they were declared with.

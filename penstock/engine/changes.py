@@ -114,6 +114,16 @@ def row_after(checked: Checked, current: Row | None) -> Row | None:
     return row
 
 
+def is_same_row(relation: Relation, old: Row | None, new: Row | None) -> bool:
+    """Whether a change leaves everything as it is. To SQL, NaN equals itself, and -0.0 equals
+    0.0."""
+    if old == new:
+        return True
+    if old is None or new is None or not relation.has_doubles:
+        return False
+    return all(a == b or (a != a and b != b) for a, b in zip(old, new, strict=True))
+
+
 def refusal(relation: Relation, op: Op, key: RowKey) -> ChangeError:
     """Why an operation cannot be carried out on what there is with this key."""
     shown = _shown_key(relation, key)

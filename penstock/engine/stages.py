@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from penstock.catalog import Relation, Row, RowKey
-from penstock.engine.changes import Checked, Delta, row_after
+from penstock.engine.changes import Checked, Delta, is_same_row, row_after
 from penstock.engine.index import Index
 from penstock.engine.payloads import with_payloads
 from penstock.engine.stepping import FIRST_STEP, EdgeSteps, StepCollector
@@ -74,7 +74,7 @@ class RowStage:
         relation, _, key, _, _ = checked
         old = self._store.get(relation, key)
         new = row_after(checked, old)
-        if old == new:
+        if is_same_row(relation, old, new):
             return None
         self._store.put(relation, key, new)
         return Delta(offset, relation, key, old, new)

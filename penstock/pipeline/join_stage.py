@@ -6,7 +6,7 @@ new subscriptions, then the steps of the batch in their order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from penstock.engine.packed.joining import PackedJoins
 from penstock.engine.packed.rows import packed_forms
@@ -36,21 +36,35 @@ def advance_groups(bucket: int, inbox: Inbox, store: StoredGroups, view: View) -
         stage.seed(edge, groups)
     for points, since in view.arrivals(span).semijoins:
         add_messages(bucket, stage.initial(span.start, points, since), out)
+    packed = PackedJoins(view.index, packed_forms(view.catalog(span.end)), store, make_scheme())
+    _run(bucket, inbox, stage, packed, view.edges, seeded, out)
+    return out
+
+
+def _run(
+    bucket: int,
+    inbox: Inbox,
+    stage: JoinStage,
+    packed: PackedJoins,
+    edges: Mapping[str, Edge],
+    seeded: Collection[Edge],
+    out: RowBuffer,
+) -> None:
+    """Take the steps of the batch: nearly all as they are packed, the others one by one."""
     sent = SentSteps(inbox.chunks(RowKind.STEP))
-    packed = PackedJoins(view.index, packed_forms(view.catalog(span.end)), store)
-    usual: dict[str, Edge] = {}
-    others: dict[str, Edge] = {}
-    for name in sent.edges:
-        edge = view.edges[name]
-        # Groups that have just been seeded are not in the state yet.
-        is_usual = edge not in seeded and packed.can_run(edge)
-        (usual if is_usual else others)[name] = edge
+    # Groups that have just been seeded are not in the state yet.
+    usual = {
+        name: edges[name]
+        for name in sent.edges
+        if edges[name] not in seeded and packed.can_run(edges[name])
+    }
     told = packed.run(sent, usual)
-    if told is not None:
-        out.tell(bucket, *told)
+    if told.packed is not None:
+        out.tell(bucket, *told.packed)
+    add_messages(bucket, told.others, out)
+    others = {name: edges[name] for name in sent.edges if name not in usual}
     if others:
         add_messages(bucket, stage.run(_steps(inbox, RowKind.STEP, others)), out)
-    return out
 
 
 def _steps(inbox: Inbox, kind: RowKind, edges: Mapping[str, Edge]) -> StepsByEdge:

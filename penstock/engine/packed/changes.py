@@ -156,23 +156,25 @@ def _put_updated(heap: Bytes8, at: int, row: int, changed: int, given: int) -> i
 
 @njit
 def is_same_row(data: Bytes8, row: int, other: int) -> bool:
-    """Whether two rows are equal, as tuples of Python are: -0.0 equals 0.0, and NaN nothing."""
+    """Whether two rows are equal; see `penstock.engine.changes.is_same_row`."""
     width, at = array_start(data, row)
     there = array_start(data, other)[1]
     for _ in range(width):
-        if data[at] == DOUBLE and data[there] == DOUBLE:
-            mine, theirs = big_endian(data, at + 1, 8), big_endian(data, there + 1, 8)
-            if mine & _MAGNITUDE > _INFINITY or (
-                mine != theirs and (mine | theirs) & _MAGNITUDE != 0
-            ):
-                return False
-            at, there = at + 9, there + 9
-        else:
-            my_end, their_end = value_end(data, at), value_end(data, there)
-            if not is_same(data, at, my_end, there, their_end):
-                return False
-            at, there = my_end, their_end
+        end, other_end = value_end(data, at), value_end(data, there)
+        if not is_same(data, at, end, there, other_end) and not (
+            data[at] == DOUBLE and data[there] == DOUBLE and _is_same_double(data, at, there)
+        ):
+            return False
+        at, there = end, other_end
     return True
+
+
+@njit
+def _is_same_double(data: Bytes8, at: int, there: int) -> bool:
+    """Whether doubles are equal whose bytes are not: two zeros, or two that are no numbers."""
+    mine = big_endian(data, at + 1, 8) & _MAGNITUDE
+    theirs = big_endian(data, there + 1, 8) & _MAGNITUDE
+    return (mine == 0 and theirs == 0) or (mine > _INFINITY and theirs > _INFINITY)
 
 
 @njit

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from penstock.catalog import Row
 from penstock.engine.columnar.forms import Bytes8, Flags, Ints
 from penstock.engine.columnar.packing import put_array, put_bytes
 from penstock.engine.packed.spans import NOWHERE, Spans, each, gather, joined, number_values
 from penstock.engine.packed.steps import StepTable
 from penstock.engine.packed.values import value_end
-from penstock.joins import Edge
+from penstock.joins import Edge, Group, GroupStep
 from penstock.joins.kernels.course import NONE
 from penstock.matching.compiled import njit
+from penstock.packing import unpack_tuple
 
 
 class Members(NamedTuple):
@@ -132,6 +135,33 @@ class GroupRun:
         entries = pack_members(self.heap, values, keys.spans.take(is_kept), rows)
         store.keep(self.edge, self._places(is_kept), each(*entries))
         store.drop(self.edge, self._places(keys.is_touched & (now == NONE) & keys.was_there))
+
+    def objects(self) -> Iterator[tuple[Group, list[GroupStep]]]:
+        """Each group as it is before its steps, and these, for what is done one by one."""
+        steps, table = self.steps, self.table
+        keyed = list(zip(self._decoded(table.keys), self._decoded(table.rows), strict=True))
+        rows: list[Row | None] = [*(row for _, row in keyed), None]  # the last is that of NONE
+        every = [
+            GroupStep(offset, step, side, key, rows[old], rows[new])
+            for offset, step, side, key, old, new in zip(
+                steps.offsets.tolist(),
+                steps.steps.tolist(),
+                steps.sides.tolist(),
+                self._decoded(steps.keys),
+                table.old.tolist(),
+                table.new.tolist(),
+                strict=True,
+            )
+        ]
+        for group, (first, end) in enumerate(pairwise(self.begin.tolist())):
+            left, right = (
+                dict(keyed[begin[group] : begin[group] + there[group]])
+                for begin, there in zip(table.begin, table.there, strict=True)
+            )
+            yield Group((left, right)), every[first:end]
+
+    def _decoded(self, spans: Spans) -> list[tuple[Any, ...]]:
+        return list(map(unpack_tuple, each(*gather(self.heap, spans))))
 
     def _places(self, which: Flags) -> MemberPlaces:
         keys = self.keys

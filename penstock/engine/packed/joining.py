@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +19,19 @@ from penstock.engine.packed.rows import PackedForms
 from penstock.engine.packed.spans import Spans, gather
 from penstock.engine.packed.steps import SentSteps
 from penstock.engine.packed.telling import Filters, ToldPacked, space_messages
-from penstock.joins import Edge, SpacePoints
+from penstock.joins import Edge, Scheme, SpacePoints
 from penstock.joins.kernels.course import Script
 from penstock.joins.kernels.courses import Company, Courses, courses
 from penstock.joins.shadow_index import ShadowIndex
+from penstock.messages import Told
 from penstock.packing import pack
+
+
+class ToldOfGroups(NamedTuple):
+    """Messages, packed where possible."""
+
+    packed: ToldPacked | None
+    others: list[Told]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +41,29 @@ class PackedJoins:
     index: Index
     forms: PackedForms
     store: PackedGroups
+    scheme: Scheme
+    """For spaces that are not for the kernels."""
 
     def can_run(self, edge: Edge) -> bool:
-        """Whether kernels can read all that the points of an edge look at."""
-        if any(is_half(side.table) or side.table not in self.forms for side in edge.sides):
-            return False
-        return all(map(self._can_tell, self.index.on_edge(edge)))
+        """Whether rows of the edge can be known by their packed keys."""
+        return all(not is_half(side.table) and side.table in self.forms for side in edge.sides)
+
+    def run(self, sent: SentSteps, edges: Mapping[str, Edge]) -> ToldOfGroups:
+        """Take the steps of these edges."""
+        told: list[tuple[bytes, ToldPacked]] = []
+        others: list[Told] = []
+        for number, name in enumerate(sent.edges):
+            if name in edges:
+                run = GroupRun.of(edges[name], sent.data, *sent.of_edge(number), self.store)
+                run.store(self.store)
+                spaces = self.index.on_edge(run.edge)
+                usual = [points for points in spaces if self._can_tell(points)]
+                told += self._tell(run, usual)
+                others += self._tell_others(run, [one for one in spaces if one not in usual])
+        return ToldOfGroups(_united(told), others)
 
     def _can_tell(self, points: SpacePoints) -> bool:
+        """Whether kernels can read all that points look at."""
         space, index = points.space, points.index(ShadowIndex)
         index.refresh()
         return (
@@ -49,24 +73,20 @@ class PackedJoins:
             and can_open(self.forms[space.filter_side.table], _some(space.attribute))
         )
 
-    def run(self, sent: SentSteps, edges: Mapping[str, Edge]) -> ToldPacked | None:
-        """Take the steps of these edges; None if nobody is told anything."""
-        told: list[tuple[bytes, ToldPacked]] = []
-        for number, name in enumerate(sent.edges):
-            if name in edges:
-                run = GroupRun.of(edges[name], sent.data, *sent.of_edge(number), self.store)
-                run.store(self.store)
-                told += self._tell(run)
-        return _united(told)
-
-    def _tell(self, run: GroupRun) -> Iterator[tuple[bytes, ToldPacked]]:
-        """The messages of each space of the edge, with its packed number."""
-        spaces = self.index.on_edge(run.edge)
+    def _tell(
+        self, run: GroupRun, spaces: Sequence[SpacePoints]
+    ) -> Iterator[tuple[bytes, ToldPacked]]:
+        """The messages of each space, with its packed number."""
         sides = [self._opened(run, side, spaces) for side in (0, 1)]
         for points in spaces:
             space = points.space.id
             found, filters = _play(run, points, sides)
             yield pack(space), space_messages(run, space, points.sorted_columns, found, filters)
+
+    def _tell_others(self, run: GroupRun, spaces: Sequence[SpacePoints]) -> Iterator[Told]:
+        if spaces:
+            for group, steps in run.objects():
+                yield from self.scheme.run(group, steps, spaces)
 
     def _opened(self, run: GroupRun, side: int, spaces: Sequence[SpacePoints]) -> PlainColumns:
         """The columns of all rows of a side that points look at."""

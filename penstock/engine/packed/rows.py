@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
 import numpy as np
 
 from penstock.catalog import Catalog, Relation
@@ -24,9 +23,7 @@ from penstock.engine.packed.changes import (
 from penstock.engine.packed.spans import NOWHERE, Spans, each, gather, joined, number_values
 from penstock.engine.per_catalog import per_catalog
 from penstock.errors import ChangeError
-from penstock.packing import read_extension, unpack
-
-_decode = msgspec.msgpack.Decoder(tuple[Any, ...], ext_hook=read_extension).decode
+from penstock.packing import unpack, unpack_tuple
 
 
 class PackedRows(Protocol):
@@ -57,7 +54,7 @@ class PackedDeltas:
 
     def objects(self) -> list[Delta]:
         """For what is done one by one after all."""
-        keys = map(_decode, self._each(self.keys))
+        keys = map(unpack_tuple, self._each(self.keys))
         old, new = (self._rows(spans) for spans in (self.old, self.new))
         return [
             Delta(offset, self.relation, key, before, after)
@@ -69,7 +66,7 @@ class PackedDeltas:
     def _rows(self, spans: Spans) -> list[tuple[Any, ...] | None]:
         is_there = spans.begin != NOWHERE
         rows: list[tuple[Any, ...] | None] = [None] * len(is_there)
-        found = map(_decode, self._each(spans.take(is_there)))
+        found = map(unpack_tuple, self._each(spans.take(is_there)))
         for i, row in zip(np.flatnonzero(is_there).tolist(), found, strict=True):
             rows[i] = row
         return rows
@@ -160,6 +157,6 @@ def _refused(relation: Relation, data: Bytes8, changes: Changes) -> list[Refused
     """The changes that cannot be made, of which there are few."""
     keys = each(*gather(data, changes.keys))
     return [
-        Refused(offset, refusal(relation, OPS[op], _decode(key)))
+        Refused(offset, refusal(relation, OPS[op], unpack_tuple(key)))
         for offset, op, key in zip(changes.offsets.tolist(), changes.ops, keys, strict=True)
     ]

@@ -1,0 +1,169 @@
+"""Stages that work on packed rows give what they give one by one, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.client import Initial
+from penstock.engine.packed.rows import PackedDeltas, PackedForms
+from penstock.engine.stages import JoinStage, RowStage
+from penstock.joins import make_scheme
+from penstock.lab.workloads.streams import stream_workload
+from penstock.log import Home, RecordKind
+from penstock.pipeline import join_stage, row_stage
+from penstock.registry import Registry
+from tests.differential.stories import JOINS, MIXED, SELECTIONS, Shape, Story, stories
+from tests.pipeline.dry import DryPipeline
+from tests.pipeline.telling import Teller
+from tests.pipeline.test_stages import files
+
+SUBSCRIPTIONS = (
+    "SELECT * FROM l JOIN r ON l.name = r.name WHERE l.v > 3 AND r.v < 7",
+    "SELECT * FROM l JOIN r ON l.name = r.name WHERE l.v IS NULL",
+    "SELECT * FROM l x JOIN l y ON x.name = y.name AND x.day = y.day WHERE x.v = 4 AND y.id > 0",
+    "SELECT * FROM l JOIN d ON l.price = d.price WHERE l.v > 2",
+    "SELECT * FROM l WHERE v BETWEEN 2 AND 5 AND big > 10",
+    "SELECT * FROM r WHERE name LIKE 'b%' OR w < 1.5",
+    "SELECT * FROM d WHERE flag",
+)
+LEFT = """CREATE TABLE l (id BIGINT, name VARCHAR, day DATE, v INTEGER, price DECIMAL(9,2),
+big DECIMAL(38,0), PRIMARY KEY (name, id))"""
+TABLES = (
+    LEFT,
+    "CREATE TABLE r (id BIGINT PRIMARY KEY, name VARCHAR, v INTEGER, w DOUBLE)",
+    "CREATE TABLE d (flag BOOLEAN PRIMARY KEY, price DECIMAL(12,4), w DOUBLE)",
+)
+
+names = st.sampled_from(["a", "b", "bc", "é" * 20, "long" * 120]) | st.none()
+small = st.integers(0, 9) | st.none()
+doubles = st.sampled_from(["NaN", -0.0, 0.0, 1.0, 2.5, "Infinity"]) | st.none()
+prices = st.sampled_from(["0.5", "1.25", "3"]) | st.none()
+ROWS = {
+    "l": st.fixed_dictionaries(
+        {"id": st.integers(0, 2), "name": names.filter(bool)},
+        optional={
+            "day": st.sampled_from(["2024-02-29", "2024-03-01"]) | st.none(),
+            "v": small,
+            "price": prices,
+            "big": st.sampled_from(["9" * 38, "11", "-" + "1" * 30]) | st.none(),
+        },
+    ),
+    "r": st.fixed_dictionaries(
+        {"id": st.integers(0, 5)}, optional={"name": names, "v": small, "w": doubles}
+    ),
+    "d": st.fixed_dictionaries({"flag": st.booleans()}, optional={"price": prices, "w": doubles}),
+}
+ops = st.sampled_from(["insert", "update", "upsert", "delete", "insert"])
+events = st.sampled_from(sorted(ROWS)).flatmap(
+    lambda table: st.fixed_dictionaries({"table": st.just(table), "op": ops, "row": ROWS[table]})
+)
+
+
+@contextmanager
+def one_by_one() -> Iterator[None]:
+    """No relation is for the kernels."""
+    nothing = PackedForms({}, {})
+    with (
+        mock.patch.object(row_stage, "packed_forms", return_value=nothing),
+        mock.patch.object(join_stage, "packed_forms", return_value=nothing),
+    ):
+        yield
+
+
+def published(home: Home, batch_rows: int, in_turns: Sequence[bool]) -> dict[str, bytes]:
+    """The files of a copy of the home, whose batches are computed in one way or the other.
+
+    Schemes differ in how they describe a region; kernels describe it as this one does.
+    """
+    gaps = partial(make_scheme, "ref-sj-gap")
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        mock.patch.object(join_stage, "make_scheme", gaps),
+    ):
+        copy = Home.open(Path(shutil.copytree(home.path, Path(directory) / "copy")))
+        pipeline = DryPipeline(copy, batch_rows)
+        for is_packed in cycle(in_turns):
+            if pipeline.planned() == pipeline.offset:
+                return files(copy)
+            with nullcontext() if is_packed else one_by_one():
+                pipeline.process(pipeline.planned())
+    raise AssertionError("there is no other way out")
+
+
+def check(home: Home, batch_rows: int) -> dict[str, bytes]:
+    """Both ways publish the same, also where each takes over from the other."""
+    packed = published(home, batch_rows, [True])
+    assert packed == published(home, batch_rows, [False])
+    assert packed == published(home, batch_rows, [True, False])
+    return packed
+
+
+def filled(path: Path, texts: Iterable[str], changes: Iterable[bytes]) -> Home:
+    """A home with the tables, subscriptions that start with nothing, and changes."""
+    home = Home.create(path)
+    with Registry(home) as registry:
+        for sql in TABLES:
+            registry.define(sql)
+        registry.subscribe_many(list(texts), initial=Initial.NONE)
+    home.log.append([(RecordKind.EVENT, change) for change in changes])
+    return home
+
+
+@given(
+    changes=st.lists(events, max_size=40),
+    texts=st.lists(st.sampled_from(SUBSCRIPTIONS), min_size=1, max_size=5, unique=True),
+    batch_rows=st.sampled_from([1, 7, 100]),
+)
+def test_any_changes_whether_they_can_be_made_or_not(
+    changes: list[dict[str, object]], texts: list[str], batch_rows: int
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        lines = [json.dumps(change).encode() for change in changes]
+        check(filled(Path(directory) / "home", texts, lines), batch_rows)
+
+
+@pytest.mark.slow
+@settings(max_examples=30)
+@given(data=st.data(), batch_rows=st.sampled_from([2, 10, 1000]))
+@pytest.mark.parametrize("shape", [SELECTIONS, JOINS, MIXED])
+def test_any_story(shape: Shape, data: st.DataObject, batch_rows: int) -> None:
+    story: Story = data.draw(stories(shape, max_steps=24, any_plan=True))
+    with tempfile.TemporaryDirectory() as directory:
+        teller = Teller(Home.create(Path(directory) / "home"))
+        teller.tell(story.steps)
+        check(teller.home, batch_rows)
+
+
+def test_the_usual_changes_never_become_objects(tmp_path: Path) -> None:
+    """What the benchmarks measure is what kernels do."""
+    workload = stream_workload("joins", 50)
+    home = Home.create(tmp_path / "home")
+    with Registry(home) as registry:
+        for sql in workload.tables:
+            registry.define(sql)
+        registry.subscribe_many(workload.subscriptions)
+    lines = [*workload.rows[:2000], *islice(workload.events, 3000)]
+    home.log.append([(RecordKind.EVENT, line) for line in lines])
+    pipeline = DryPipeline(home, batch_rows=10_000)
+    # Then subscriptions are active, and edges know their rows: what is there goes one by one.
+    for count in (1, 3000):
+        pipeline.run()
+        home.log.append([(RecordKind.EVENT, line) for line in islice(workload.events, count)])
+    with (
+        mock.patch.object(RowStage, "resolve", side_effect=AssertionError),
+        mock.patch.object(JoinStage, "run", side_effect=AssertionError),
+        mock.patch.object(PackedDeltas, "objects", side_effect=AssertionError),
+    ):
+        assert len(pipeline.compute(pipeline.planned()).messages) > 100
