@@ -6,7 +6,10 @@ numbers most do not. Where the constants are not numbers of 64 bits, it is a lis
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import partial
+from operator import eq
 from typing import TypeAlias
 
 import numpy as np
@@ -66,6 +69,13 @@ class ArrayCodes(Codes):
         following = self.numbers[np.minimum(place, len(self.numbers) - 1)]
         codes: Numbers = 2 * place + (following == keys)
         return codes
+
+    def word_values(self, words: Sequence[Key]) -> Numbers:
+        """The codes of many words."""
+        place = list(map(partial(bisect_left, self.constants), words))
+        following = map([*self.constants, None].__getitem__, place)
+        is_constant = np.fromiter(map(eq, following, words), np.bool_, len(words))
+        return 2 * np.array(place, np.int64) + is_constant
 
     def all_values(self, keys: Values) -> Numbers:
         """The codes of many values, whatever they are."""

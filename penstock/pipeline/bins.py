@@ -1,4 +1,5 @@
-"""A kernel that packs many byte strings as one MessagePack array, as `penstock.packing` would."""
+"""Kernels for many byte strings: they sort them, and pack them as one MessagePack array, as
+`penstock.packing` would."""
 
 from __future__ import annotations
 
@@ -48,6 +49,43 @@ def _pack_bins(data: Bytes8, ends: Ints, order: Ints, out: Bytes8) -> int:
         out[at : at + size] = data[begin : begin + size]
         at += size
     return at
+
+
+@njit
+def sort_stretches(data: Bytes8, ends: Ints, order: Ints, begin: Ints, end: Ints) -> None:
+    """Sort stretches of `order`, which has the numbers of byte strings, by their bytes."""
+    scratch = np.empty(order.shape[0], np.int64)
+    for i in range(begin.shape[0]):
+        _sort(data, ends, order[begin[i] : end[i]], scratch)
+
+
+@njit
+def _sort(data: Bytes8, ends: Ints, some: Ints, scratch: Ints) -> None:
+    """Merge runs that are in order, of one string at first."""
+    count, size = some.shape[0], 1
+    while size < count:
+        for left in range(0, count - size, 2 * size):
+            middle, right = left + size, min(left + 2 * size, count)
+            i, k = left, middle
+            for at in range(left, right):
+                if k == right or (i < middle and not _is_less(data, ends, some[k], some[i])):
+                    scratch[at] = some[i]
+                    i += 1
+                else:
+                    scratch[at] = some[k]
+                    k += 1
+            some[left:right] = scratch[left:right]
+        size *= 2
+
+
+@njit
+def _is_less(data: Bytes8, ends: Ints, one: int, other: int) -> bool:
+    here, there = ends[one], ends[other]
+    size, other_size = ends[one + 1] - here, ends[other + 1] - there
+    for i in range(min(size, other_size)):
+        if data[here + i] != data[there + i]:
+            return bool(data[here + i] < data[there + i])
+    return bool(size < other_size)
 
 
 @njit

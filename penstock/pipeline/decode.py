@@ -14,15 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.catalog import Relation, Row
+from penstock.catalog import Row
 from penstock.engine.columnar import PlainColumns, column_reader
+from penstock.engine.packed.rows import event_deltas
 from penstock.engine.plain_events import reader_of
 from penstock.engine.stepping import FIRST_STEP
 from penstock.engine.streams import event_messages, event_steps, needs_no_rows
 from penstock.errors import ChangeError
 from penstock.messages import ANYONE, event_template
 from penstock.pipeline.bodies import change_row, row_place
-from penstock.pipeline.row_stage import add_messages, add_steps
+from penstock.pipeline.row_stage import add_messages, add_steps, tell_groups
 from penstock.pipeline.rows import (
     BUCKETS,
     CHUNK_BYTES,
@@ -82,7 +83,7 @@ def _tell_columns(events: PlainColumns, view: View, out: RowBuffer) -> None:
             bucket, events.offsets[chosen], FIRST_STEP, events.packed_messages(chosen, template)
         )
     if view.index.edges_of(events.relation):
-        _tell_groups(events.relation, events.events(), view, out)
+        tell_groups(event_deltas(events), view.index, out)
 
 
 def _keep_columns(events: PlainColumns, out: RowBuffer) -> None:
@@ -130,14 +131,8 @@ def _decode_each(
             view.move_to(span.active, span.end)
             bucket = _any_bucket(kept[0][0])
             add_messages(bucket, event_messages(view.index, catalog[name], kept), out)
-            _tell_groups(catalog[name], kept, view, out)
+            add_steps(RowKind.STEP, event_steps(view.index, catalog[name], kept), out)
             _keep(name, kept, out)
-
-
-def _tell_groups(
-    stream: Relation, events: list[tuple[int, Row]], view: View, out: RowBuffer
-) -> None:
-    add_steps(RowKind.STEP, event_steps(view.index, stream, events), out)
 
 
 def _keep(stream: str, events: list[tuple[int, Row]], out: RowBuffer) -> None:

@@ -85,14 +85,19 @@ def _carry_out(
 
 def _tell_packed(bucket: int, deltas: PackedDeltas, index: Index, out: RowBuffer) -> None:
     """What changes lead to that were made on packed rows."""
-    relation = deltas.relation
-    selections = index.selections(relation)
+    selections = index.selections(deltas.relation)
     if selections is not None:
         if can_open(deltas.form, selections.mentioned_columns):
             offsets, messages = packed_selection_messages(deltas, selections)
             out.tell(bucket, offsets, FIRST_STEP, messages)
         else:
             add_messages(bucket, selection_messages(deltas.objects(), selections), out)
+    tell_groups(deltas, index, out)
+
+
+def tell_groups(deltas: PackedDeltas, index: Index, out: RowBuffer) -> None:
+    """Send what changes do to groups to the buckets of these groups."""
+    relation = deltas.relation
     for edge in index.edges_of(relation):
         if is_joined_by_bytes(edge, relation, deltas.form):
             _send_steps(packed_steps(deltas, edge, len(BUCKETS), STEPS_PER_ROW), out)
@@ -103,7 +108,6 @@ def _tell_packed(bucket: int, deltas: PackedDeltas, index: Index, out: RowBuffer
 
 
 def _send_steps(steps: PackedSteps, out: RowBuffer) -> None:
-    """Send packed steps to the buckets of their groups."""
     ends = np.cumsum(np.bincount(steps.places, minlength=len(BUCKETS))).tolist()
     for bucket, start, stop in zip(BUCKETS, [0, *ends], ends, strict=False):
         for first, last in steps.rows.pieces(CHUNK_ROWS, CHUNK_BYTES, start, stop):

@@ -40,7 +40,8 @@ def stage(runs: list[Run], directory: Path) -> str:
     offsets = np.repeat(np.array([offset for offset, _, _ in runs], np.int64), counts)
     steps = np.repeat(np.array([step for _, step, _ in runs], np.int32), counts)
     bodies = list(chain.from_iterable([bodies for _, _, bodies in runs]))
-    for first, last in _mixed(offsets, steps, np.repeat(np.arange(len(runs)), counts)):
+    mixed = _mixed(offsets, steps, np.repeat(np.arange(len(runs)), counts))
+    for first, last in zip(*mixed, strict=True):
         bodies[first:last] = sorted(bodies[first:last])
     return _write([pa.array(offsets), pa.array(steps), _in_arrow(bodies)], directory)
 
@@ -80,7 +81,7 @@ def _write(arrays: list[pa.Array], directory: Path) -> str:
 def merged(paths: Sequence[Path]) -> PackedMessages:
     """All messages in some files, by offset, step and bytes."""
     # Here, because workers only stage.
-    from penstock.pipeline.bins import packed_bins
+    from penstock.pipeline.bins import packed_bins, sort_stretches
 
     tables = [_read(path) for path in paths]
     if not tables:
@@ -93,10 +94,7 @@ def merged(paths: Sequence[Path]) -> PackedMessages:
     data = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
     order = np.lexsort((steps, offsets))
     file_of = np.repeat(np.arange(len(tables)), [one.num_rows for one in tables])[order]
-    for first, last in _mixed(offsets[order], steps[order], file_of):
-        order[first:last] = sorted(
-            order[first:last].tolist(), key=lambda i: data[ends[i] : ends[i + 1]].tobytes()
-        )
+    sort_stretches(data, ends, order, *_mixed(offsets[order], steps[order], file_of))
     return PackedMessages(packed_bins(data, ends, order), len(order))
 
 
@@ -108,13 +106,14 @@ def _read(path: Path) -> pa.Table:
 
 def _mixed(
     offsets: npt.NDArray[np.int64], steps: npt.NDArray[np.int32], origin: npt.NDArray[np.int64]
-) -> list[tuple[int, int]]:
-    """The stretches of messages of one position that come from several origins."""
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where the stretches of messages of one position begin and end that come from several
+    origins."""
     if len(offsets) < 2:
-        return []
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     is_same = (np.diff(offsets) == 0) & (np.diff(steps) == 0)
     starts = np.concatenate([[0], np.flatnonzero(~is_same) + 1])
     ends = np.append(starts[1:], len(offsets))
     is_mixed = np.concatenate([[0], np.cumsum(is_same & (np.diff(origin) != 0))])
     found = is_mixed[ends - 1] > is_mixed[starts]
-    return list(zip(starts[found].tolist(), ends[found].tolist(), strict=True))
+    return starts[found], ends[found]

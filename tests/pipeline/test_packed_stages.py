@@ -34,6 +34,7 @@ SUBSCRIPTIONS = (
     "SELECT * FROM l JOIN r ON l.name = r.name WHERE l.v IS NULL",
     "SELECT * FROM l x JOIN l y ON x.name = y.name AND x.day = y.day WHERE x.v = 4 AND y.id > 0",
     "SELECT * FROM l JOIN d ON l.price = d.price WHERE l.v > 2",
+    "SELECT * FROM s JOIN l ON s.name = l.name WHERE s.v > 3 AND l.v > 1",
     "SELECT * FROM l WHERE v BETWEEN 2 AND 5 AND big > 10",
     "SELECT * FROM r WHERE name LIKE 'b%' OR w < 1.5",
     "SELECT * FROM d WHERE flag",
@@ -43,6 +44,7 @@ big DECIMAL(38,0), PRIMARY KEY (name, id))"""
 TABLES = (
     LEFT,
     "CREATE TABLE r (id BIGINT PRIMARY KEY, name VARCHAR, v INTEGER, w DOUBLE)",
+    "CREATE STREAM s (name VARCHAR, v INTEGER)",
     "CREATE TABLE d (flag BOOLEAN PRIMARY KEY, price DECIMAL(12,4), w DOUBLE)",
 )
 
@@ -63,6 +65,7 @@ ROWS = {
     "r": st.fixed_dictionaries(
         {"id": st.integers(0, 5)}, optional={"name": names, "v": small, "w": doubles}
     ),
+    "s": st.fixed_dictionaries({"name": names, "v": small}),
     "d": st.fixed_dictionaries({"flag": st.booleans()}, optional={"price": prices, "w": doubles}),
 }
 ops = st.sampled_from(["insert", "update", "upsert", "delete", "insert"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.log.packed import PackedMessages
 from penstock.packing import pack
-from penstock.pipeline.bins import packed_bins
+from penstock.pipeline.bins import packed_bins, sort_stretches
 from penstock.pipeline.told import merged, stage
 
 
@@ -39,6 +39,21 @@ def _packed(bodies: list[bytes], order: list[int]) -> bytes:
     ends = np.cumsum([0, *map(len, bodies)]).astype(np.int64)
     data = np.frombuffer(b"".join(bodies), np.uint8)
     return bytes(packed_bins(data, ends, np.array(order, np.int64)))
+
+
+@given(st.lists(st.binary(max_size=3), max_size=40), st.data())
+def test_stretches_are_sorted_by_bytes(bodies: list[bytes], drawn: st.DataObject) -> None:
+    cuts = sorted(drawn.draw(st.lists(st.integers(0, len(bodies)), max_size=6)))
+    if len(cuts) % 2:
+        del cuts[-1]
+    order = np.array(drawn.draw(st.permutations(range(len(bodies)))), np.int64)
+    expected = order.tolist()
+    for first, last in zip(cuts[::2], cuts[1::2], strict=True):
+        expected[first:last] = sorted(expected[first:last], key=lambda i: bodies[i])
+    ends = np.cumsum([0, *map(len, bodies)]).astype(np.int64)
+    data = np.frombuffer(b"".join(bodies), np.uint8)
+    sort_stretches(data, ends, order, np.array(cuts[::2], int), np.array(cuts[1::2], int))
+    assert [bodies[i] for i in order] == [bodies[i] for i in expected]
 
 
 positions = st.tuples(st.integers(0, 3), st.integers(0, 2))

@@ -98,6 +98,11 @@ class PlainColumns:
         pair, nothing = _bytes(_PAIR), _bytes(b"")
         return Packed(*pack_events(self.sheet, self._all(), pair, nothing, nothing, False))
 
+    def packed_keyed(self) -> Packed:
+        """Each as its offset, its offset as a key, and its row, one behind the other."""
+        nothing = _bytes(b"")
+        return Packed(*pack_events(self.sheet, self._all(), nothing, nothing, nothing, True))
+
     def packed_messages(self, chosen: Ints, template: EventTemplate) -> Packed:
         """Messages about some events that are known by their offsets."""
         before, between, behind = map(_bytes, template)

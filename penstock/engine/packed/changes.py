@@ -192,10 +192,9 @@ def pack_entries(heap: Bytes8, keys: Spans, rows: Spans) -> tuple[Bytes8, Ints]:
 
 
 @njit
-def second_values(data: Bytes8, begin: Ints) -> Ints:
-    """Where the second value begins of each array that begins there (or `NOWHERE`)."""
-    found = np.full(begin.shape[0], NOWHERE, np.int64)
+def following_values(data: Bytes8, begin: Ints) -> Ints:
+    """Where the value begins that follows each of those that begin there."""
+    found = np.empty(begin.shape[0], np.int64)
     for i in range(begin.shape[0]):
-        if begin[i] != NOWHERE:
-            found[i] = value_end(data, begin[i] + 1)
+        found[i] = value_end(data, begin[i])
     return found

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from penstock.catalog import Key
 from penstock.engine.columnar.forms import Bytes8, Ints
 from penstock.engine.packed.spans import joined
+from penstock.engine.packed.values import value_begins
 from penstock.joins.array_codes import ArrayCodes
 from penstock.matching.events import KeyColumn, NumberColumn
 from penstock.packing import pack
@@ -33,9 +36,8 @@ def codes_of(column: KeyColumn | None, codes: ArrayCodes, count: int) -> Ints:
     if column is None:
         return np.full(count, NULL_CODE)
     if not isinstance(column, NumberColumn):
-        # The last is what -1 stands for.
-        of_words = [codes.value(word) for word in column.dictionary]
-        return np.array([*of_words, NULL_CODE], np.int64)[column.indices]
+        of_words = codes.word_values(column.dictionary)
+        return np.append(of_words, NULL_CODE)[column.indices]  # the last is what -1 stands for
     if codes.numbers is not None:
         found = codes.values(column.keys)
     else:
@@ -54,10 +56,16 @@ def ranked(column: KeyColumn | None, count: int) -> Ranked:
         of_words[sorted(range(len(words)), key=words.__getitem__)] = np.arange(len(words))
         of_words[-1] = -1  # which is what stands for NULL
         indices = column.indices.astype(np.int64)
-        return Ranked(of_words[indices], indices, *joined(map(pack, words)))
+        return Ranked(of_words[indices], indices, *_packed_words(words))
     ranks = keys = column.keys
     if column.nulls is not None:
         if (keys == LOWEST).any():
             ranks = np.unique(keys, return_inverse=True)[1]
         ranks = np.where(column.nulls, LOWEST, ranks)
     return Ranked(ranks, keys, *joined([]))
+
+
+def _packed_words(words: Sequence[Key]) -> tuple[Bytes8, Ints]:
+    """Packed words one behind the other, and where each begins, with the end of the last."""
+    data = np.frombuffer(bytearray(pack(words)), np.uint8)
+    return data, np.concatenate([value_begins(data, 0), [len(data)]])

@@ -11,14 +11,15 @@ import numpy as np
 
 from penstock.catalog import Catalog, Relation
 from penstock.engine.changes import Delta, refusal
+from penstock.engine.columnar.columns import PlainColumns
 from penstock.engine.columnar.forms import Bytes8, Flags, Form, Ints, form_of
 from penstock.engine.columnar.reading import OPS
 from penstock.engine.packed.changes import (
     Changes,
+    following_values,
     pack_entries,
     read_changes,
     resolve,
-    second_values,
 )
 from penstock.engine.packed.spans import NOWHERE, Spans, each, gather, joined, number_values
 from penstock.engine.per_catalog import per_catalog
@@ -73,6 +74,25 @@ class PackedDeltas:
 
     def _each(self, spans: Spans) -> list[bytes]:
         return each(*gather(self.heap, spans))
+
+
+def event_deltas(events: PlainColumns) -> PackedDeltas:
+    """What events do that are known by their offsets: each is a new row."""
+    packed = events.packed_keyed()
+    data, ends = packed.data, packed.ends
+    begin = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    keys = following_values(data, begin)
+    rows = following_values(data, keys)
+    nothing = np.full(len(events), NOWHERE)
+    return PackedDeltas(
+        events.relation,
+        events.sheet.form,
+        data,
+        events.offsets,
+        Spans(keys, rows),
+        Spans(nothing, nothing),
+        Spans(rows, ends),
+    )
 
 
 class Refused(NamedTuple):
@@ -138,7 +158,7 @@ def _carry_out(
     entries, was_there = store.packed(relation, keys)
     stored, begin = joined(entries)
     now = Spans(np.full(len(keys), NOWHERE), np.full(len(keys), NOWHERE))
-    now.begin[was_there] = second_values(stored, begin[:-1]) + len(data)
+    now.begin[was_there] = following_values(stored, begin[:-1] + 1) + len(data)
     now.end[was_there] = begin[1:] + len(data)
     heap, made, old, new, refused = resolve(np.concatenate([data, stored]), changes, numbers, now)
     changed = np.zeros(len(keys), np.bool_)

@@ -6,7 +6,9 @@ is found by passing over those before it.
 
 from __future__ import annotations
 
-from penstock.engine.columnar.forms import Bytes8
+import numpy as np
+
+from penstock.engine.columnar.forms import Bytes8, Ints
 from penstock.matching.compiled import njit
 
 NIL, FALSE, TRUE, DOUBLE = 0xC0, 0xC2, 0xC3, 0xCB
@@ -67,6 +69,17 @@ def value_end(data: Bytes8, at: int) -> int:
             size = 1 << (mark - 0xC4)
             at += 1 + size + big_endian(data, at + 1, size)
     return at
+
+
+@njit
+def value_begins(data: Bytes8, at: int) -> Ints:
+    """Where the values begin that the array at that place holds."""
+    count, at = array_start(data, at)
+    begins = np.empty(count, np.int64)
+    for i in range(count):
+        begins[i] = at
+        at = value_end(data, at)
+    return begins
 
 
 @njit

@@ -66,9 +66,10 @@ class BucketState:
         """The entries with this prefix, as they were when the batch began."""
         return self._mirror.scan(prefix)
 
-    def stretches(self, prefix: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
-        """The same, many at a time."""
-        return self._mirror.stretches(prefix)
+    def groups(self, prefixes: Iterable[bytes]) -> tuple[list[tuple[bytes, bytes]], list[int]]:
+        """The entries that begin with each of some prefixes, as they were when the batch began, and
+        how many there are of each."""
+        return self._mirror.groups(prefixes)
 
     def _store(self, ledger: Ledger) -> None:
         changed = sorted(self._changed.items())

@@ -26,8 +26,8 @@ from penstock.pipeline.state.ledger import Entry
 
 MAP_BYTES = 16 << 30  # address space, not memory; a bucket that needs more is refused by name
 
-FEW_ENTRIES, MANY_ENTRIES = 32, 1 << 15
-"""So many are read at once, first and at last."""
+FEW_ENTRIES, SOME_ENTRIES, MANY_ENTRIES = 32, 256, 1 << 15
+"""So many are read at once: first, of a group, and at last."""
 STRETCH_BYTES = 4 << 20  # of large entries fewer are read at once
 
 _STAMP = b"\x00stamp"
@@ -108,14 +108,34 @@ class MirrorBatch:
         """The same, many at a time."""
         behind, size = _behind(prefix), FEW_ENTRIES
         with self._transaction.cursor() as cursor:
-            entries = cursor.iternext() if cursor.set_range(prefix) else iter(())
+            entries = _entries_from(cursor, prefix)
             while stretch := list(islice(entries, size)):
-                if behind is not None and stretch[-1][0] >= behind:  # type: ignore[operator]
-                    yield stretch[: bisect_left(stretch, (behind,))]  # type: ignore[misc]
+                if behind is not None and stretch[-1][0] >= behind:
+                    yield stretch[: bisect_left(stretch, (behind,))]
                     return
-                yield stretch  # type: ignore[misc]  # bytes, without `buffers`
+                yield stretch
                 taken = sum(map(len, map(itemgetter(1), stretch)))
                 size = max(1, min(2 * size, MANY_ENTRIES, size * STRETCH_BYTES // (taken + 1)))
+
+    def groups(self, prefixes: Iterable[bytes]) -> tuple[list[tuple[bytes, bytes]], list[int]]:
+        """The entries that begin with each of some prefixes, and how many there are of each."""
+        found: list[tuple[bytes, bytes]] = []
+        counts: list[int] = []
+        size = FEW_ENTRIES
+        with self._transaction.cursor() as cursor:
+            for prefix in prefixes:
+                behind, first = _behind(prefix), len(found)
+                entries = _entries_from(cursor, prefix)
+                while stretch := list(islice(entries, size)):
+                    if behind is not None and stretch[-1][0] >= behind:
+                        found += stretch[: bisect_left(stretch, (behind,))]
+                        break
+                    found += stretch
+                    size = SOME_ENTRIES
+                counts.append(len(found) - first)
+                # One more than the last had: if the next has as many, that is seen at once.
+                size = min(counts[-1] + 1, SOME_ENTRIES)
+        return found, counts
 
     def everything(self) -> Iterator[list[tuple[bytes, bytes]]]:
         """All entries, many at a time."""
@@ -124,6 +144,13 @@ class MirrorBatch:
             if place < len(stretch) and stretch[place][0] == _STAMP:
                 del stretch[place]
             yield stretch
+
+
+def _entries_from(cursor: lmdb.Cursor, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """From the first on that begins so, or comes behind."""
+    if not cursor.set_range(prefix):
+        return iter(())
+    return cursor.iternext()  # type: ignore[return-value]  # bytes, without `buffers`
 
 
 def _behind(prefix: bytes) -> bytes | None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
-from operator import add, itemgetter
+from operator import add, itemgetter, methodcaller
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -55,7 +56,7 @@ class ManyEntries(Entries, Protocol):
 
     def drop_many(self, keys: Iterable[bytes]) -> None: ...
 
-    def stretches(self, prefix: bytes) -> Iterator[list[tuple[bytes, bytes]]]: ...
+    def groups(self, prefixes: Iterable[bytes]) -> tuple[list[tuple[bytes, bytes]], list[int]]: ...
 
 
 @dataclass(slots=True)
@@ -202,17 +203,12 @@ class StoredGroups:
 
     def members(self, edge: Edge, values: Iterable[bytes]) -> Members:
         """What is stored of the groups with these packed join values."""
-        found: list[tuple[bytes, bytes]] = []
-        ends = [0]
-        for place in self._places(edge, values):
-            for stretch in self._entries.stretches(place):
-                found += stretch
-            ends.append(len(found))
+        found, counts = self._entries.groups(self._places(edge, values))
         sides = map(itemgetter(_GROUP_BYTES), map(itemgetter(0), found))
         return Members(
             list(map(itemgetter(1), found)),
             np.fromiter(sides, np.int64, len(found)),
-            np.diff(ends),
+            np.array(counts, np.int64),
         )
 
     def keep(self, edge: Edge, places: MemberPlaces, entries: Iterable[bytes]) -> None:
@@ -223,13 +219,12 @@ class StoredGroups:
         self._entries.drop_many(self._member_places(edge, places))
 
     def _member_places(self, edge: Edge, places: MemberPlaces) -> Iterable[bytes]:
-        sides = [group + bytes([s]) for group in self._places(edge, places.values) for s in (0, 1)]
-        starts = np.array(sides, object)[2 * places.groups + places.sides]
-        return map(add, starts.tolist(), _limited(list(places.keys)))
+        groups = np.array(self._places(edge, places.values), object)[places.groups]
+        sides = np.array([b"\x00", b"\x01"], object)[places.sides]
+        return map(add, map(add, groups.tolist(), sides.tolist()), _limited(list(places.keys)))
 
     def _places(self, edge: Edge, values: Iterable[bytes]) -> list[bytes]:
-        prefix = self._edge(edge)
-        return [prefix + _digest(value, 16) for value in values]
+        return list(map(self._edge(edge).__add__, map(_DIGEST_OF, map(_HASHED, values))))
 
     def _hold(self, place: bytes, value: JoinValue, sides: _Sides) -> _Held:
         stored = (dict(sides[0]), dict(sides[1]))
@@ -262,6 +257,7 @@ class StoredGroups:
 
 
 _GROUP_BYTES = 8 + 16
+_HASHED, _DIGEST_OF = partial(blake2b, digest_size=16), methodcaller("digest")
 
 
 def _events_prefix(stream: str) -> bytes:
