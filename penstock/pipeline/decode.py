@@ -99,11 +99,7 @@ def _send_columns(events: PlainColumns, out: RowBuffer) -> None:
     """Send changes to the buckets of their rows."""
     places = events.key_hashes() % len(BUCKETS)  # as `bucket_of` has it
     order = np.argsort(places, kind="stable")
-    packed = events.packed_changes(order)
-    ends = np.cumsum(np.bincount(places, minlength=len(BUCKETS))).tolist()
-    for bucket, start, stop in zip(BUCKETS, [0, *ends], ends, strict=False):
-        for first, last in packed.pieces(CHUNK_ROWS, CHUNK_BYTES, start, stop):
-            out.add_chunk(bucket, RowKind.CHANGE, last - first, packed.array(first, last))
+    out.deal(RowKind.CHANGE, events.packed_changes(order), places[order])
 
 
 def _decode_each(

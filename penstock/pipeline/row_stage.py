@@ -9,25 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
 from penstock.catalog import Catalog, Relation
 from penstock.engine.changes import Checked, Delta
 from penstock.engine.index import Index
 from penstock.engine.packed.opening import can_open
 from penstock.engine.packed.rows import PackedDeltas, SentChanges, packed_forms
 from penstock.engine.packed.selecting import packed_selection_messages
-from penstock.engine.packed.stepping import PackedSteps, is_joined_by_bytes, packed_steps
+from penstock.engine.packed.stepping import is_joined_by_bytes, packed_steps
 from penstock.engine.stages import RowStage, selection_messages
 from penstock.engine.stepping import FIRST_STEP, EdgeSteps
 from penstock.errors import ChangeError
 from penstock.joins import GroupSteps, StepsByEdge
+from penstock.joins.selections import SCANNED_ROWS
 from penstock.messages import Told, encode_messages
 from penstock.pipeline.bodies import ChangeRow, decode_changes, group_place
 from penstock.pipeline.rows import (
     BUCKETS,
-    CHUNK_BYTES,
-    CHUNK_ROWS,
     Inbox,
     Reason,
     RowBuffer,
@@ -87,11 +84,13 @@ def _tell_packed(bucket: int, deltas: PackedDeltas, index: Index, out: RowBuffer
     """What changes lead to that were made on packed rows."""
     selections = index.selections(deltas.relation)
     if selections is not None:
-        if can_open(deltas.form, selections.mentioned_columns):
+        # Of a few rows, points may be looked through without making a matcher of them.
+        is_few = len(deltas) <= SCANNED_ROWS
+        if is_few or not can_open(deltas.form, selections.mentioned_columns):
+            add_messages(bucket, selection_messages(deltas.objects(), selections), out)
+        else:
             offsets, messages = packed_selection_messages(deltas, selections)
             out.tell(bucket, offsets, FIRST_STEP, messages)
-        else:
-            add_messages(bucket, selection_messages(deltas.objects(), selections), out)
     tell_groups(deltas, index, out)
 
 
@@ -100,18 +99,12 @@ def tell_groups(deltas: PackedDeltas, index: Index, out: RowBuffer) -> None:
     relation = deltas.relation
     for edge in index.edges_of(relation):
         if is_joined_by_bytes(edge, relation, deltas.form):
-            _send_steps(packed_steps(deltas, edge, len(BUCKETS), STEPS_PER_ROW), out)
+            steps = packed_steps(deltas, edge, len(BUCKETS), STEPS_PER_ROW)
+            out.deal(RowKind.STEP, steps.rows, steps.places)
         else:
             groups: GroupSteps = {}
             EdgeSteps(relation, edge).add(deltas.objects(), groups)
             add_steps(RowKind.STEP, {edge: groups}, out)
-
-
-def _send_steps(steps: PackedSteps, out: RowBuffer) -> None:
-    ends = np.cumsum(np.bincount(steps.places, minlength=len(BUCKETS))).tolist()
-    for bucket, start, stop in zip(BUCKETS, [0, *ends], ends, strict=False):
-        for first, last in steps.rows.pieces(CHUNK_ROWS, CHUNK_BYTES, start, stop):
-            out.add_chunk(bucket, RowKind.STEP, last - first, steps.rows.array(first, last))
 
 
 def _carry_out_each(

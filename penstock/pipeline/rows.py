@@ -158,6 +158,14 @@ class RowBuffer:
         """Add rows that are packed already."""
         self._chunks.append((bucket, int(kind), count, chunk))
 
+    def deal(self, kind: RowKind, rows: Packed, places: npt.NDArray[np.uint32]) -> None:
+        """Add packed rows whose keys have these hashes, modulo the number of buckets, by which they
+        are sorted."""
+        ends = np.cumsum(np.bincount(places, minlength=len(BUCKETS))).tolist()
+        for bucket, start, stop in zip(BUCKETS, [0, *ends], ends, strict=False):
+            for first, last in rows.pieces(CHUNK_ROWS, CHUNK_BYTES, start, stop):
+                self.add_chunk(bucket, kind, last - first, rows.array(first, last))
+
     def tell(self, bucket: int, offsets: Offsets, steps: Offsets | int, messages: Packed) -> None:
         """Add messages that are packed already, in order; steps may all be the same."""
         self._told.append((bucket, offsets, steps, messages))
