@@ -15,7 +15,7 @@ from penstock.engine.index import Index
 from penstock.engine.packed.opening import can_open
 from penstock.engine.packed.rows import PackedDeltas, SentChanges, packed_forms
 from penstock.engine.packed.selecting import packed_selection_messages
-from penstock.engine.packed.stepping import is_joined_by_bytes, packed_steps
+from penstock.engine.packed.stepping import STEPS_AT_ONCE, is_joined_by_bytes, packed_steps
 from penstock.engine.stages import RowStage, selection_messages
 from penstock.engine.stepping import FIRST_STEP, EdgeSteps
 from penstock.errors import ChangeError
@@ -34,9 +34,6 @@ from penstock.pipeline.rows import (
 )
 from penstock.pipeline.state.stores import StoredRows
 from penstock.pipeline.view import View
-
-STEPS_PER_ROW = 256
-"""A group may take all steps of a batch, which must not become one piece of any size."""
 
 
 def advance_rows(bucket: int, inbox: Inbox, store: StoredRows, view: View) -> RowBuffer:
@@ -99,7 +96,7 @@ def tell_groups(deltas: PackedDeltas, index: Index, out: RowBuffer) -> None:
     relation = deltas.relation
     for edge in index.edges_of(relation):
         if is_joined_by_bytes(edge, relation, deltas.form):
-            steps = packed_steps(deltas, edge, len(BUCKETS), STEPS_PER_ROW)
+            steps = packed_steps(deltas, edge, len(BUCKETS))
             out.deal(RowKind.STEP, steps.rows, steps.places)
         else:
             groups: GroupSteps = {}
@@ -136,8 +133,8 @@ def add_steps(kind: RowKind, steps: StepsByEdge, out: RowBuffer) -> None:
     for edge, groups in steps.items():
         for value, mine in groups.items():
             rows = out.rows(bucket_of(group_place(edge, value)), kind)
-            for first in range(0, len(mine), STEPS_PER_ROW):
-                rows.append((edge.name, value, mine[first : first + STEPS_PER_ROW]))
+            for first in range(0, len(mine), STEPS_AT_ONCE):
+                rows.append((edge.name, value, mine[first : first + STEPS_AT_ONCE]))
 
 
 def add_messages(bucket: int, messages: Iterable[Told], out: RowBuffer) -> None:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.client import Initial
+from penstock.engine.packed import stepping
 from penstock.engine.packed.rows import PackedDeltas, PackedForms
 from penstock.engine.stages import JoinStage, RowStage
 from penstock.joins import make_scheme
@@ -107,10 +108,15 @@ def published(home: Home, batch_rows: int, in_turns: Sequence[bool]) -> dict[str
 
 
 def check(home: Home, batch_rows: int) -> dict[str, bytes]:
-    """Both ways publish the same, also where each takes over from the other."""
+    """Both ways publish the same, also where each takes over from the other, and in whatever pieces
+    steps travel."""
     packed = published(home, batch_rows, [True])
     assert packed == published(home, batch_rows, [False])
-    assert packed == published(home, batch_rows, [True, False])
+    with (
+        mock.patch.object(stepping, "STEPS_AT_ONCE", 3),
+        mock.patch.object(stepping, "BYTES_AT_ONCE", 100),
+    ):
+        assert packed == published(home, batch_rows, [True, False])
     return packed
 
 

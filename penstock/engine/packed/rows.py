@@ -53,6 +53,12 @@ class PackedDeltas:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    @property
+    def sizes(self) -> Ints:
+        """How many bytes each has."""
+        spans = (self.keys, self.old, self.new)
+        return sum((one.end - one.begin for one in spans), np.zeros(len(self), np.int64))
+
     def objects(self) -> list[Delta]:
         """For what is done one by one after all."""
         keys = map(unpack_tuple, self._each(self.keys))

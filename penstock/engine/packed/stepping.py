@@ -28,6 +28,10 @@ from penstock.joins import Edge
 from penstock.matching.compiled import njit
 from penstock.packing import pack
 
+STEPS_AT_ONCE = 256
+BYTES_AT_ONCE = 4 << 20
+"""A group may take all steps of a batch, which must not become one piece of any size."""
+
 LEAVES, ENTERS, CHANGES = 0, 1, 2
 """What a row does to a group."""
 
@@ -66,9 +70,8 @@ class PackedSteps(NamedTuple):
     """By row, in order: the CRC-32 of edge and join value, reduced to so many places."""
 
 
-def packed_steps(deltas: PackedDeltas, edge: Edge, places: int, most: int) -> PackedSteps:
-    """What changes do to the groups of an edge, by one of so many places for groups; at most so
-    many steps in one row."""
+def packed_steps(deltas: PackedDeltas, edge: Edge, places: int) -> PackedSteps:
+    """What changes do to the groups of an edge, by one of so many places for groups."""
     name = np.frombuffer(pack(edge.name), np.uint8)
     steps = _both_sides(deltas, edge)
     groups = number_values(steps.data, steps.values, np.zeros(len(steps.deltas), np.int64))
@@ -83,7 +86,7 @@ def packed_steps(deltas: PackedDeltas, edge: Edge, places: int, most: int) -> Pa
             place_of[groups.numbers],
         )
     )
-    begin = _runs(groups.numbers[order], most)
+    begin = _runs(groups.numbers[order], deltas.sizes[steps.deltas[order]])
     parts = (deltas.heap, deltas.offsets, deltas.keys, deltas.old, deltas.new)
     rows = Packed(*pack_steps(*parts, steps, order, begin, name))
     return PackedSteps(rows, place_of[groups.numbers[order[begin[:-1]]]])
@@ -110,13 +113,18 @@ def _both_sides(deltas: PackedDeltas, edge: Edge) -> Steps:
     )
 
 
-def _runs(groups: Ints, most: int) -> Ints:
-    """Where runs of limited length begin that have one group each; and where the last ends."""
+def _runs(groups: Ints, sizes: Ints) -> Ints:
+    """Where runs of limited size begin that have one group each; and where the last ends."""
     if not len(groups):
         return np.zeros(1, np.int64)
     first = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
-    within = np.arange(len(groups)) - np.repeat(first, np.diff(first, append=len(groups)))
-    return np.append(np.flatnonzero(within % most == 0), len(groups))
+    counts = np.diff(first, append=len(groups))
+    before = np.cumsum(sizes) - sizes
+    within = np.arange(len(groups)) - np.repeat(first, counts)
+    bytes_within = before - np.repeat(before[first], counts)
+    parts = np.stack([groups, within // STEPS_AT_ONCE, bytes_within // BYTES_AT_ONCE])
+    is_other = (np.diff(parts, prepend=-1) != 0).any(axis=0)
+    return np.append(np.flatnonzero(is_other), len(groups))
 
 
 @njit

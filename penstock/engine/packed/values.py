@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.engine.columnar.forms import Bytes8, Ints
+from penstock.engine.columnar.scanning import is_word
 from penstock.matching.compiled import njit
 
 NIL, FALSE, TRUE, DOUBLE = 0xC0, 0xC2, 0xC3, 0xCB
@@ -119,9 +120,4 @@ def text_start(data: Bytes8, at: int) -> int:
 @njit
 def is_same(data: Bytes8, at: int, end: int, other: int, other_end: int) -> bool:
     """Whether two stretches have the same bytes."""
-    if end - at != other_end - other:
-        return False
-    for i in range(end - at):  # noqa: SIM110  # numba compiles no generators here
-        if data[at + i] != data[other + i]:
-            return False
-    return True
+    return is_word(data, at, end, data, other, other_end)
