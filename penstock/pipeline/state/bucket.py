@@ -47,9 +47,11 @@ class BucketState:
 
     def put(self, key: bytes, value: bytes | None) -> None:
         if value is None:
-            self.drop_many([key])
+            self._gone.add(key)
+            self._changed.pop(key, None)
         else:
-            self.put_many([(key, value)])
+            self._changed[key] = value
+            self._gone.discard(key)
 
     def put_many(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
         new = dict(entries)
