@@ -19,6 +19,10 @@ from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind, Span
 from penstock.pipeline.state.stores import StoredGroups
 from penstock.pipeline.view import View
 
+SCHEME = "ref-sj-gap"
+"""Describes regions as the kernels do, so that messages are the same bytes whichever way is taken:
+a run that starts over fills its groups anew, and then takes another way for a batch."""
+
 
 def advance_groups(bucket: int, inbox: Inbox, store: StoredGroups, view: View) -> RowBuffer:
     """Bring one bucket through one batch; returns the rows for the sink."""
@@ -30,13 +34,15 @@ def advance_groups(bucket: int, inbox: Inbox, store: StoredGroups, view: View) -
     span = Span.from_bytes(tick.body)
     view.move_to(span.active, span.end)
     # What a scheme remembers of groups would be of no use in the next batch, which reads them anew.
-    stage = JoinStage(store, view.index, make_scheme())
+    stage = JoinStage(store, view.index, make_scheme(SCHEME))
     seeded = _steps(inbox, RowKind.SEED, view.edges)
     for edge, groups in seeded.items():
         stage.seed(edge, groups)
     for points, since in view.arrivals(span).semijoins:
         add_messages(bucket, stage.initial(span.start, points, since), out)
-    packed = PackedJoins(view.index, packed_forms(view.catalog(span.end)), store, make_scheme())
+    packed = PackedJoins(
+        view.index, packed_forms(view.catalog(span.end)), store, make_scheme(SCHEME)
+    )
     _run(bucket, inbox, stage, packed, view.edges, seeded, out)
     return out
 

@@ -106,7 +106,7 @@ def test_ranks_and_codes_are_in_the_order_of_values(
     if known and constants and type(known[0]) is not type(constants[0]):
         constants = []
     column: NumberColumn | DictionaryColumn
-    if any(isinstance(value, str) for value in known):
+    if any(isinstance(value, str) for value in [*known, *constants]):
         distinct = tuple(dict.fromkeys(known))
         places = [-1 if value is None else distinct.index(value) for value in values]
         column = DictionaryColumn(np.array(places, np.int32), distinct)
