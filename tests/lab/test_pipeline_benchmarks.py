@@ -27,14 +27,11 @@ def test_throughput_beside_the_bare_kernel(
     (result,) = json.loads(capsys.readouterr().out)["results"]
     assert result["events"] == 500
     assert result["messages_per_event"] > 0.9
-    assert (
-        0
-        < result["share_of_bare_kernel"]
-        == pytest.approx(
-            result["events_per_s"] / result["bare_kernel_events_per_s"], rel=0.01, abs=0.001
-        )
+    # On a busy machine, the share of so small a batch may well round to nothing.
+    assert result["share_of_bare_kernel"] == pytest.approx(
+        result["events_per_s"] / result["bare_kernel_events_per_s"], rel=0.01, abs=0.001
     )
-    assert min(result[name] for name in ("cpu_us_per_event", "peak_mb")) > 0
+    assert min(result[name] for name in ("events_per_s", "cpu_us_per_event", "peak_mb")) > 0
 
 
 @pytest.mark.slow
