@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.catalog import Relation, Row
+from penstock.catalog import Relation
 from penstock.engine.columnar.forms import DOUBLE, OTHER, TEXT, Bytes8, Ints
 from penstock.engine.columnar.packing import gather_texts, hash_keys, pack_changes, pack_events
 from penstock.engine.columnar.reading import GIVEN, OPS, Sheet
@@ -23,7 +21,6 @@ from penstock.packing import pack
 
 _PACKED_OPS = [pack(op) for op in OPS]
 _PAIR = bytes([0x92])  # begins an array of two
-_decode_events = msgspec.msgpack.Decoder(list[tuple[int, tuple[Any, ...]]]).decode
 
 
 def _bytes(data: bytes) -> Bytes8:
@@ -82,11 +79,6 @@ class PlainColumns:
     @property
     def offsets(self) -> Ints:
         return self.sheet.offsets
-
-    def events(self) -> list[tuple[int, Row]]:
-        """Offsets and rows, as objects."""
-        packed = self.packed_events()
-        return _decode_events(packed.array(0, len(packed)))
 
     def batch(self, columns: Collection[int]) -> EventBatch:
         """The events for a matcher that looks at these columns; others are NULL there."""
