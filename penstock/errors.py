@@ -10,6 +10,7 @@
     ├── WireError                 bytes that are not a message of a known version
     ├── HomeError                 a home is missing, foreign, or in use
     │   ├── CorruptionError       a checksum failed; names the file and the place
+    │   ├── RecordError           a record of the log that another release wrote
     │   └── LockedError           another process works on this home
     ├── BacklogError              the log runs too far ahead of the pipeline; try again later
     └── PipelineError             Spark could not start, or the query failed
@@ -134,6 +135,10 @@ class CorruptionError(HomeError):
     """A checksum failed. Nothing behind the named place has been read or dropped."""
 
     exit_code = 7
+
+
+class RecordError(HomeError):
+    """A record of the log that this release cannot read."""
 
 
 class LockedError(HomeError):

@@ -18,13 +18,16 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from penstock.catalog import Catalog, Outside
 from penstock.client import Delivery, Initial, Switch
+from penstock.engine.attempts import culprits_of_events, culprits_of_initial
 from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
 from penstock.engine.events import change_from_mapping, decode_event, encode_change
 from penstock.engine.explain import Explanation, explain
+from penstock.engine.faults import SetAside, describe_fault, is_fault
 from penstock.engine.planning import Method, better_choices, explain_plan, first_choice
 from penstock.errors import (
     ChangeError,
@@ -47,6 +50,13 @@ from penstock.log import (
     Tail,
 )
 from penstock.log.inbox import Inbox
+from penstock.log.set_aside import (
+    events_not_applied,
+    refusal,
+    set_aside_entry,
+    set_aside_in,
+    suspects_among,
+)
 from penstock.log.statistics import samples, usable_statistics
 from penstock.messages import Message, encode_message
 from penstock.registry import (
@@ -65,6 +75,7 @@ from penstock.registry import (
     withdrawn,
 )
 from penstock.registry.leases import Clock, ran_out, without_lease
+from penstock.registry.subscriptions import suspended
 from penstock.routing import subscribers
 from penstock.sql import Query, hinted, parse_relation
 from penstock.subscription import Subscription
@@ -102,7 +113,8 @@ class Hub:
         clock: Clock = time.time,
     ) -> None:
         self._lock = threading.RLock()
-        self._engine = Engine(make_scheme(scheme))
+        self._make_scheme = partial(make_scheme, scheme)
+        self._engine = Engine(self._make_scheme())
         self._live: dict[int, Subscription] = {}
         self._bound: dict[int, Query] = {}  # of the subscription that is just being made
         self._leases = Leases()
@@ -112,6 +124,9 @@ class Hub:
         self._reoptimise_every = reoptimise_every
         self._unweighed = 0  # changes since it was last looked how queries are split
         self._broken: PenstockError | None = None
+        self._tail: Tail | None = None  # while this Hub holds the log's append lock
+        self._aside: dict[int, SetAside] = {}  # records that led to faults
+        self._not_applied: dict[int, ChangeError] = {}  # events that are in quarantine
         self._closing = ExitStack()
         self._registry: Registry | None = None
         if home is None:
@@ -122,8 +137,11 @@ class Hub:
             self._closing.enter_context(self._home.processing_lock("hub"))
             self._registry = Registry(self._home)
             self._engine.index.samples = samples(usable_statistics(path))
-        self._restore()
-        self.expire()
+        with ExitStack() as undo:
+            undo.push(self._closing.__exit__)  # should it not open, others may
+            self._restore()
+            self.expire()
+            undo.pop_all()
 
     def __enter__(self) -> Hub:
         return self
@@ -145,10 +163,20 @@ class Hub:
     @contextmanager
     def _appending(self) -> Iterator[Tail]:
         """The end of the log, with everything before it done, for nobody else to append to."""
-        with self._lock, self._home.log.appending() as tail:
-            self._advance()
+        with self._at_end() as tail:
             self._expire(tail)
             yield tail
+
+    @contextmanager
+    def _at_end(self) -> Iterator[Tail]:
+        """The same, whether or not leases have run out."""
+        with self._lock, self._home.log.appending() as tail:
+            self._tail = tail
+            try:
+                self._advance()
+                yield tail
+            finally:
+                self._tail = None
 
     # Publishing
 
@@ -194,6 +222,7 @@ class Hub:
                 return tail.end
             offset = tail.append([(RecordKind.EVENT, body) for body in bodies])
             self._advance()
+            self._check_applied(range(offset, offset + len(bodies)))
             self._unweighed += len(bodies)
             if self._is_time_to_reoptimise():
                 self._replan(tail, better_choices(self._engine, Method.SIMULATION))
@@ -234,12 +263,14 @@ class Hub:
             self._bound[offset] = query
             self._advance()
             self._refresh_registry()
+            self._check_not_suspended(offset)
             return self._live[offset]
 
     def unsubscribe(self, subscription: Subscription | int) -> None:
         number = _id(subscription)
         with self._appending() as tail:
-            self._engine.query(number)
+            if number not in self._aside:  # one that is suspended can be withdrawn, too
+                self._engine.query(number)
             tail.append([(RecordKind.WITHDRAW, withdraw_body(number))])
             self._advance()
             self._refresh_registry()
@@ -252,8 +283,7 @@ class Hub:
         A lease that has run out can be renewed as long as nobody has noticed.
         """
         number = _id(subscription)
-        with self._lock, self._home.log.appending() as tail:
-            self._advance()
+        with self._at_end() as tail:
             if number in self._run_out:
                 raise ran_out(number)
             self._engine.query(number)
@@ -273,8 +303,7 @@ class Hub:
         with self._lock:
             if not self._leases.run_out(self._clock()):
                 return []
-            with self._home.log.appending() as tail:
-                self._advance()
+            with self._at_end() as tail:
                 return self._expire(tail)
 
     def _expire(self, tail: Tail) -> list[int]:
@@ -323,6 +352,7 @@ class Hub:
         """A subscription by its id, for instance one made before this Hub was opened."""
         with self._lock:
             self._advance()
+            self._check_not_suspended(number)
             query = self._engine.query(number)
             if number not in self._live:
                 assert self._registry is not None  # in memory, every subscription is live
@@ -385,6 +415,8 @@ class Hub:
         """Bring the engine to where the message log ends, then go on from there."""
         frontier = self._home.messages.frontier
         waiting: list[Placed] = []
+        self._aside = set_aside_in(self._home.log)
+        self._not_applied = events_not_applied(self._home)
         if frontier is not None:
             index = self._engine.index
             told: dict[int, list[Placed]] = {}  # where the points were that batches know of
@@ -392,7 +424,7 @@ class Hub:
                 if run[0].kind is RecordKind.REPLAN and run[0].offset >= frontier.active:
                     number = replan_of(run[0]).subscription
                     told.setdefault(number, list(index.points_of(number)))
-                self._carry_out(run, [])
+                self._produce(run)
             self._position = frontier.end
             for number in self._engine.queries:
                 if number >= frontier.active or number in told:
@@ -420,23 +452,119 @@ class Hub:
             raise
 
     def _process(self, end: int, waiting: Sequence[Placed]) -> None:
-        messages = self._engine.initial(self._position, waiting)
-        inboxes = self._addressed(messages)
-        bad: list[QuarantinedEvent] = []
-        for run in _runs(self._home.log.read(self._position, end)):
-            produced = self._carry_out(run, bad)
-            for number, received in self._addressed(produced).items():
-                inboxes[number] += received
-            messages += [one for one in produced if isinstance(one, Message)]
-        header = BatchHeader(self._position, end, end)
-        self._home.messages.publish(header, [encode_message(m) for m in messages], bad)
+        runs = _runs(self._home.log.read(self._position, end))
+        produced = [self._produce_initial(waiting), *map(self._produce, runs)]
+        messages = [message for one in produced for message in one.encoded]
+        bad = [event for one in produced for event in one.bad]
+        self._home.messages.publish(BatchHeader(self._position, end, end), messages, bad)
         self._position = end
-        for number, received in inboxes.items():
-            self._live[number].deliver(received)
+        for one in produced:
+            for number, received in one.addressed.items():
+                self._deliver(number, received)
+
+    def _deliver(self, number: int, received: list[Delivery]) -> None:
+        """A content that cannot be built is the trouble of its subscription alone."""
+        live = self._live.get(number)
+        if live is None:
+            return
+        try:
+            live.deliver(received)
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            del self._live[number]
+            why = f"the content of subscription {number} cannot be built"
+            live.end(SubscriptionError(why, detail=describe_fault(error)))
+
+    def _produce(self, run: list[Record]) -> _Produced:
+        """Carry out a run of events, or one record of another kind. A record that leads to a fault
+        is set aside, and the others are carried out without it."""
+        while True:
+            bad: list[QuarantinedEvent] = []
+            try:
+                return self._produced(self._carry_out(run, bad), bad)
+            except Exception as error:
+                if not is_fault(error):
+                    raise
+                self._replay(run[0].offset)
+                self._set_aside(self._culprits(run, error))
+                self._replay(run[0].offset)
+
+    def _produce_initial(self, waiting: Sequence[Placed]) -> _Produced:
+        """What points start with that no batch has made active yet."""
+        while True:
+            try:
+                return self._produced(self._engine.initial(self._position, waiting), [])
+            except Exception as error:
+                if not is_fault(error):
+                    raise
+                make = self._make_scheme
+                found = culprits_of_initial(self._engine, self._position, waiting, make)
+                self._set_aside(found)
+                self._replay(self._position)
+                waiting = [one for one in waiting if one.point.id.subscription not in self._aside]
+
+    def _produced(self, made: Sequence[Delivery], bad: list[QuarantinedEvent]) -> _Produced:
+        encoded = [encode_message(one) for one in made if isinstance(one, Message)]
+        return _Produced(encoded, self._addressed(made), bad)
+
+    def _replay(self, end: int) -> None:
+        """Begin with a new engine and bring it to an offset: a fault leaves it in between."""
+        samples_before = self._engine.index.samples
+        self._engine = Engine(self._make_scheme())
+        self._engine.index.samples = samples_before
+        for run in _runs(self._home.log.read(0, end)):
+            self._carry_out(run, [])
+
+    def _culprits(self, run: list[Record], error: Exception) -> list[SetAside]:
+        """The records to blame for a fault of a run; the engine is where the run begins."""
+        record = run[0]
+        match record.kind:
+            case RecordKind.EVENT:
+                events = [(one.offset, one.body) for one in run if not self._is_refused(one.offset)]
+                suspects = suspects_among(self._aside.values())
+                return culprits_of_events(self._engine, events, self._make_scheme, suspects)
+            case RecordKind.WITHDRAW:
+                return [SetAside(withdrawn(record.body).id, describe_fault(error))]
+        return [SetAside(record.offset, describe_fault(error))]
+
+    def _set_aside(self, found: list[SetAside]) -> None:
+        """Say in the log which records are not processed."""
+        entries = [set_aside_entry(one) for one in found]
+        if self._tail is not None:
+            self._tail.append(entries)
+        else:
+            self._home.log.append(entries)
+        for one in found:
+            self._aside[one.offset] = one
+            self._not_applied[one.offset] = refusal(one)
+            live = self._live.pop(one.offset, None)
+            if live is not None:
+                live.end(suspended(one))
+
+    def _is_refused(self, offset: int) -> bool:
+        return offset in self._not_applied
+
+    def _check_applied(self, offsets: range) -> None:
+        """ChangeError if processing one of these events failed."""
+        for offset in offsets:
+            if offset in self._aside:
+                error = refusal(self._aside[offset])
+                raise ChangeError(
+                    error.primary,
+                    detail=f"the event at offset {offset} is in quarantine; the others are applied",
+                    hint=error.hint,
+                )
+
+    def _check_not_suspended(self, number: int) -> None:
+        if number in self._aside:
+            raise suspended(self._aside[number])
 
     def _carry_out(self, run: list[Record], bad: list[QuarantinedEvent]) -> Sequence[Delivery]:
         """Carry out a run of events, or one record of another kind."""
         record = run[0]
+        if record.offset in self._aside and record.kind is not RecordKind.EVENT:
+            return []
         match record.kind:
             case RecordKind.DDL:
                 self._engine.define(record.offset, record.body.decode())
@@ -451,12 +579,21 @@ class Hub:
                 if replan.subscription in self._engine.queries:  # others no longer bind
                     return [Switch.at(record.offset, replan), *self._engine.replan(replan)]
             case RecordKind.EVENT:
-                outcome = self._engine.events((one.offset, one.body) for one in run)
-                for offset, raw, error in outcome.refused:
-                    reason = (error.primary, error.detail, error.hint)
-                    bad.append(QuarantinedEvent(offset, raw, *reason))
-                return outcome.messages
+                return self._carry_out_events(run, bad)
         return []
+
+    def _carry_out_events(
+        self, run: list[Record], bad: list[QuarantinedEvent]
+    ) -> Sequence[Message]:
+        accepted = [one for one in run if not self._is_refused(one.offset)]
+        outcome = self._engine.events((one.offset, one.body) for one in accepted)
+        refused = {offset: error for offset, _, error in outcome.refused}
+        for one in run if refused or len(accepted) < len(run) else ():
+            error = refused.get(one.offset) or self._not_applied.get(one.offset)
+            if error is not None:
+                reason = (error.primary, error.detail, error.hint)
+                bad.append(QuarantinedEvent(one.offset, one.body, *reason))
+        return outcome.messages
 
     def _subscribe(self, record: Record) -> list[Message]:
         query, said = self._bound.pop(record.offset, None), subscribed(record.body)
@@ -472,7 +609,8 @@ class Hub:
     def _withdraw(self, gone: Withdrawal) -> None:
         number = gone.id
         self._leases.note(number, None)
-        self._engine.withdraw(number)
+        if number in self._engine.queries:  # others no longer bind, or are suspended
+            self._engine.withdraw(number)
         live = self._live.pop(number, None)
         why = SubscriptionError(f"subscription {number} was withdrawn")
         if gone.reason == LEASE_RAN_OUT:
@@ -497,6 +635,15 @@ class Hub:
         """Keep the databases that other processes read in step with the log."""
         if self._registry is not None:
             self._registry.catch_up()
+
+
+class _Produced(NamedTuple):
+    """What records led to."""
+
+    encoded: list[bytes]
+    addressed: dict[int, list[Delivery]]
+    """By the live subscriptions that get them."""
+    bad: list[QuarantinedEvent]
 
 
 def _runs(records: Iterable[Record]) -> Iterator[list[Record]]:

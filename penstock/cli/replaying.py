@@ -48,7 +48,7 @@ def explain_logged(home: Home, subscription: int, offset: int) -> Explanation:
 def _explain(home: Home, subscription: int, change: Change, offset: int) -> Explanation:
     registry = Registry(home)
     stored = registry.subscription(subscription)
-    engine = replay_tables(home.log, offset).engine
+    engine = replay_tables(home, offset).engine
     query = stored.query(registry.catalog())
     engine.learn(subscription, query, chosen_before(registry, stored, offset))
     found = explain(subscription, query, change, engine.catalog, engine.rows, offset)
@@ -67,7 +67,7 @@ def reoptimised(home: Home, method: Method, *, dry_run: bool) -> list[Replanned]
     """Find the subscriptions that should be split in another way and record so, unless it is a dry
     run. The rows are replayed from the log."""
     registry = Registry(home)
-    engine = replay_tables(home.log, home.log.end).engine
+    engine = replay_tables(home, home.log.end).engine
     catalog = registry.catalog()
     for stored in registry.subscriptions():
         chosen = chosen_before(registry, stored, registry.applied)

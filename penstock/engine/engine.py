@@ -12,10 +12,11 @@ from operator import attrgetter
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
 from penstock.engine.changes import Change, Checked, Delta, check, row_after
+from penstock.engine.faults import RecordFaultError, blaming, is_fault
 from penstock.engine.index import Index
-from penstock.engine.memory import MemoryGroups, MemoryRows
+from penstock.engine.memory import GroupsAside, MemoryGroups, MemoryRows, RowsAside
 from penstock.engine.plain_events import read_change
-from penstock.engine.stages import JoinStage, RowStage
+from penstock.engine.stages import GroupStore, JoinStage, RowStage, RowStore
 from penstock.errors import ChangeError, SubscriptionError
 from penstock.joins import Edge, Placed, Scheme, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
@@ -38,18 +39,39 @@ class Outcome:
 class Engine:
     """Not thread-safe: one caller at a time."""
 
-    def __init__(self, scheme: Scheme | None = None) -> None:
-        self.catalog = Catalog()
+    def __init__(
+        self,
+        scheme: Scheme | None = None,
+        *,
+        catalog: Catalog | None = None,
+        rows: RowStore | None = None,
+        groups: GroupStore | None = None,
+    ) -> None:
+        self.catalog = Catalog() if catalog is None else catalog
         self._binder = ShapeBinder(self.catalog)
         self.index = Index(self.catalog)
         self.queries: dict[int, Query] = {}
         self.chosen: dict[int, Decomposition | None] = {}
         self.statistics = Statistics()
-        self.rows = MemoryRows()
-        self.groups = MemoryGroups()
+        self.rows: RowStore = MemoryRows() if rows is None else rows
+        self.groups: GroupStore = MemoryGroups() if groups is None else groups
         self._row_stage = RowStage(self.rows, self.index)
         self._join_stage = JoinStage(self.groups, self.index, scheme or make_scheme())
         self._seeded: set[Edge] = set()
+
+    def aside(self, subscriptions: Iterable[int], scheme: Scheme) -> Engine:
+        """An engine with these tables and some of the subscriptions, to attempt something with:
+        this one does not change with it."""
+        rows, groups = RowsAside(self.rows), GroupsAside(self.groups)
+        engine = Engine(scheme, catalog=self.catalog, rows=rows, groups=groups)
+        engine._seeded = set(self._seeded)
+        for number in subscriptions:
+            points = self.index.points_of(number)
+            changes_only = any(one.point.changes_only for one in points)
+            query, chosen = self.queries[number], self.chosen[number]
+            with blaming(number):
+                engine.index.add(number, query, chosen, changes_only=changes_only)
+        return engine
 
     def define(self, offset: int, sql: str) -> Relation:
         relation = parse_relation(sql)
@@ -118,6 +140,8 @@ class Engine:
                 delta = self._row_stage.resolve(offset, checked)
             except ChangeError as error:
                 outcome.refused.append((offset, raw, error))
+            except Exception as error:
+                raise RecordFaultError(offset, error) if is_fault(error) else error from error
             else:
                 resolved += [delta] if delta is not None else []
         for _, relation, key, old, new in resolved:

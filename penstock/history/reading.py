@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 
 from penstock.catalog import Catalog
 from penstock.engine.changes import Checked
+from penstock.engine.faults import RecordFaultError, blaming
 from penstock.engine.plain_events import read_change
-from penstock.errors import CatalogError, ChangeError, HomeError, SqlError
+from penstock.errors import ChangeError, HomeError
 from penstock.log import Home, RecordKind, RecordLog
+from penstock.log.set_aside import events_not_applied
 from penstock.sql import parse_relation
 
 RECORDS_PER_TASK = 50_000
@@ -27,7 +29,7 @@ def catalog_at(log: RecordLog, end: int) -> Catalog:
     """
     catalog = Catalog()
     for record in log.read(0, end, _DDL):
-        with suppress(CatalogError, SqlError):  # declared by another release: it changed nothing
+        with suppress(RecordFaultError), blaming(record.offset):  # it changed nothing
             catalog.add(parse_relation(record.body.decode()), record.offset)
     return catalog
 
@@ -62,13 +64,16 @@ def stretches(end: int, records: int = RECORDS_PER_TASK) -> list[tuple[int, int]
 
 
 def changes_in(
-    log: RecordLog, stretch: tuple[int, int], catalog: Catalog
+    log: RecordLog,
+    stretch: tuple[int, int],
+    catalog: Catalog,
+    not_applied: Mapping[int, ChangeError],
 ) -> Iterator[tuple[int, Checked | ChangeError]]:
     """The events of a stretch as changes, or what is wrong with them."""
     for first, entries in log.frames(*stretch, _EVENTS):
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:
-                yield offset, _checked(body, catalog, offset)
+                yield offset, not_applied.get(offset) or _checked(body, catalog, offset)
 
 
 def _checked(body: bytes, catalog: Catalog, offset: int) -> Checked | ChangeError:
@@ -82,6 +87,7 @@ def read_stretches(
     path: str, all_stretches: Sequence[tuple[int, int]], numbers: Sequence[int], catalog: Catalog
 ) -> Iterator[tuple[int, Checked | ChangeError]]:
     """The changes of the stretches with these numbers; opens the home where it is called."""
-    log = Home.open(path).log
+    home = Home.open(path)
+    not_applied = events_not_applied(home)
     for number in numbers:
-        yield from changes_in(log, all_stretches[number], catalog)
+        yield from changes_in(home.log, all_stretches[number], catalog, not_applied)

@@ -7,18 +7,19 @@ log from its beginning, for whatever purpose, needs not know that it was compact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
 from penstock.engine.changes import Change, Op, row_after
 from penstock.engine.events import encode_change
+from penstock.engine.faults import RecordFaultError, blaming
 from penstock.engine.index import Index
 from penstock.engine.memory import MemoryRows
 from penstock.engine.plain_events import read_change
 from penstock.engine.stages import RowStage
-from penstock.errors import CatalogError, ChangeError, HomeError, SqlError
+from penstock.errors import ChangeError, HomeError
 from penstock.log.frames import compacted_header, encode_frame
 from penstock.log.interfaces import CONTROL_KINDS, Entry, RecordKind, RecordLog
 from penstock.packing import pack
@@ -29,10 +30,14 @@ FRAME_BYTES = 1 << 20  # 1 MiB, like the frames that files are published in
 
 
 def compacted_segment(
-    log: RecordLog, end: int, on_offset: Callable[[int], None] | None = None
+    log: RecordLog,
+    end: int,
+    not_applied: Container[int] = (),
+    on_offset: Callable[[int], None] | None = None,
 ) -> bytes:
-    """The bytes of a segment that stands for all records before `end`."""
-    live = _live_rows(log, end, on_offset)
+    """The bytes of a segment that stands for all records before `end`. Events that were not applied
+    when they were processed are not applied here."""
+    live = _live_rows(log, end, not_applied, on_offset)
     entries: dict[int, Entry] = {
         record.offset: (record.kind, record.body) for record in log.read(0, end, CONTROL_KINDS)
     }
@@ -50,16 +55,21 @@ class _Live:
     rows: dict[tuple[str, RowKey], tuple[int, Relation, Row]] = field(default_factory=dict)
 
 
-def _live_rows(log: RecordLog, end: int, on_offset: Callable[[int], None] | None) -> _Live:
+def _live_rows(
+    log: RecordLog,
+    end: int,
+    not_applied: Container[int],
+    on_offset: Callable[[int], None] | None,
+) -> _Live:
     live = _Live()
     stage = RowStage(MemoryRows(), Index(live.catalog))
     tables = frozenset({RecordKind.DDL, RecordKind.EVENT})
     for first, entries in log.frames(0, end, tables):
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.DDL:
-                with suppress(CatalogError, SqlError):  # of another release: it changed nothing
+                with suppress(RecordFaultError), blaming(offset):  # it changed nothing
                     live.catalog.add(parse_relation(body.decode(errors="replace")), offset)
-            elif kind == RecordKind.EVENT:
+            elif kind == RecordKind.EVENT and offset not in not_applied:
                 with suppress(ChangeError):  # it is in quarantine
                     _apply(live, stage, offset, body)
         if on_offset is not None:

@@ -27,6 +27,8 @@ class RecordKind(IntEnum):
     """The records behind it, in the same frame, are events of a file; says which and how many."""
     RENEW = 8
     """The lease of a subscription lasts longer."""
+    SET_ASIDE = 9
+    """A record before it led to a fault and is not processed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,8 @@ class QuarantinedEvent:
 
 
 class QuarantineStore(Protocol):
-    def entries(self) -> Iterator[QuarantinedEvent]:
-        """All events that were set aside, in order of their offsets."""
+    def entries(self, start: int = 0, end: int | None = None) -> Iterator[QuarantinedEvent]:
+        """All events that were refused, or those of [start, end), in order of their offsets."""
 
     def get(self, offset: int) -> QuarantinedEvent:
         """The event of that offset; EventError if it is not in quarantine."""

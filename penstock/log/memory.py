@@ -150,8 +150,10 @@ class MemoryQuarantine:
     def add(self, events: Sequence[QuarantinedEvent]) -> None:
         self._events.update({event.offset: event for event in events})
 
-    def entries(self) -> Iterator[QuarantinedEvent]:
-        return iter([self._events[offset] for offset in sorted(self._events)])
+    def entries(self, start: int = 0, end: int | None = None) -> Iterator[QuarantinedEvent]:
+        for offset in sorted(self._events):
+            if offset >= start and (end is None or offset < end):
+                yield self._events[offset]
 
     def get(self, offset: int) -> QuarantinedEvent:
         event = self._events.get(offset)

@@ -35,10 +35,13 @@ class Quarantine:
         self.directory = directory
         self._committed = committed
 
-    def entries(self) -> Iterator[QuarantinedEvent]:
-        for start, end in self._places():
-            if self._committed(start, end):
-                yield from self._read(start, end)
+    def entries(self, start: int = 0, end: int | None = None) -> Iterator[QuarantinedEvent]:
+        for first, last in self._places():
+            beside = last <= start or (end is not None and first >= end)
+            if not beside and self._committed(first, last):
+                for event in self._read(first, last):
+                    if event.offset >= start and (end is None or event.offset < end):
+                        yield event
 
     def get(self, offset: int) -> QuarantinedEvent:
         for start, end in self._places():

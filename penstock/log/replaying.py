@@ -7,8 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from penstock.engine.engine import Engine
-from penstock.errors import CatalogError, HomeError, SqlError
-from penstock.log.interfaces import RecordKind, RecordLog
+from penstock.engine.faults import RecordFaultError, blaming
+from penstock.errors import HomeError
+from penstock.log.interfaces import AnyHome, RecordKind
+from penstock.log.set_aside import events_not_applied
 
 _TABLES = frozenset({RecordKind.DDL, RecordKind.EVENT})
 
@@ -23,9 +25,11 @@ class Replay:
 
 
 def replay_tables(
-    log: RecordLog, end: int, on_offset: Callable[[int], None] | None = None
+    home: AnyHome, end: int, on_offset: Callable[[int], None] | None = None
 ) -> Replay:
-    """Carry out the DDL and the events before `end`; HomeError if the log no longer knows them."""
+    """Carry out the DDL and the events before `end`, except those that whoever processed them
+    refused; HomeError if the log no longer knows them."""
+    log, not_applied = home.log, events_not_applied(home)
     if end < log.compacted_to:
         raise HomeError(
             f"the tables at offset {end} are no longer known",
@@ -36,12 +40,15 @@ def replay_tables(
         run: list[tuple[int, bytes]] = []
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:
-                run.append((offset, body))
+                if offset in not_applied:
+                    replay.refused.append(offset)
+                else:
+                    run.append((offset, body))
             elif kind == RecordKind.DDL:
                 _carry_out(replay, run)
                 run = []
                 # Declared by another release, perhaps: then it changed nothing.
-                with suppress(CatalogError, SqlError):
+                with suppress(RecordFaultError), blaming(offset):
                     replay.engine.define(offset, body.decode(errors="replace"))
         _carry_out(replay, run)
         if on_offset is not None:

@@ -19,6 +19,7 @@ from penstock.errors import HomeError
 from penstock.log import BatchHeader, Home
 from penstock.log.compacting import compacted_segment
 from penstock.log.replaying import replay_tables
+from penstock.log.set_aside import events_not_applied
 from penstock.messages import Message, Position, decode_message, encode_message
 from penstock.operate.findings import Advance, Step
 from penstock.pipeline.checkpoint import check_home, replayed_from
@@ -95,7 +96,7 @@ def _compact_messages(home: Home, header: BatchHeader, step: Step) -> None:
     with step("reading messages") as advance:
         _check_messages(home, header, lambda end: advance(end, header.end))
     with step("replaying the log") as advance:
-        replay = replay_tables(home.log, header.end, lambda end: advance(end, header.end))
+        replay = replay_tables(home, header.end, lambda end: advance(end, header.end))
     with step("writing contents as messages") as advance, Registry(home) as registry:
         messages = base_messages(registry, replay.engine, header, advance)
         home.messages.write_base(header, messages)
@@ -164,7 +165,9 @@ def _compact_log(home: Home, header: BatchHeader, step: Step) -> None:
     if end <= home.log.compacted_to:
         return
     with step("rewriting the log") as advance:
-        content = compacted_segment(home.log, end, lambda offset: advance(offset, end))
+        content = compacted_segment(
+            home.log, end, events_not_applied(home), lambda offset: advance(offset, end)
+        )
         home.log.replace_beginning(content)
 
 

@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 
 from penstock.catalog import Catalog
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, RecordError
 from penstock.joins.decomposition import Replan
 from penstock.log import Home, Record, RecordKind
+from penstock.log.set_aside import set_aside_of
 from penstock.operate.findings import Finding, damage, remark
 from penstock.registry.binding import from_rows, replan_row
 from penstock.registry.catalogs import relation_row
@@ -42,6 +43,7 @@ _KINDS = frozenset(
         RecordKind.REPLAN,
         RecordKind.RENEW,
         RecordKind.TAKEN,
+        RecordKind.SET_ASIDE,
     }
 )
 
@@ -58,25 +60,41 @@ class Logged:
     """(offset, subscription, lease) of every renewal."""
     replanned: list[Replan] = field(default_factory=list)
     taken: list[Record] = field(default_factory=list)
+    aside: dict[int, int] = field(default_factory=dict)
+    """Records that are not processed, and the first record that says so."""
 
     @classmethod
     def of(cls, home: Home, end: int) -> Logged:
         logged = cls()
         for record in home.log.read(0, end, _KINDS):
-            if record.kind is RecordKind.DDL:
-                logged.statements.append(record)
-            elif record.kind is RecordKind.SUBSCRIBE:
-                logged.subscribed[record.offset] = _subscribed(record.body)
-            elif record.kind is RecordKind.TAKEN:
-                logged.taken.append(record)
-            elif record.kind is RecordKind.REPLAN:
-                logged.replanned.append(replan_of(record))
-            elif record.kind is RecordKind.RENEW:
-                logged.leases.append((record.offset, *renewed(record.body)))
-            else:
-                gone = withdrawn(record.body)
-                logged.withdrawn[gone.id] = (record.offset, gone.reason)
+            try:
+                logged._note(record)
+            except RecordError:  # the registry sets it aside
+                logged.aside.setdefault(record.offset, record.offset)
         return logged
+
+    def _note(self, record: Record) -> None:
+        match record.kind:
+            case RecordKind.DDL:
+                self.statements.append(record)
+            case RecordKind.SUBSCRIBE:
+                self.subscribed[record.offset] = _subscribed(record.body)
+            case RecordKind.TAKEN:
+                self.taken.append(record)
+            case RecordKind.REPLAN:
+                self.replanned.append(replan_of(record))
+            case RecordKind.RENEW:
+                self.leases.append((record.offset, *renewed(record.body)))
+            case RecordKind.SET_ASIDE:
+                found = set_aside_of(record)
+                if found is not None:
+                    self.aside.setdefault(found.offset, record.offset)
+            case _:
+                gone = withdrawn(record.body)
+                self.withdrawn[gone.id] = (record.offset, gone.reason)
+
+    def aside_before(self, applied: int) -> set[int]:
+        return {one for one, said in self.aside.items() if said < applied}
 
 
 def _subscribed(body: bytes) -> Subscribed:
@@ -141,7 +159,7 @@ def _catalog(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
 
 def _registry(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
     columns = """id, sql, owner, withdrawn_at, ended_by, lease_seconds, expires_ms, plan, broken,
-        decomposition, initial, checksum"""
+        decomposition, initial, checksum, suspended"""
     rows = database.execute(f"SELECT {columns} FROM subscriptions ORDER BY id")
     found = from_rows(rows)  # raises what the checksums find
     expected = {number: said for number, said in logged.subscribed.items() if number < applied}
@@ -155,8 +173,14 @@ def _registry(database: sqlite3.Connection, logged: Logged, applied: int) -> str
         known = ended if ended is not None and ended[0] < applied else (None, "")
         if (one.withdrawn_at, one.ended_by) != known:
             return f"when subscription {one.id} was withdrawn is not as the log says"
+    aside = logged.aside_before(applied)
+    rows = database.execute("SELECT offset FROM set_aside")
+    is_aside = {one.id for one in found if one.suspended}
+    if {offset for (offset,) in rows} != aside or is_aside != aside & expected.keys():
+        return "the records that it sets aside are not those of the log"
     rows = database.execute("SELECT offset, subscription, decomposition FROM replans")
-    moved = [tuple(replan_row(one).values()) for one in logged.replanned if one.offset < applied]
+    kept = [one for one in logged.replanned if one.offset < applied and one.offset not in aside]
+    moved = [tuple(replan_row(one).values()) for one in kept]
     return "" if sorted(rows) == moved else "its decompositions are not those of the log"
 
 

@@ -139,7 +139,7 @@ def _differences(
     if sample is not None and sample < len(active):
         active = sorted(random.Random(seed).sample(active, sample))
     with step("replaying the log") as advance:
-        replay = replay_tables(home.log, frontier.end, lambda offset: advance(offset, frontier.end))
+        replay = replay_tables(home, frontier.end, lambda offset: advance(offset, frontier.end))
     yield from _quarantine_differences(home, replay, frontier)
     clients = Clients(home, only=set(active))
     with step("building contents") as advance:
@@ -160,7 +160,3 @@ def _quarantine_differences(home: Home, replay: Replay, frontier: BatchHeader) -
     for offset in sorted(set(replay.refused) - kept):
         what = f"the event at offset {offset} cannot be applied, but is not in quarantine"
         yield damage(home.quarantine.directory, what, "restore the directory from a backup")
-    known = {offset for offset in kept if offset >= home.log.compacted_to}
-    for offset in sorted(known - set(replay.refused)):
-        what = f"the event at offset {offset} is in quarantine, but can be applied"
-        yield remark(home.quarantine.directory, what, "an older release may have refused it")

@@ -16,6 +16,7 @@ import numpy as np
 
 from penstock.catalog import Row
 from penstock.engine.columnar import PlainColumns, column_reader
+from penstock.engine.faults import RecordFaultError, is_fault
 from penstock.engine.packed.rows import event_deltas
 from penstock.engine.plain_events import reader_of
 from penstock.engine.stepping import FIRST_STEP
@@ -53,14 +54,18 @@ def ticks(span: Span) -> RowBuffer:
     return out
 
 
-def decode(events: Events, span: Span, view: View) -> RowBuffer:
-    """What events of a batch mean."""
+def decode(events: Events, span: Span, view: View, *, plain: bool = False) -> RowBuffer:
+    """What events of a batch mean; `plain`: all of them read one by one."""
     out = RowBuffer()
+    events = _without_refused(events, span, view, out)
     # Relations are known from the offset of their record on, and are never changed. So one catalog,
     # of the end of the batch, serves all events.
     catalog = view.catalog(span.end)
-    plain, others = column_reader(catalog).read(events.offsets, events.bodies)
-    for columns in plain:
+    if plain:
+        _decode_each(zip(events.offsets, events.bodies, strict=True), span, view, out)
+        return out
+    read, others = column_reader(catalog).read(events.offsets, events.bodies)
+    for columns in read:
         if needs_no_rows(columns.relation):
             view.move_to(span.active, span.end)
             _tell_columns(columns, view, out)
@@ -69,6 +74,18 @@ def decode(events: Events, span: Span, view: View) -> RowBuffer:
             _send_columns(columns, out)
     _decode_each([(events.offsets[i], events.bodies[i]) for i in others], span, view, out)
     return out
+
+
+def _without_refused(events: Events, span: Span, view: View, out: RowBuffer) -> Events:
+    """The events without those that are not to be applied, whatever they mean."""
+    refused = view.not_applied(span)
+    found = refused.keys() & set(events.offsets) if refused else ()
+    if not found:
+        return events
+    for offset in sorted(found):
+        out.add(_any_bucket(offset), RowKind.BAD, offset, Reason.of(refused[offset]).to_bytes())
+    kept = [i for i, offset in enumerate(events.offsets) if offset not in found]
+    return Events([events.offsets[i] for i in kept], [events.bodies[i] for i in kept])
 
 
 def _tell_columns(events: PlainColumns, view: View, out: RowBuffer) -> None:
@@ -115,6 +132,8 @@ def _decode_each(
         except ChangeError as error:
             out.add(_any_bucket(offset), RowKind.BAD, offset, Reason.of(error).to_bytes())
             continue
+        except Exception as error:
+            raise RecordFaultError(offset, error) if is_fault(error) else error from error
         relation, _, key, row, _ = checked
         kept = of_streams.get(relation.name)
         if kept is None:

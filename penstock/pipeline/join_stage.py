@@ -24,26 +24,36 @@ SCHEME = "ref-sj-gap"
 a run that starts over fills its groups anew, and then takes another way for a batch."""
 
 
-def advance_groups(bucket: int, inbox: Inbox, store: StoredGroups, view: View) -> RowBuffer:
-    """Bring one bucket through one batch; returns the rows for the sink."""
+def advance_groups(
+    bucket: int, inbox: Inbox, store: StoredGroups, view: View, *, plain: bool = False
+) -> RowBuffer:
+    """Bring one bucket through one batch; returns the rows for the sink. `plain`: all steps are
+    taken one by one."""
     (tick,) = inbox.rows(RowKind.TICK)
     out = RowBuffer()
     if bucket == BUCKETS[0]:
         out.add(bucket, RowKind.HEADER, tick.offset, tick.body)
-    out.forward(bucket, inbox, RowKind.MESSAGE, RowKind.BAD)
+    out.forward(bucket, inbox, RowKind.MESSAGE, RowKind.BAD, RowKind.FAULT)
     span = Span.from_bytes(tick.body)
     view.move_to(span.active, span.end)
     # What a scheme remembers of groups would be of no use in the next batch, which reads them anew.
     stage = JoinStage(store, view.index, make_scheme(SCHEME))
-    seeded = _steps(inbox, RowKind.SEED, view.edges)
-    for edge, groups in seeded.items():
+    # There may be groups of a time when a subscription needed the edge that is suspended since.
+    arrivals = view.arrivals(span)
+    for edge in arrivals.edges:
+        store.clear(edge)
+    for edge, groups in _steps(inbox, RowKind.SEED, view.edges).items():
         stage.seed(edge, groups)
-    for points, since in view.arrivals(span).semijoins:
+    for points, since in arrivals.semijoins:
         add_messages(bucket, stage.initial(span.start, points, since), out)
+    if plain:
+        steps = _steps(inbox, RowKind.STEP, view.edges)
+        add_messages(bucket, stage.run(steps), out)
+        return out
     packed = PackedJoins(
         view.index, packed_forms(view.catalog(span.end)), store, make_scheme(SCHEME)
     )
-    _run(bucket, inbox, stage, packed, view.edges, seeded, out)
+    _run(bucket, inbox, stage, packed, view.edges, arrivals.edges, out)
     return out
 
 
@@ -53,16 +63,16 @@ def _run(
     stage: JoinStage,
     packed: PackedJoins,
     edges: Mapping[str, Edge],
-    seeded: Collection[Edge],
+    new: Collection[Edge],
     out: RowBuffer,
 ) -> None:
     """Take the steps of the batch: nearly all as they are packed, the others one by one."""
     sent = SentSteps(inbox.chunks(RowKind.STEP))
-    # Groups that have just been seeded are not in the state yet.
+    # The groups of new edges are not in the state yet.
     usual = {
         name: edges[name]
         for name in sent.edges
-        if edges[name] not in seeded and packed.can_run(edges[name])
+        if edges[name] not in new and packed.can_run(edges[name])
     }
     told = packed.run(sent, usual)
     if told.packed is not None:

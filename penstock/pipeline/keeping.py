@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
+from penstock.engine.faults import is_fault
 from penstock.log import Home
 from penstock.log.disk import os_errors
 from penstock.log.statistics import samples, usable_statistics
@@ -14,6 +16,9 @@ FEW_SUBSCRIPTIONS = 5_000
 """So many, each worker makes objects of in half a second."""
 MANY_SUBSCRIPTIONS = 50_000
 """Workers would need so long for so many that a batch had better wait for a snapshot."""
+
+
+_LOGGER = logging.getLogger("penstock.pipeline")
 
 
 class SnapshotKeeper:
@@ -31,15 +36,17 @@ class SnapshotKeeper:
         directory = self._home.snapshots
         if self._covered_to < 0:
             discard_damaged(directory)
+        if self._failure is not None and is_fault(self._failure):
+            return  # workers make objects of all of them, and find the one that is to blame
         if self._failure is not None:
             raise self._failure
         if self._compiling is not None and self._compiling.is_alive():
             return
-        found = newest(directory, active)
+        found = newest(directory, active, len(self._registry.suspended()))
         self._covered_to = 0 if found is None else found.active
         waiting = self._registry.recorded_count(self._covered_to, active)
         if waiting >= MANY_SUBSCRIPTIONS:
-            self._compile(active)
+            self._compile_aside(active)
         elif waiting >= FEW_SUBSCRIPTIONS:
             self._compiling = threading.Thread(
                 target=self._compile_aside, args=(active,), name="penstock-snapshot", daemon=True
@@ -54,5 +61,6 @@ class SnapshotKeeper:
     def _compile_aside(self, active: int) -> None:
         try:
             self._compile(active)
-        except Exception as error:  # noqa: BLE001 - told to whoever plans the next batch
+        except Exception as error:
             self._failure = error
+            _LOGGER.warning("no snapshot of the subscriptions was made", exc_info=error)

@@ -23,8 +23,8 @@ from penstock.pipeline.rows import ARROW_SCHEMA, BUCKETS, Inbox, RowBuffer
 from penstock.pipeline.workers import settle, without_garbage
 
 if TYPE_CHECKING:
+    from penstock.pipeline.faults import BucketStage
     from penstock.pipeline.state import BucketState
-    from penstock.pipeline.view import View
 
 # Not as text: each task would have Java parse it.
 KEY_SCHEMA = StructType([StructField("name", StringType()), StructField("key", BinaryType())])
@@ -49,17 +49,20 @@ class _Processor(StatefulProcessor):
         pass
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Row]:
+        from penstock.pipeline.faults import advance_safely
         from penstock.pipeline.view import worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
         with without_garbage(), self._opened(bucket) as state:
-            sent = self._sent(self._advance(bucket, Inbox.of_rows(rows), state, view))
+            sent = self._sent(
+                advance_safely(self._stage(), bucket, Inbox.of_rows(rows), state, view)
+            )
         settle((self._home, view.active))
         return sent
 
     @abstractmethod
-    def _advance(self, bucket: int, inbox: Inbox, state: BucketState, view: View) -> RowBuffer:
-        """Bring one bucket through one batch."""
+    def _stage(self) -> BucketStage:
+        """What brings one bucket through one batch."""
 
     def _opened(self, bucket: int) -> AbstractContextManager[BucketState]:
         """The state of a bucket. It is written whole now and then, other buckets at other times."""
@@ -79,24 +82,16 @@ class _Processor(StatefulProcessor):
 class RowProcessor(_Processor):
     state = "rows"
 
-    def _advance(self, bucket: int, inbox: Inbox, state: BucketState, view: View) -> RowBuffer:
-        from penstock.pipeline.row_stage import advance_rows
-        from penstock.pipeline.state import StoredRows
+    def _stage(self) -> BucketStage:
+        from penstock.pipeline.faults import ROWS
 
-        store = StoredRows(state)
-        out = advance_rows(bucket, inbox, store, view)
-        store.flush()
-        return out
+        return ROWS
 
 
 class JoinProcessor(_Processor):
     state = "groups"
 
-    def _advance(self, bucket: int, inbox: Inbox, state: BucketState, view: View) -> RowBuffer:
-        from penstock.pipeline.join_stage import advance_groups
-        from penstock.pipeline.state import StoredGroups
+    def _stage(self) -> BucketStage:
+        from penstock.pipeline.faults import GROUPS
 
-        store = StoredGroups(state)
-        out = advance_groups(bucket, inbox, store, view)
-        store.flush()
-        return out
+        return GROUPS

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from penstock.catalog import Catalog, Relation
 from penstock.engine.changes import Checked, Delta
+from penstock.engine.faults import RecordFaultError, is_fault
 from penstock.engine.index import Index
 from penstock.engine.packed.opening import can_open
 from penstock.engine.packed.rows import PackedDeltas, SentChanges, packed_forms
@@ -36,19 +37,27 @@ from penstock.pipeline.state.stores import StoredRows
 from penstock.pipeline.view import View
 
 
-def advance_rows(bucket: int, inbox: Inbox, store: StoredRows, view: View) -> RowBuffer:
-    """Bring one bucket through one batch; returns the rows for the next stage."""
+def advance_rows(
+    bucket: int, inbox: Inbox, store: StoredRows, view: View, *, plain: bool = False
+) -> RowBuffer:
+    """Bring one bucket through one batch; returns the rows for the next stage. `plain`: all changes
+    are carried out one by one."""
     (tick,) = inbox.rows(RowKind.TICK)
     out = RowBuffer()
     out.add(bucket, RowKind.TICK, tick.offset, tick.body)
-    out.forward(bucket, inbox, RowKind.BAD, RowKind.MESSAGE, RowKind.STEP)
+    out.forward(bucket, inbox, RowKind.BAD, RowKind.MESSAGE, RowKind.STEP, RowKind.FAULT)
     span = Span.from_bytes(tick.body)
     view.move_to(span.active, span.end)
     stage = RowStage(store, view.index)
     _welcome(bucket, span, stage, view, out)
     for events in inbox.rows(RowKind.EVENTS):
         store.keep_events(events.offset, events.body)
-    _carry_out(bucket, view.catalog(span.end), inbox, store, view.index, out)
+    catalog = view.catalog(span.end)
+    if plain:
+        every = inbox.decoded(RowKind.CHANGE, decode_changes)
+        _carry_out_each(bucket, {one.name: one for one in catalog}, every, stage, out)
+    else:
+        _carry_out(bucket, catalog, inbox, store, view.index, out)
     return out
 
 
@@ -121,6 +130,8 @@ def _carry_out_each(
         except ChangeError as error:
             out.add(bucket, RowKind.BAD, offset, Reason.of(error).to_bytes())
             continue
+        except Exception as error:
+            raise RecordFaultError(offset, error) if is_fault(error) else error from error
         if delta is not None:
             resolved.append(delta)
     messages, steps = stage.consequences(resolved)

@@ -67,6 +67,9 @@ class RowKind(IntEnum):
     """An event that cannot be applied, with the reason."""
     EVENTS = 8
     """Events of a stream that are done with, on the way to where they are kept."""
+    FAULT = 9
+    """A record that leads to a fault, and is to be set aside; or a fault of the fast path that the
+    plain one did without."""
 
 
 class StageRow(NamedTuple):
@@ -143,6 +146,10 @@ class RowBuffer:
 
     def add(self, bucket: int, kind: RowKind, offset: int, body: object, step: int = 0) -> None:
         self._rows[bucket, kind].append((offset, step, body))
+
+    @property
+    def has_tick(self) -> bool:
+        return any(kind == RowKind.TICK for _, kind in self._rows)
 
     def rows(self, bucket: int, kind: RowKind) -> list[AnyRow]:
         """Where to put many rows of one kind."""
@@ -245,6 +252,13 @@ class Inbox:
 
     def chunks(self, kind: RowKind) -> list[tuple[int, bytes]]:
         return self._chunks[kind]
+
+    def replaced(self, kind: RowKind, rows: list[AnyRow]) -> Inbox:
+        """The same with other rows of one kind."""
+        inbox = Inbox()
+        inbox._chunks.update(self._chunks)
+        inbox._chunks[kind] = list(_packed(rows))
+        return inbox
 
 
 def bucket_of(key: bytes) -> int:

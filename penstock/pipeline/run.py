@@ -134,10 +134,12 @@ def run(
                 batches = _Batches(batch_rows, batch_bytes, latency_ms or 0)
                 stages = _stages(spark, str(opened.path), processing.term, batches)
                 settings = {name: (conf or {}).get(name, ours) for name, ours in _LIGHT.items()}
-                with _settings(spark, settings):
-                    query = _start(stages, sink, opened.checkpoint, once)
-                settings_elsewhere(spark, settings)
-                for told in _follow(query, listener, stop or threading.Event()):
+                for told in _process(
+                    lambda: _started(spark, settings, stages, sink, opened.checkpoint, once),
+                    listener,
+                    sink,
+                    stop or threading.Event(),
+                ):
                     done.append(_progress(told, opened))
                     if on_progress is not None:
                         on_progress(done[-1])
@@ -151,6 +153,37 @@ def _failure(error: Exception, log_file: Path) -> PipelineError:
     answered = isinstance(error, PySparkException | Py4JJavaError)
     ended = None if answered else end_of_java(FAREWELL_SECONDS)
     return ended or pipeline_error(error, log_file)
+
+
+def _process(
+    start: Callable[[], StreamingQuery],
+    listener: BatchListener,
+    sink: MessageSink,
+    stop: threading.Event,
+) -> Iterator[dict[str, Any]]:
+    """What Spark says of batches. A query that failed of records which are set aside now is started
+    again."""
+    while True:
+        try:
+            yield from _follow(start(), listener, stop)
+            return
+        except (PySparkException, Py4JError):
+            if not sink.has_found_faults():
+                raise
+
+
+def _started(
+    spark: SparkSession,
+    settings: Mapping[str, str],
+    stages: DataFrame,
+    sink: MessageSink,
+    checkpoint: Path,
+    once: bool,
+) -> StreamingQuery:
+    with _settings(spark, settings):
+        query = _start(stages, sink, checkpoint, once)
+    settings_elsewhere(spark, settings)
+    return query
 
 
 def _start(stages: DataFrame, sink: MessageSink, checkpoint: Path, once: bool) -> StreamingQuery:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import HomeError
 from penstock.log import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog
+from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
 from penstock.pipeline.rows import Inbox, Reason, RowKind, Span, StageRow
 from penstock.pipeline.told import STAGED_SUFFIX, merged
 from penstock.pipeline.workers import without_garbage
@@ -38,6 +39,7 @@ class MessageSink:
         """Why a batch could not be computed. What Spark makes of it on the way back through Java
         is a report of a report."""
         self._counted: dict[int, dict[str, int]] = {}
+        self._found_faults = False
 
     def take(self, batch: DataFrame, batch_id: int) -> None:
         """Have the batch computed, and publish it."""
@@ -51,7 +53,16 @@ class MessageSink:
             "messages": inbox.count(RowKind.MESSAGE),
             "bad": inbox.count(RowKind.BAD),
         }
-        self.commit(inbox)
+        try:
+            self.commit(inbox)
+        except FaultsFoundError:
+            self._found_faults = True
+            raise
+
+    def has_found_faults(self) -> bool:
+        """Whether a query ended because records were set aside, and can go on; asked once."""
+        found, self._found_faults = self._found_faults, False
+        return found
 
     def counted(self, batch_id: int) -> dict[str, int]:
         """How many messages and bad events a batch had; asked once."""
@@ -60,6 +71,7 @@ class MessageSink:
     def commit(self, inbox: Inbox) -> None:
         home = self._home
         with without_garbage(), home.publishing(self._term):
+            check_faults(inbox, home)
             publish(home.log, home.messages, gather(inbox, home.staging))
             # Not only what was told: workers that were killed leave files that nobody knows of.
             sweep_staging(home.staging)

@@ -46,7 +46,7 @@ from penstock.messages import Point
 from penstock.pipeline.workers import without_garbage
 from penstock.registry import Registry, StoredSubscription
 
-FORMAT = 3
+FORMAT = 4
 KEPT = 2
 """Snapshots that stay: the newest, and the one that workers may be about to open."""
 SUBSCRIPTIONS_AT_ONCE = 50_000
@@ -77,6 +77,9 @@ class Snapshot:
     """Where the points of each space over an edge are, and the checksum of that file."""
     edges: Sequence[tuple[Edge, int]]
     """The edges that any subscription ever needed, even if withdrawn since, and the first."""
+    suspended: int
+    """How many subscriptions were suspended. Once there are more, a snapshot is of no use: it may
+    know edges that nobody else does."""
 
     def others_from(self, low: int) -> list[int]:
         """All that were recorded from `low` on and are not in here, even if withdrawn since."""
@@ -94,13 +97,14 @@ class Snapshot:
             yield unpack_space(*read_arrays(self.directory / name))
 
 
-def newest(directory: Path, active: int) -> Snapshot | None:
-    """The newest snapshot of subscriptions before `active`, or an earlier offset."""
+def newest(directory: Path, active: int, suspended: int = 0) -> Snapshot | None:
+    """The newest snapshot of subscriptions before `active`, or an earlier offset, that was made
+    when so many were suspended."""
     numbers = sorted((int(p.name) for p in _finished(directory)), reverse=True)
     for number in numbers:
         if number <= active:
             snapshot = _read(directory / f"{number:020d}")
-            if snapshot is not None:
+            if snapshot is not None and snapshot.suspended == suspended:
                 return snapshot
     return None
 
@@ -135,7 +139,9 @@ def compile_snapshot(
     directory: Path, registry: Registry, active: int, samples: Mapping[str, Sequence[Row]]
 ) -> Snapshot:
     """Make the snapshot of an offset from the newest before it and what was recorded since."""
-    compiler = _Compiler(registry.catalog(), samples, newest(directory, active))
+    suspended = len(registry.suspended())
+    before = newest(directory, active, suspended)
+    compiler = _Compiler(registry.catalog(), samples, before, suspended)
     changes = registry.changes_between(compiler.start, active, added=False)
     # Over one table there is nothing to decompose, and nothing moves.
     compiler.leave_out([one.subscription for one in changes.replanned if one.decomposition])
@@ -152,9 +158,13 @@ class _Compiler:
     """A snapshot in the making."""
 
     def __init__(
-        self, catalog: Catalog, samples: Mapping[str, Sequence[Row]], before: Snapshot | None
+        self,
+        catalog: Catalog,
+        samples: Mapping[str, Sequence[Row]],
+        before: Snapshot | None,
+        suspended: int,
     ) -> None:
-        self._catalog, self._samples = catalog, samples
+        self._catalog, self._samples, self._suspended = catalog, samples, suspended
         self.start = 0 if before is None else before.active
         covered = () if before is None else before.covered(catalog)
         self._covered = {points.relation.name: points for points in covered}
@@ -214,14 +224,20 @@ class _Compiler:
         body = np.array(sorted(self._others), np.int64).tobytes()
         write_aside(fresh / _OTHERS, crc32(body).to_bytes(4) + body)
         edges = [(plain_edge(edge), first) for edge, first in self._edges.items()]
-        members = {"format": FORMAT, "active": active, "relations": relations}
+        members = {
+            "format": FORMAT,
+            "active": active,
+            "suspended": self._suspended,
+            "relations": relations,
+        }
         text = json.dumps(members | {"spaces": spaces, "edges": edges})
         checked = {"snapshot": text, "checksum": crc32(text.encode())}
         write_aside(fresh / _MANIFEST, json.dumps(checked).encode())
         fresh.rename(path)
         for old in sorted(_finished(directory))[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
-        return Snapshot(path, active, relations, spaces, list(self._edges.items()))
+        edges_first = list(self._edges.items())
+        return Snapshot(path, active, relations, spaces, edges_first, self._suspended)
 
     def _write_relations(self, fresh: Path) -> dict[str, Compiled]:
         relations = {}
@@ -266,7 +282,9 @@ def _read(path: Path) -> Snapshot | None:
         }
         spaces = [(str(name), int(checksum)) for name, checksum in members["spaces"]]
         edges = [(edge_of_plain(edge), int(first)) for edge, first in members["edges"]]
-        return Snapshot(path, members["active"], relations, spaces, edges)
+        return Snapshot(
+            path, members["active"], relations, spaces, edges, int(members["suspended"])
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -143,7 +143,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: LogRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         # Here, because other processes that load this class only look at it.
-        from penstock.pipeline.decode import decode, ticks
+        from penstock.pipeline.decode import ticks
+        from penstock.pipeline.faults import decode_safely
         from penstock.pipeline.view import worker_home, worker_view
 
         home, view, span = worker_home(self._path), worker_view(self._path), partition.header
@@ -152,7 +153,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield ticks(span).to_arrow(home.staging)
         for events in events_of(home.log, partition):
             with without_garbage():
-                out = decode(events, span, view).to_arrow(home.staging)
+                out = decode_safely(events, span, view).to_arrow(home.staging)
             yield out
 
     def stop(self) -> None:

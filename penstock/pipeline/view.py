@@ -7,6 +7,7 @@ batches it sees; a batch that is replayed, and so asks for an earlier one, makes
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -14,14 +15,16 @@ from pathlib import Path
 
 from penstock.catalog import Catalog
 from penstock.client import Initial
+from penstock.engine.faults import blaming
 from penstock.engine.index import Index
-from penstock.errors import PenstockError
+from penstock.errors import ChangeError, PenstockError
 from penstock.joins import Edge, Placed, SpacePoints, place
 from penstock.joins.covered import CoveredPoints
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.joins.frozen import FrozenSpace
 from penstock.joins.selections import NewSelections
 from penstock.log import AnyHome, Home
+from penstock.log.set_aside import events_in_quarantine, refusal, suspects_among
 from penstock.log.statistics import samples, usable_statistics
 from penstock.pipeline.rows import Span
 from penstock.pipeline.snapshots import Snapshot, newest
@@ -75,13 +78,16 @@ class View:
     """The active subscriptions of a home. For one thread; follows what others have applied.
 
     Subscriptions are taken from the newest snapshot that there is, as far as it goes; all others
-    are objects.
+    are objects. Those that are suspended are left out. With `only`, it is a view of some
+    subscriptions, to attempt something with.
     """
 
-    def __init__(self, home: AnyHome) -> None:
+    def __init__(self, home: AnyHome, only: Collection[int] | None = None) -> None:
+        self._home = home
+        self._only = only
         self._registry = Registry(home, catch_up=False)
         stored = home if isinstance(home, Home) else None
-        self._snapshots = None if stored is None else stored.snapshots
+        self._snapshots = None if stored is None or only is not None else stored.snapshots
         # They change what matching costs, and not which messages a batch gives.
         self._samples = samples(None if stored is None else usable_statistics(stored.path))
         self._catalog_to = 0
@@ -104,6 +110,37 @@ class View:
         self._ahead: set[int] = set()
         self._ahead_to = 0
         self._arrived: tuple[Span, Arrivals] | None = None
+        self._aside = self._registry.count_set_aside()
+        self._refused: tuple[tuple[Span, int], Mapping[int, ChangeError]] | None = None
+
+    def attempt(self, only: Collection[int]) -> View:
+        """A view of some of the subscriptions, by itself."""
+        return View(self._home, only)
+
+    def subscriptions(self, span: Span) -> list[int]:
+        """Those that take part in a batch."""
+        active = [one.id for one in self._registry.subscriptions(span.active)]
+        ahead = self._registry.changes_only(span.active, max(span.active, span.end))
+        return sorted({*active, *(one.id for one in ahead)})
+
+    def suspects(self) -> set[int]:
+        """Subscriptions that took part in faults of events."""
+        return suspects_among(self._registry.records_set_aside().values())
+
+    def not_applied(self, span: Span) -> Mapping[int, ChangeError]:
+        """The events of a batch that are not to be applied: those set aside, and those that were
+        refused when their batch was published, should it be read again."""
+        known = span, self._registry.count_set_aside()
+        if self._refused is None or self._refused[0] != known:
+            start, end = span.start, span.end
+            frontier = self._home.messages.frontier
+            refused: dict[int, ChangeError] = {}
+            if frontier is not None and start < frontier.end:
+                refused = events_in_quarantine(self._home.quarantine, start, end)
+            aside = self._registry.records_set_aside(start, end)
+            refused |= {offset: refusal(one) for offset, one in aside.items()}
+            self._refused = known, refused
+        return self._refused[1]
 
     def catalog(self, end: int) -> Catalog:
         """The tables and streams that records before `end` declare (and maybe later ones)."""
@@ -118,18 +155,23 @@ class View:
         end = max(active, end)
         if (active, end) != (self.active, self._ahead_to):
             self._arrived = None
-        if active < self.active or end < self._ahead_to:
+        has_changed = self._registry.count_set_aside() != self._aside
+        if active < self.active or end < self._ahead_to or has_changed:
             self._begin()
         if active > self.active:
             self._move_to(active)
         if end > max(active, self._ahead_to):
             for one in self._registry.changes_only(max(active, self._ahead_to), end):
-                self._ahead.add(one.id)
-                self.index.add(one.id, one.query(self.catalog(end)), changes_only=True)
+                if self._is_wanted(one.id):
+                    self._ahead.add(one.id)
+                    with blaming(one.id):
+                        self.index.add(one.id, one.query(self.catalog(end)), changes_only=True)
         self._ahead_to = end
 
     def _move_to(self, active: int) -> None:
-        snapshot = None if self._snapshots is None else newest(self._snapshots, active)
+        snapshot = None
+        if self._snapshots is not None:
+            snapshot = newest(self._snapshots, active, len(self._registry.suspended()))
         if snapshot is not None and snapshot.active > max(self._covered_to, self.active):
             # Should it be removed just now, a newer one is there for the next batch.
             with suppress(PenstockError, OSError):
@@ -176,14 +218,20 @@ class View:
         self.active = active
 
     def _add(self, added: StoredSubscription, catalog: Catalog) -> list[Placed]:
+        if added.suspended or not self._is_wanted(added.id):
+            return []
         self._recorded.append(added.id)
         if added.id in self._ahead:
             self._ahead.remove(added.id)
             return []
-        query, changes_only = added.query(catalog), added.initial is Initial.NONE
-        placed = self.index.add(added.id, query, added.decomposition, changes_only=changes_only)
+        with blaming(added.id):
+            query, changes_only = added.query(catalog), added.initial is Initial.NONE
+            placed = self.index.add(added.id, query, added.decomposition, changes_only=changes_only)
         self._learn_edges(added.id, placed)
         return placed
+
+    def _is_wanted(self, number: int) -> bool:
+        return self._only is None or number in self._only
 
     def _replan(self, replan: Replan, catalog: Catalog) -> list[Placed]:
         number = replan.subscription
@@ -199,7 +247,8 @@ class View:
             self._replanned[number] = _Replanned(stored.query(catalog), began)
         known = self._replanned[number]
         known.chosen.append((replan.offset, replan.decomposition))
-        before = self.index.replan(number, known.query, replan.decomposition)
+        with blaming(replan.offset):
+            before = self.index.replan(number, known.query, replan.decomposition)
         placed = list(self.index.points_of(number, before))
         self._learn_edges(replan.offset, placed)
         return [*before, *placed]

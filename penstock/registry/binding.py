@@ -9,6 +9,7 @@ from zlib import crc32
 
 from penstock.catalog import Catalog
 from penstock.client import Initial
+from penstock.engine.faults import SetAside, describe_fault, is_fault
 from penstock.errors import CorruptionError, PenstockError, SubscriptionError
 from penstock.joins.decomposition import (
     Decomposition,
@@ -58,13 +59,17 @@ class Binder:
 
     def stored(self, record: Record) -> StoredSubscription:
         """The subscription of a SUBSCRIBE record; one that another release accepted, and this one
-        does not, says so."""
+        does not, or that leads to a fault, says so."""
         said = Subscribed("")
         try:
             said = subscribed(record.body)
             plan, broken = self.plan(said.sql), ""
         except PenstockError as error:
             plan, broken = b"", str(error)
+        except Exception as error:
+            if not is_fault(error):
+                raise
+            plan, broken = b"", describe_fault(error)
         return stored_as(record.offset, said, plan, broken)
 
 
@@ -95,6 +100,7 @@ def row_of(stored: StoredSubscription) -> dict[str, object]:
             chosen,
             str(stored.initial),
         ),
+        "suspended": stored.suspended,
     }
 
 
@@ -106,7 +112,7 @@ def lease_row(lease: Lease | None) -> dict[str, object]:
 def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
     found = []
     for number, sql, owner, withdrawn_at, why, seconds, expires_ms, *fixed in rows:
-        plan, broken, chosen, initial, checksum = fixed
+        plan, broken, chosen, initial, checksum, suspended = fixed
         if _checksum(number, sql, owner, plan, broken, chosen, initial) != checksum:
             raise CorruptionError(
                 f"registry.db is damaged: subscription {number} is not as it was written",
@@ -118,6 +124,8 @@ def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
         stored = stored_as(number, said, plan, broken)
         if withdrawn_at is not None:
             stored = replace(stored, withdrawn_at=withdrawn_at, ended_by=why)
+        if suspended:
+            stored = replace(stored, suspended=suspended)
         found.append(stored)
     return found
 
@@ -140,6 +148,11 @@ def replans_from_rows(rows: Iterable[Sequence[Any]]) -> list[Replan]:
         Replan(offset, subscription, decode_decomposition(chosen) or ())
         for offset, subscription, chosen in rows
     ]
+
+
+def set_aside_row(one: SetAside) -> dict[str, object]:
+    row = {"offset": one.offset, "primary": one.primary, "detail": one.detail}
+    return {**row, "suspect": one.suspect}
 
 
 def check_fits(stored: StoredSubscription, chosen: Decomposition, catalog: Catalog) -> None:

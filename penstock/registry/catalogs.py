@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlalchemy import Connection, insert, select
 
 from penstock.catalog import Catalog, Relation
+from penstock.engine.faults import describe_fault, is_fault
 from penstock.errors import PenstockError
 from penstock.log import Record, RecordKind, RecordLog
 from penstock.registry.database import DerivedDatabase
@@ -64,6 +65,10 @@ def relation_row(record: Record, catalog: Catalog) -> dict[str, object]:
         name, kind, broken = relation.name, relation.kind, ""
     except PenstockError as error:  # accepted by another release
         name, kind, broken = "", "", str(error)
+    except Exception as error:
+        if not is_fault(error):
+            raise
+        name, kind, broken = "", "", describe_fault(error)
     return {"offset": record.offset, "name": name, "kind": kind, "sql": sql, "broken": broken}
 
 

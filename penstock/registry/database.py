@@ -31,7 +31,7 @@ from sqlalchemy import (
 
 from penstock.errors import CorruptionError, HomeError, LockedError
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Rises with every change of the tables, or of the plans stored in them."""
 BUSY_SECONDS = 30.0  # catching up with a long log holds the write lock; others wait for it
 

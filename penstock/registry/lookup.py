@@ -9,6 +9,7 @@ from sqlalchemy import Select, func, select
 
 from penstock.catalog import Catalog
 from penstock.client import Initial
+from penstock.engine.faults import SetAside
 from penstock.errors import SubscriptionError
 from penstock.joins.decomposition import Replan
 from penstock.registry.binding import from_rows, replans_from_rows
@@ -17,9 +18,10 @@ from penstock.registry.database import DerivedDatabase
 from penstock.registry.leases import ran_out
 from penstock.registry.records import LEASE_RAN_OUT
 from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
-from penstock.registry.tables import replans, subscriptions
+from penstock.registry.tables import replans, set_aside, subscriptions
 
 _IDS_AT_ONCE = 500
+_SOUND = (subscriptions.c.broken == "") & (subscriptions.c.suspended == "")
 
 
 class Lookup:
@@ -45,15 +47,15 @@ class Lookup:
             still = columns.withdrawn_at.is_(None) | (columns.withdrawn_at >= active)
             wanted = wanted.where(columns.id < active, still)
         if not include_broken:
-            wanted = wanted.where(columns.broken == "")
+            wanted = wanted.where(_SOUND)
         with self._database.reading() as connection:
             return from_rows(connection.execute(wanted).all())
 
     def count(self, low: int = 0) -> int:
-        """How many subscriptions recorded from `low` on are neither withdrawn nor broken."""
+        """How many subscriptions recorded from `low` on can be used."""
         columns = subscriptions.c
         counted = select(func.count()).select_from(subscriptions).where(columns.id >= low)
-        there = counted.where(columns.withdrawn_at.is_(None), columns.broken == "")
+        there = counted.where(columns.withdrawn_at.is_(None), _SOUND)
         with self._database.reading() as connection:
             return int(connection.execute(there).scalar_one())
 
@@ -96,7 +98,7 @@ class Lookup:
         """The first of those that the records of [low, high) added and that can be used, even if
         they were withdrawn since; ordered by id."""
         columns = subscriptions.c
-        sound = select(subscriptions).where(columns.broken == "")
+        sound = select(subscriptions).where(_SOUND)
         wanted = sound.where(columns.id >= low, columns.id < high).order_by(columns.id).limit(most)
         with self._database.reading() as connection:
             return from_rows(connection.execute(wanted).all())
@@ -105,7 +107,7 @@ class Lookup:
         """Those that the records of [low, high) added and that start with nothing; by id."""
         columns = subscriptions.c
         within = select(subscriptions).where(columns.id >= low, columns.id < high)
-        wanted = within.where(columns.broken == "", columns.initial == Initial.NONE)
+        wanted = within.where(_SOUND, columns.initial == Initial.NONE)
         with self._database.reading() as connection:
             return from_rows(connection.execute(wanted.order_by(columns.id)).all())
 
@@ -131,7 +133,7 @@ class Lookup:
         """What the records of [low, high) did to the set of subscriptions that can be used; on
         request without those that were added."""
         columns = subscriptions.c
-        sound = select(subscriptions).where(columns.broken == "")
+        sound = select(subscriptions).where(_SOUND)
         fresh = sound.where(columns.id >= low, columns.id < high).order_by(columns.id)
         gone = sound.where(columns.withdrawn_at >= low, columns.withdrawn_at < high)
         with self._database.reading() as connection:
@@ -146,6 +148,25 @@ class Lookup:
         wanted = _replans(low, high).where(replans.c.subscription == subscription)
         with self._database.reading() as connection:
             return replans_from_rows(connection.execute(wanted).all())
+
+    def records_set_aside(self, low: int = 0, high: int | None = None) -> dict[int, SetAside]:
+        """The records of [low, high) that led to faults and are not processed."""
+        wanted = select(set_aside).where(set_aside.c.offset >= low)
+        if high is not None:
+            wanted = wanted.where(set_aside.c.offset < high)
+        with self._database.reading() as connection:
+            found = connection.execute(wanted.order_by(set_aside.c.offset)).all()
+        return {row[0]: SetAside(*row) for row in found}
+
+    def suspended(self) -> list[int]:
+        """Subscriptions that led to faults; by id."""
+        wanted = select(subscriptions.c.id).where(subscriptions.c.suspended != "")
+        with self._database.reading() as connection:
+            return list(connection.execute(wanted.order_by(subscriptions.c.id)).scalars())
+
+    def count_set_aside(self) -> int:
+        with self._database.reading() as connection:
+            return int(connection.exec_driver_sql("SELECT count(*) FROM set_aside").scalar_one())
 
 
 def _replans(low: int, high: int) -> Select[Any]:

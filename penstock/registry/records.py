@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.client import Initial
-from penstock.errors import CatalogError, HomeError, SubscriptionError
+from penstock.errors import CatalogError, RecordError, SubscriptionError
 from penstock.joins.decomposition import (
     Decomposition,
     Replan,
@@ -164,8 +164,8 @@ def renewed(body: bytes) -> tuple[int, Lease]:
     return found.id, Lease(found.lease_seconds, found.expires_ms)
 
 
-def _unreadable(kind: str, error: Exception) -> HomeError:
-    return HomeError(
+def _unreadable(kind: str, error: Exception) -> RecordError:
+    return RecordError(
         f"a {kind} record of the log cannot be read",
         detail=str(error),
         hint="it was written by another release: use that one",

@@ -10,14 +10,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, bindparam, insert, update
+from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from penstock.client import Initial
+from penstock.engine.faults import SetAside, describe_fault, is_fault
 from penstock.errors import CorruptionError, SubscriptionError
 from penstock.joins.decomposition import Decomposition, Replan
-from penstock.log import AnyHome, RecordKind
+from penstock.log import AnyHome, Record, RecordKind
+from penstock.log.set_aside import set_aside_entry, set_aside_of
 from penstock.registry.binding import (
     Binder,
     check_fits,
@@ -25,6 +27,7 @@ from penstock.registry.binding import (
     lease_row,
     replan_row,
     row_of,
+    set_aside_row,
     stored_as,
 )
 from penstock.registry.catalogs import StoredCatalog
@@ -46,17 +49,24 @@ from penstock.registry.records import (
     withdrawn,
 )
 from penstock.registry.subscriptions import StoredSubscription
-from penstock.registry.tables import CATALOG, REGISTRY, replans, subscriptions
+from penstock.registry.tables import CATALOG, REGISTRY, replans, set_aside, subscriptions
 from penstock.sql import ShapeBinder, parse_relation
 
 MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
 
 _SUBSCRIBES = frozenset(
-    {RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN, RecordKind.RENEW}
+    {
+        RecordKind.SUBSCRIBE,
+        RecordKind.WITHDRAW,
+        RecordKind.REPLAN,
+        RecordKind.RENEW,
+        RecordKind.SET_ASIDE,
+    }
 )
 _ONE = update(subscriptions).where(subscriptions.c.id == bindparam("number"))
 _RENEWED = _ONE.values(lease_seconds=bindparam("lease_seconds"), expires_ms=bindparam("expires_ms"))
 _ENDED = _ONE.values(withdrawn_at=bindparam("withdrawn_at"), ended_by=bindparam("ended_by"))
+_SUSPENDED = _ONE.values(suspended=bindparam("why"))
 
 
 class Registry(Lookup):
@@ -134,20 +144,16 @@ class Registry(Lookup):
         return applied < to
 
     def _read(self, start: int, end: int, binder: Binder) -> _LogChanges:
-        added: list[StoredSubscription] = []
-        ended: list[tuple[int, Withdrawal]] = []
-        replanned: list[Replan] = []
-        leases: list[tuple[int, int, Lease]] = []
+        changes = _LogChanges(start)
         for record in self._log.read(start, end, _SUBSCRIBES) if start < end else ():
-            if record.kind is RecordKind.SUBSCRIBE:
-                added.append(binder.stored(record))
-            elif record.kind is RecordKind.REPLAN:
-                replanned.append(replan_of(record))
-            elif record.kind is RecordKind.RENEW:
-                leases.append((record.offset, *renewed(record.body)))
-            else:
-                ended.append((record.offset, withdrawn(record.body)))
-        return _LogChanges(start, added, ended, replanned, leases)
+            try:
+                _note(record, changes, binder)
+            except Exception as error:
+                if not is_fault(error):
+                    raise
+                unreadable = SetAside(record.offset, describe_fault(error))
+                changes.aside.append((record.offset, unreadable))
+        return changes
 
     def _write(self, connection: Connection, changes: _LogChanges, to: int) -> None:
         applied = self._database.applied(connection)
@@ -169,7 +175,19 @@ class Registry(Lookup):
         ]
         if ended:
             connection.execute(_ENDED, ended)
+        aside = {one.offset: one for at, one in changes.aside if at >= applied}
+        if aside:
+            self._put_aside(connection, list(aside.values()))
         self._database.set_applied(connection, to)
+
+    def _put_aside(self, connection: Connection, aside: list[SetAside]) -> None:
+        """A record may be set aside twice, by processes that knew nothing of each other."""
+        offsets = [one.offset for one in aside]
+        connection.execute(delete(set_aside).where(set_aside.c.offset.in_(offsets)))
+        connection.execute(insert(set_aside), [set_aside_row(one) for one in aside])
+        suspended = [{"number": one.offset, "why": one.primary} for one in aside]
+        connection.execute(_SUSPENDED, suspended)  # changes nothing for other records
+        connection.execute(delete(replans).where(replans.c.offset.in_(offsets)))
 
     # -- changing ---------------------------------------------------------------------------------
 
@@ -314,6 +332,15 @@ class Registry(Lookup):
         self.catch_up(end)
         return gone
 
+    def set_aside(self, found: Sequence[SetAside]) -> None:
+        """Say in the log that these records are not processed, unless it says so already."""
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)
+            known = self.records_set_aside()
+            entries = [set_aside_entry(one) for one in found if one.offset not in known]
+            end = tail.append(entries) + len(entries)
+        self.catch_up(end)
+
     # -- starting over ----------------------------------------------------------------------------
 
     def rebuild(self) -> None:
@@ -336,13 +363,32 @@ class Registry(Lookup):
 @dataclass(frozen=True, slots=True)
 class _LogChanges:
     """What the log says from `start` on: subscriptions, withdrawals with their offsets, other
-    decompositions, (offset, subscription, lease) of renewals."""
+    decompositions, (offset, subscription, lease) of renewals, records set aside with the offsets
+    that say so."""
 
     start: int
-    added: list[StoredSubscription]
-    ended: list[tuple[int, Withdrawal]]
-    replanned: list[Replan]
-    leases: list[tuple[int, int, Lease]]
+    added: list[StoredSubscription] = field(default_factory=list)
+    ended: list[tuple[int, Withdrawal]] = field(default_factory=list)
+    replanned: list[Replan] = field(default_factory=list)
+    leases: list[tuple[int, int, Lease]] = field(default_factory=list)
+    aside: list[tuple[int, SetAside]] = field(default_factory=list)
+
+
+def _note(record: Record, changes: _LogChanges, binder: Binder) -> None:
+    """Add what one record says."""
+    match record.kind:
+        case RecordKind.SUBSCRIBE:
+            changes.added.append(binder.stored(record))
+        case RecordKind.REPLAN:
+            changes.replanned.append(replan_of(record))
+        case RecordKind.RENEW:
+            changes.leases.append((record.offset, *renewed(record.body)))
+        case RecordKind.SET_ASIDE:
+            found = set_aside_of(record)
+            if found is not None:
+                changes.aside.append((record.offset, found))
+        case _:
+            changes.ended.append((record.offset, withdrawn(record.body)))
 
 
 def _check_many(count: int) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock.catalog import Catalog
 from penstock.client import Initial
+from penstock.engine.faults import SetAside
 from penstock.errors import SubscriptionError
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.registry.leases import Lease
@@ -18,9 +19,10 @@ from penstock.sql.query import Query
 class StoredSubscription:
     """One SELECT that somebody registered. Its id is the offset of its record in the log.
 
-    `broken` says why a subscription of an older release no longer binds; it is then kept, and
-    gets nothing, until it is withdrawn. `decomposition` is the one it began with; None stands for
-    the plain rule. `lease` is the one it has now; `ended_by` says why it was withdrawn.
+    `broken` says why a subscription of an older release no longer binds, `suspended` which fault it
+    led to; it is then kept, and gets nothing, until it is withdrawn. `decomposition` is the one
+    it began with; None stands for the plain rule. `lease` is the one it has now; `ended_by` says
+    why it was withdrawn.
     """
 
     id: int
@@ -33,6 +35,7 @@ class StoredSubscription:
     initial: Initial = Initial.CONTENT
     lease: Lease | None = None
     ended_by: str = ""
+    suspended: str = ""
 
     @property
     def said(self) -> Subscribed:
@@ -40,6 +43,8 @@ class StoredSubscription:
         return Subscribed(self.sql, self.owner, self.decomposition, self.initial, self.lease)
 
     def query(self, catalog: Catalog) -> Query:
+        if self.suspended:
+            raise suspended(SetAside(self.id, self.suspended))
         if self.broken:
             raise SubscriptionError(
                 f"subscription {self.id} cannot be used by this release",
@@ -51,6 +56,16 @@ class StoredSubscription:
     def active_at(self, offset: int) -> bool:
         """Whether it takes part in a batch for the subscriptions before `offset`."""
         return self.id < offset and (self.withdrawn_at is None or offset <= self.withdrawn_at)
+
+
+def suspended(why: SetAside) -> SubscriptionError:
+    """A subscription that led to a fault gets nothing any more."""
+    return SubscriptionError(
+        f"subscription {why.offset} is suspended",
+        detail=f"processing it failed: {why.primary}",
+        hint="a release without this fault can subscribe it again: "
+        f"penstock quarantine HOME replay {why.offset}",
+    )
 
 
 @dataclass(frozen=True, slots=True)

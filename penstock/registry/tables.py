@@ -35,6 +35,7 @@ subscriptions = Table(
     Column("decomposition", LargeBinary),
     Column("initial", String, nullable=False),
     Column("checksum", Integer, nullable=False),
+    Column("suspended", String, nullable=False),
 )
 replans = Table(
     "replans",
@@ -42,6 +43,14 @@ replans = Table(
     Column("offset", Integer, primary_key=True),
     Column("subscription", Integer, nullable=False, index=True),
     Column("decomposition", LargeBinary, nullable=False),
+)
+set_aside = Table(
+    "set_aside",
+    REGISTRY,
+    Column("offset", Integer, primary_key=True),
+    Column("primary", String, nullable=False),
+    Column("detail", String, nullable=False),
+    Column("suspect", Integer),
 )
 Index(
     "withdrawals",

@@ -195,9 +195,9 @@ def test_an_unknown_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_record_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    frame = encode_frame(0, [(9, b"from the future")])  # type: ignore[list-item]
+    frame = encode_frame(0, [(31, b"from the future")])  # type: ignore[list-item]
     (tmp_path / FIRST).write_bytes(SEGMENT_FORMAT.header() + frame)
-    with pytest.raises(HomeError, match="unknown kind 9 at offset 0"):
+    with pytest.raises(HomeError, match="unknown kind 31 at offset 0"):
         list(Log(tmp_path).read(0))
 
 

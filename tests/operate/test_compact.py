@@ -152,10 +152,10 @@ def test_the_past_is_gone_and_that_is_said(home: Path) -> None:
     from penstock.log.replaying import replay_tables
 
     shrink(home)
-    log = Home.open(home).log
+    opened = Home.open(home)
     with pytest.raises(HomeError, match="the tables at offset 20 are no longer known"):
-        replay_tables(log, 20)
-    replay_tables(log, log.compacted_to)
+        replay_tables(opened, 20)
+    replay_tables(opened, opened.log.compacted_to)
 
 
 def test_no_backtest_of_the_past(home: Path) -> None:

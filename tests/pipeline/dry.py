@@ -18,15 +18,15 @@ from unittest import mock
 from penstock.engine import stages
 from penstock.joins.newcomers import MANY_NEWCOMERS
 from penstock.log import Home
-from penstock.pipeline.decode import decode, ticks
-from penstock.pipeline.join_stage import advance_groups
+from penstock.pipeline.decode import ticks
+from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
+from penstock.pipeline.faults import GROUPS, ROWS, advance_safely, decode_safely
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
-from penstock.pipeline.row_stage import advance_rows
 from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind, Span
 from penstock.pipeline.sink import Outcome, gather, publish, sweep_staging
 from penstock.pipeline.snapshots import compile_snapshot
 from penstock.pipeline.source import LogRange, events_of
-from penstock.pipeline.state import BucketState, Mirror, StoredGroups, StoredRows
+from penstock.pipeline.state import BucketState, Mirror
 from penstock.pipeline.view import View
 from penstock.registry import Registry
 from penstock.registry.leases import Clock
@@ -38,6 +38,11 @@ class FakeMap:
     def __init__(self) -> None:
         self.entries: dict[tuple[str, bytes], bytes] = {}
         self.calls: list[str] = []
+
+    def copy(self) -> FakeMap:
+        other = FakeMap()
+        other.entries, other.calls = dict(self.entries), self.calls
+        return other
 
     def getValue(self, key: tuple[str, bytes]) -> tuple[bytes] | None:  # noqa: N802
         self.calls.append("get")
@@ -91,9 +96,18 @@ class DryPipeline:
         return next_offset(self.home.log, frontier, self.offset, target, self.batch_rows)
 
     def process(self, end: StreamOffset) -> None:
-        outcome = self.compute(end)
+        outcome = self.compute_safely(end)
         publish(self.home.log, self.home.messages, outcome)
         self.offset = end
+
+    def compute_safely(self, end: StreamOffset) -> Outcome:
+        """What a batch gives, once all records that it fails of are set aside."""
+        while True:
+            before = [{b: m.copy() for b, m in maps.items()} for maps in (self.rows, self.groups)]
+            try:
+                return self.compute(end)
+            except FaultsFoundError:
+                self.rows, self.groups = before
 
     def compute(self, end: StreamOffset) -> Outcome:
         """What a batch gives. The state has moved on, the message log has not."""
@@ -107,20 +121,17 @@ class DryPipeline:
         self._append(decoded, ticks(span))
         for part in _partitions(span):
             for events in events_of(self.home.log, part):
-                self._append(decoded, decode(events, span, self._view))
+                self._append(decoded, decode_safely(events, span, self._view))
         changed = RowBuffer()
         for bucket, rows in self._by_bucket(decoded):
             with self._opened("rows", bucket, self.rows[bucket]) as state:
-                store = StoredRows(state)
-                self._append(changed, advance_rows(bucket, rows, store, self._view))
-                store.flush()
+                self._append(changed, advance_safely(ROWS, bucket, rows, state, self._view))
         joined = RowBuffer()
         for bucket, rows in self._by_bucket(changed):
             with self._opened("groups", bucket, self.groups[bucket]) as state:
-                groups = StoredGroups(state)
-                self._append(joined, advance_groups(bucket, rows, groups, self._view))
-                groups.flush()
+                self._append(joined, advance_safely(GROUPS, bucket, rows, state, self._view))
         sent = Inbox.of_rows(joined.to_rows(self.home.staging))
+        check_faults(sent, self.home)
         outcome = gather(sent, self.home.staging)
         sweep_staging(self.home.staging)
         assert outcome.span == span

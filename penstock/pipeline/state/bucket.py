@@ -32,6 +32,14 @@ class BucketState:
             yield state
             state._store(ledger)
 
+    def aside(self) -> BucketState:
+        """The bucket as it was before the batch, for an attempt that may fail."""
+        return BucketState(self._mirror)
+
+    def take(self, other: BucketState) -> None:
+        """Go on with what an attempt has changed."""
+        self._changed, self._gone = other._changed, other._gone
+
     def get(self, key: bytes) -> bytes | None:
         if key in self._gone:
             return None

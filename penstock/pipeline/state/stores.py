@@ -189,6 +189,11 @@ class StoredGroups:
             if place.startswith(prefix) and not held.group.is_empty:
                 yield held.value, held.group
 
+    def clear(self, edge: Edge) -> None:
+        """Drop all groups of an edge that is not used in this batch yet."""
+        for place, value, sides in self._stored_groups(self._edge(edge)):
+            self._held[place] = _Held(value, Group(), sides)
+
     def flush(self) -> None:
         for place, held in self._held.items():
             for side, (before, now) in enumerate(zip(held.stored, held.group.sides, strict=True)):
