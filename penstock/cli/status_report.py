@@ -24,6 +24,8 @@ def status_members(status: Status, traffic: Traffic | None) -> dict[str, object]
         "lag": status.lag,
         "subscriptions": status.subscriptions,
         "waiting": status.waiting,
+        "suspended": status.suspended,
+        "set_aside": status.set_aside,
         "bytes": {
             "log": status.log_bytes,
             "messages": status.message_bytes,
@@ -57,6 +59,10 @@ def status_rows(status: Status, traffic: Traffic | None) -> list[tuple[str, str]
         ("quarantine", size(status.quarantine_bytes)),
         ("checkpoint", size(status.checkpoint_bytes)),
     ]
+    if status.set_aside:
+        failed = f"{count(status.set_aside, 'record')} whose processing failed"
+        failed += f", {count(status.suspended, 'subscription')} suspended"
+        rows.append(("set aside", f"{failed} (penstock quarantine HOME list)"))
     return rows + _batch_rows(status) + _traffic_rows(traffic)
 
 

@@ -36,6 +36,10 @@ class Status:
     subscriptions: int
     waiting: int
     """Subscriptions that no batch has made active yet."""
+    suspended: int
+    """Subscriptions that get nothing, because processing them failed."""
+    set_aside: int
+    """Records that are not processed, because processing them failed."""
     log_bytes: int
     message_bytes: int
     quarantine_bytes: int
@@ -54,6 +58,7 @@ def status_of(home: Home) -> Status:
     active = 0 if frontier is None else frontier.active
     with Registry(home) as registry:
         known, waiting = registry.count(), registry.count(active)
+        suspended, set_aside = len(registry.suspended()), registry.count_set_aside()
     recent = MetricsFiles(home.metrics).recent(RECENT_BATCHES)
     return Status(
         processed_by=home.processed_by(),
@@ -61,6 +66,8 @@ def status_of(home: Home) -> Status:
         offset=0 if frontier is None else frontier.end,
         subscriptions=known,
         waiting=waiting,
+        suspended=suspended,
+        set_aside=set_aside,
         log_bytes=_bytes_of(home.log.directory.glob("*")),
         message_bytes=_bytes_of(home.messages.directory.glob("*")),
         quarantine_bytes=_bytes_of(home.quarantine.directory.glob("*")),

@@ -159,7 +159,7 @@ class Lookup:
         return {row[0]: SetAside(*row) for row in found}
 
     def suspended(self) -> list[int]:
-        """Subscriptions that led to faults; by id."""
+        """Subscriptions that led to faults, even if they were withdrawn since; by id."""
         wanted = select(subscriptions.c.id).where(subscriptions.c.suspended != "")
         with self._database.reading() as connection:
             return list(connection.execute(wanted.order_by(subscriptions.c.id)).scalars())

@@ -332,6 +332,20 @@ class Registry(Lookup):
         self.catch_up(end)
         return gone
 
+    def resubscribe(self, subscription: int) -> StoredSubscription:
+        """Subscribe a suspended subscription again, under a new id; the old one is withdrawn."""
+        stored = self.subscription(subscription)
+        if not stored.suspended:
+            raise SubscriptionError(
+                f"subscription {subscription} is not suspended", detail="there is nothing to replay"
+            )
+        lease_seconds = None if stored.lease is None else stored.lease.seconds
+        (again,) = self._subscribe(
+            [stored.sql], stored.owner, [stored.decomposition], stored.initial, lease_seconds
+        )
+        self.withdraw(subscription)
+        return again
+
     def set_aside(self, found: Sequence[SetAside]) -> None:
         """Say in the log that these records are not processed, unless it says so already."""
         with self._log.appending() as tail:

@@ -23,7 +23,28 @@ def infected(cli: Cli, home: Path, process: Callable[[], None]) -> Path:
 
 def test_empty(cli: Cli, home: Path) -> None:
     assert cli("quarantine", home, "list").out == "the quarantine is empty\n"
-    assert cli("quarantine", home, "list", "--json").json == {"events": []}
+    assert cli("quarantine", home, "list", "--json").json == {"events": [], "suspended": []}
+
+
+def test_a_suspended_subscription(cli: Cli, home: Path) -> None:
+    from penstock.engine.faults import SetAside
+    from penstock.log import Home
+    from penstock.registry import Registry
+
+    number = cli("subscribe", home, "SELECT id FROM stocks WHERE per > 1", "--json").json["id"]
+    with Registry(Home.open(home)) as registry:
+        registry.set_aside([SetAside(number, "KeyError: 7")])
+    assert "KeyError: 7" in cli("quarantine", home, "list").out
+    (listed,) = cli("quarantine", home, "list", "--json").json["suspended"]
+    assert listed["subscription"] == number
+    refused = cli("content", home, number)
+    assert (refused.code, "is suspended" in refused.err) == (5, True)
+    assert "1 subscription suspended" in cli("status", home).out
+    assert cli("subscriptions", home, "--json").json["subscriptions"][0]["state"] == "suspended"
+    ran = cli("quarantine", home, "replay", number)
+    assert ran.out == f"subscription {number} is subscribed again as {number + 2}\n"
+    assert cli("quarantine", home, "list").out == "the quarantine is empty\n"
+    assert cli("quarantine", home, "replay", number).code == 5
 
 
 def test_list(cli: Cli, infected: Path) -> None:

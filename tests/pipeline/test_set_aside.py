@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,8 +27,11 @@ from penstock.operate.verify import verify
 from penstock.registry import Registry
 from penstock.testing.oracle import Oracle
 from tests.operate.test_verify import silent
+from tests.pipeline.disturbing import PATIENCE_SECONDS, pipeline_process, said
 from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import content, values_of
+
+STRIKING = Path(__file__).parent / "striking"
 
 MARK = "poisoned"
 TABLES = (
@@ -306,6 +310,26 @@ def check_contents_compacted(home: Home, numbers: list[int]) -> None:
     assert verify(home, silent).findings == []
     with Registry(home) as registry:
         assert all(content(home, registry, number) is not None for number in numbers)
+
+
+@pytest.mark.spark
+def test_on_spark(tmp_path: Path) -> None:
+    """The fast path of joins fails of everything, the plain one of a marked event."""
+    home, numbers = filled(tmp_path / "home")
+    with pipeline_process(home, tmp_path, 1000) as process:
+        assert process.wait(PATIENCE_SECONDS) == 0, said(tmp_path)
+    marked = event("stocks", id=90, symbol=MARK, per=50.0)
+    publish(home, *usual_events(10), marked, *usual_events(20))
+    environ = {
+        "PYTHONPATH": os.pathsep.join([str(STRIKING), os.environ.get("PYTHONPATH", "")]),
+        "PENSTOCK_FAIL": MARK,
+    }
+    with pipeline_process(home, tmp_path, 1000, **environ) as process:
+        assert process.wait(PATIENCE_SECONDS) == 0, said(tmp_path)
+    assert [MARK.encode() in one.raw for one in home.quarantine.entries()] == [True]
+    with Registry(home) as registry:
+        assert registry.suspended() == []
+    check_contents(home, numbers)
 
 
 def test_a_hub_says_so(tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
-"""`penstock quarantine`: the events that could not be applied."""
+"""`penstock quarantine`: events that could not be applied, and subscriptions that are suspended."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.groups import epilog
 from penstock.cli.output import Output, count
 from penstock.cli.parameters import HomeArgument, JsonOption
+
+if TYPE_CHECKING:
+    from penstock.registry import StoredSubscription
 
 PANEL = "Look"
 EXAMPLES = """
@@ -28,17 +31,22 @@ OffsetArgument = Annotated[
 
 @app.callback()
 def quarantine(ctx: typer.Context, home: HomeArgument) -> None:
-    """See and replay events that could not be applied."""
+    """See and replay events that could not be applied, and subscriptions that are suspended because
+    processing them failed."""
     ctx.obj = home
 
 
 @app.command("list", epilog=epilog("  penstock quarantine shop list --json"))
 def list_events(ctx: typer.Context, as_json: JsonOption = False) -> None:
-    """List the events in quarantine, each with the reason."""
+    """List the events in quarantine and the suspended subscriptions, each with the reason."""
     from penstock.log import Home
     from penstock.log.quarantine import list_quarantine
+    from penstock.registry import Registry
 
-    entries = list(list_quarantine(Home.open(_home(ctx))))
+    home = Home.open(_home(ctx))
+    entries = list(list_quarantine(home))
+    with Registry(home) as registry:
+        suspended = [one for one in registry.numbered(registry.suspended()) if _is_there(one)]
     out = Output(as_json=as_json)
     out.result(
         {
@@ -51,16 +59,29 @@ def list_events(ctx: typer.Context, as_json: JsonOption = False) -> None:
                     "replayed_at": list(entry.replayed_at),
                 }
                 for entry in entries
-            ]
+            ],
+            "suspended": [
+                {"subscription": one.id, "sql": one.sql, "primary": one.suspended}
+                for one in suspended
+            ],
         }
     )
+    if suspended:
+        out.table(
+            ("subscription", "suspended because processing it failed"),
+            [(one.id, one.suspended) for one in suspended],
+        )
     if entries:
         rows = [
             (e.event.offset, e.event.primary, ", ".join(map(str, e.replayed_at))) for e in entries
         ]
         out.table(("offset", "reason", "replayed at"), rows)
-    else:
+    elif not suspended:
         out.say("the quarantine is empty")
+
+
+def _is_there(one: StoredSubscription) -> bool:
+    return one.withdrawn_at is None
 
 
 @app.command(epilog=epilog("  penstock quarantine shop show 17"))
@@ -90,17 +111,20 @@ def show(ctx: typer.Context, offset: OffsetArgument, as_json: JsonOption = False
 def replay(
     ctx: typer.Context,
     offsets: Annotated[
-        list[int] | None, typer.Argument(metavar="[OFFSET]...", help="Which events.")
+        list[int] | None,
+        typer.Argument(metavar="[OFFSET]...", help="Which events, or suspended subscriptions."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All that were not replayed before.")
+        bool, typer.Option("--all", help="All events that were not replayed before.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Publish events again, for instance after the table they need was declared."""
+    """Publish events again, for instance after the table they need was declared; subscribe what is
+    suspended again, under a new id."""
     from penstock.log import Home
     from penstock.log.quarantine import list_quarantine
     from penstock.log.quarantine import replay as replay_events
+    from penstock.registry import Registry
 
     home = Home.open(_home(ctx))
     if bool(offsets) == everything:
@@ -108,11 +132,17 @@ def replay(
     if everything:
         offsets = [e.event.offset for e in list_quarantine(home) if not e.replayed_at]
     assert offsets is not None
-    replayed = replay_events(home, offsets)
+    with Registry(home) as registry:
+        suspended = [one for one in offsets if one in registry.suspended()]
+        events = [one for one in offsets if one not in suspended]
+        pairs = list(zip(events, replay_events(home, events), strict=True))
+        again = [(one, registry.resubscribe(one).id) for one in suspended]
     out = Output(as_json=as_json)
-    pairs = zip(offsets, replayed, strict=True)
-    out.result({"replayed": [{"offset": old, "replayed_at": new} for old, new in pairs]})
-    out.say(f"replayed {count(len(replayed), 'event')}")
+    out.result({"replayed": [{"offset": old, "replayed_at": new} for old, new in [*pairs, *again]]})
+    for old, new in again:
+        out.say(f"subscription {old} is subscribed again as {new}")
+    if events or not again:
+        out.say(f"replayed {count(len(events), 'event')}")
 
 
 def _home(ctx: typer.Context) -> Path:

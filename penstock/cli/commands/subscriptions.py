@@ -33,7 +33,8 @@ def subscriptions(
 ) -> None:
     """List the standing queries.
 
-    The state is "active", "waiting" (for the next batch) or "broken" (accepted by another release);
+    The state is "active", "waiting" (for the next batch), "broken" (accepted by
+    another release) or "suspended" (processing it failed: penstock quarantine HOME list);
     of those that have ended, "withdrawn" or "expired" (the lease was not renewed).
     """
     from penstock.log import Home
@@ -75,4 +76,6 @@ def _state(one: StoredSubscription, active: int) -> str:
 
     if one.withdrawn_at is not None:
         return "expired" if one.ended_by == LEASE_RAN_OUT else "withdrawn"
-    return "broken" if one.broken else "active" if one.id < active else "waiting"
+    if one.suspended or one.broken:
+        return "suspended" if one.suspended else "broken"
+    return "active" if one.id < active else "waiting"

@@ -1,8 +1,8 @@
-"""Kills a run at an exact point of a batch.
+"""Kills a run at an exact point of a batch, or lets its stages fail of a marked record.
 
 Python loads a module of this name on its own when it starts. Where PYTHONPATH leads here, every
 Python of a run does: driver, workers, and those that plan and commit. PENSTOCK_STRIKE says when to
-strike: the point, after how many published batches, and the home.
+strike: the point, after how many published batches, and the home. PENSTOCK_FAIL is the mark.
 """
 
 from __future__ import annotations
@@ -66,7 +66,24 @@ def _change_source(source: ModuleType) -> None:
     _around(source.LogReader, "latestOffset", "after-Sparks-commit")
 
 
-_CHANGES: dict[str, Callable[[ModuleType], None]] = {
+def _fail_of_mark(owner: Any, name: str) -> None:
+    """Let a function fail of arguments that show the mark, or of all if they show nothing."""
+    original: Callable[..., Any] = getattr(owner, name)
+
+    def failing(*arguments: Any, **named: Any) -> Any:
+        shown = repr(arguments[1:])
+        if os.environ["PENSTOCK_FAIL"] in shown or " object at 0x" in shown:
+            raise ZeroDivisionError(f"in {name}")
+        return original(*arguments, **named)
+
+    setattr(owner, name, failing)
+
+
+_FAULTS: dict[str, Callable[[ModuleType], None]] = {
+    "penstock.engine.packed.joining": lambda module: _fail_of_mark(module.PackedJoins, "run"),
+    "penstock.engine.stages": lambda module: _fail_of_mark(module.JoinStage, "_run_group"),
+}
+_STRIKES: dict[str, Callable[[ModuleType], None]] = {
     "penstock.pipeline.rows": _change_rows,
     "penstock.pipeline.sink": _change_sink,
     "penstock.log.messagelog": _change_message_log,
@@ -77,10 +94,13 @@ _CHANGES: dict[str, Callable[[ModuleType], None]] = {
 class _Changer(importlib.abc.MetaPathFinder):
     """Changes modules right after they are loaded."""
 
+    def __init__(self, changes: dict[str, Callable[[ModuleType], None]]) -> None:
+        self._changes = dict(changes)
+
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        change = _CHANGES.pop(name, None)
+        change = self._changes.pop(name, None)
         if change is None:
             return None
         spec = importlib.util.find_spec(name)
@@ -97,4 +117,6 @@ class _Changer(importlib.abc.MetaPathFinder):
 
 
 if "PENSTOCK_STRIKE" in os.environ:
-    sys.meta_path.insert(0, _Changer())
+    sys.meta_path.insert(0, _Changer(_STRIKES))
+if "PENSTOCK_FAIL" in os.environ:
+    sys.meta_path.insert(0, _Changer(_FAULTS))
