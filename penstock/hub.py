@@ -28,7 +28,7 @@ from penstock.arguments import (
     whole_number,
 )
 from penstock.catalog import Catalog, Outside
-from penstock.client import Delivery, Initial, Switch
+from penstock.client import Delivery, Initial, News, Notification, Snapshot, Switch
 from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
 from penstock.engine.events import change_from_mapping, decode_event, encode_change
@@ -76,6 +76,7 @@ from penstock.registry import (
     withdrawn,
 )
 from penstock.registry.leases import Clock, ran_out, read_clock, without_lease
+from penstock.registry.reading import reader_of
 from penstock.routing import subscribers
 from penstock.sql import MAX_COLUMNS, Query, hinted, parse_relation
 from penstock.subscription import Subscription
@@ -84,6 +85,8 @@ MAX_BATCH_CHANGES = 1_000_000
 REOPTIMISE_EVERY_CHANGES = 10_000
 REOPTIMISE_CHANGES_PER_SUBSCRIPTION = 20
 """To look how a query of three tables should be split takes 0.6 ms: 30 microseconds per change."""
+MAX_NEWS_NOTIFICATIONS = 100_000
+"""`Hub.news` ends with the batch in which it has found so many."""
 MAX_RUN_EVENTS = 10_000
 """So many events of the log are matched at once, to bound memory."""
 
@@ -367,6 +370,36 @@ class Hub:
         with self._lock:
             self._advance()
             return {number: query.sql for number, query in self._engine.queries.items()}
+
+    # Reading by cursors
+
+    def snapshot(self, subscription: Subscription | int) -> Snapshot:
+        """The content of a subscription, and the cursor from which `news` tells what changes then.
+
+        SubscriptionError if it was made with `initial="none"`: it has notifications only.
+        """
+        with self._lock:
+            live = self.subscription(_id(subscription))
+            return Snapshot(live.content(), self._position)
+
+    def news(self, subscription: Subscription | int, cursor: int) -> News:
+        """What a subscription was told since a cursor, whoever took it then: to go on from a
+        snapshot, also in another process and after a crash.
+
+        It is read from the message log, from the subscription's beginning on; `notifications` of a
+        `Subscription` is the way to be told again and again. Very much comes in parts: go on from
+        the cursor of each, until there is nothing.
+        """
+        number, cursor = _id(subscription), whole_number(cursor, "a cursor", HomeError)
+        with self._lock:
+            self._advance()
+            reader = reader_of(self._home, number, self._engine.query(number), cursor)
+            told: list[Notification] = []
+            for part in reader.new():
+                told += part.notifications
+                if len(told) >= MAX_NEWS_NOTIFICATIONS:
+                    break
+            return News(cursor, max(cursor, reader.cursor), told)
 
     # Looking
 
