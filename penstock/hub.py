@@ -29,6 +29,7 @@ from penstock.arguments import (
 )
 from penstock.catalog import Catalog, Outside
 from penstock.client import Delivery, Initial, News, Notification, Snapshot, Switch
+from penstock.client.sizes import notification_bytes
 from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
 from penstock.engine.events import change_from_mapping, decode_event, encode_change
@@ -79,14 +80,12 @@ from penstock.registry.leases import Clock, ran_out, read_clock, without_lease
 from penstock.registry.reading import reader_of
 from penstock.routing import subscribers
 from penstock.sql import MAX_COLUMNS, Query, hinted, parse_relation
-from penstock.subscription import Subscription
+from penstock.subscription import MAX_PENDING_BYTES, MAX_PENDING_NOTIFICATIONS, Subscription
 
 MAX_BATCH_CHANGES = 1_000_000
 REOPTIMISE_EVERY_CHANGES = 10_000
 REOPTIMISE_CHANGES_PER_SUBSCRIPTION = 20
 """To look how a query of three tables should be split takes 0.6 ms: 30 microseconds per change."""
-MAX_NEWS_NOTIFICATIONS = 100_000
-"""`Hub.news` ends with the batch in which it has found so many."""
 MAX_RUN_EVENTS = 10_000
 """So many events of the log are matched at once, to bound memory."""
 
@@ -395,9 +394,11 @@ class Hub:
             self._advance()
             reader = reader_of(self._home, number, self._engine.query(number), cursor)
             told: list[Notification] = []
+            taken_bytes = 0
             for part in reader.new():
                 told += part.notifications
-                if len(told) >= MAX_NEWS_NOTIFICATIONS:
+                taken_bytes += sum(map(notification_bytes, part.notifications))
+                if len(told) >= MAX_PENDING_NOTIFICATIONS or taken_bytes >= MAX_PENDING_BYTES:
                     break
             return News(cursor, max(cursor, reader.cursor), told)
 
