@@ -7,6 +7,7 @@ can go on where the other stopped.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import defaultdict
@@ -16,12 +17,20 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
+from penstock.arguments import (
+    listed,
+    shown,
+    statement,
+    subscription_id,
+    text,
+    whole_number,
+)
 from penstock.catalog import Catalog, Outside
-from penstock.client import Delivery, Initial, Switch
+from penstock.client import Delivery, Initial, News, Notification, Snapshot, Switch
+from penstock.client.sizes import notification_bytes
 from penstock.engine.attempts import culprits_of_events, culprits_of_initial
 from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
@@ -37,7 +46,7 @@ from penstock.errors import (
     SubscriptionError,
 )
 from penstock.joins import Placed
-from penstock.joins.decomposition import Decomposition, fits
+from penstock.joins.decomposition import Decomposition, fitting
 from penstock.joins.registry import DEFAULT_NAME, make_scheme
 from penstock.log import (
     AnyHome,
@@ -49,6 +58,7 @@ from penstock.log import (
     RecordKind,
     Tail,
 )
+from penstock.log.home import home_path
 from penstock.log.inbox import Inbox
 from penstock.log.set_aside import (
     events_not_applied,
@@ -65,20 +75,23 @@ from penstock.registry import (
     Leases,
     Registry,
     Withdrawal,
+    owner_name,
     renew_body,
     renewed,
     replan_body,
     replan_of,
+    statement_bytes,
     subscribe_body,
     subscribed,
     withdraw_body,
     withdrawn,
 )
-from penstock.registry.leases import Clock, ran_out, without_lease
+from penstock.registry.leases import Clock, ran_out, read_clock, without_lease
+from penstock.registry.reading import reader_of
 from penstock.registry.subscriptions import suspended
 from penstock.routing import subscribers
-from penstock.sql import Query, hinted, parse_relation
-from penstock.subscription import Subscription
+from penstock.sql import MAX_COLUMNS, Query, hinted, parse_relation
+from penstock.subscription import MAX_PENDING_BYTES, MAX_PENDING_NOTIFICATIONS, Subscription
 
 MAX_BATCH_CHANGES = 1_000_000
 REOPTIMISE_EVERY_CHANGES = 10_000
@@ -112,6 +125,10 @@ class Hub:
         reoptimise_every: int | None = REOPTIMISE_EVERY_CHANGES,
         clock: Clock = time.time,
     ) -> None:
+        if reoptimise_every is not None:
+            reoptimise_every = whole_number(reoptimise_every, "reoptimise_every", PenstockError)
+        if not callable(clock):
+            raise PenstockError(f"a clock is a function like time.time, not {shown(clock)}")
         self._lock = threading.RLock()
         self._make_scheme = partial(make_scheme, scheme)
         self._engine = Engine(self._make_scheme())
@@ -132,16 +149,17 @@ class Hub:
         if home is None:
             self._home: AnyHome = MemoryHome()
         else:
-            path = Path(home)
-            self._home = Home.open(path) if path.exists() else Home.create(path)
+            path = home_path(home)
+            self._home = Home.open(path) if os.path.lexists(path) else Home.create(path)
             self._closing.enter_context(self._home.processing_lock("hub"))
             self._registry = Registry(self._home)
             self._engine.index.samples = samples(usable_statistics(path))
-        with ExitStack() as undo:
-            undo.push(self._closing.__exit__)  # should it not open, others may
+        try:
             self._restore()
             self.expire()
-            undo.pop_all()
+        except BaseException:
+            self._closing.close()
+            raise
 
     def __enter__(self) -> Hub:
         return self
@@ -182,10 +200,11 @@ class Hub:
 
     def execute(self, sql: str) -> None:
         """Declare a table or a stream: CREATE TABLE ..., CREATE STREAM ..."""
-        relation = parse_relation(sql)
+        sql = statement(sql)
+        relation, body = parse_relation(sql), statement_bytes(sql)
         with self._appending() as tail:
             self._engine.catalog.check_new(relation)
-            tail.append([(RecordKind.DDL, sql.encode())])
+            tail.append([(RecordKind.DDL, body)])
             self._advance()
             self._refresh_registry()
 
@@ -211,9 +230,8 @@ class Hub:
         A change is a `Change` or a mapping like a published line: table, op, row. Returns the
         offset of the first one.
         """
-        requested = [_as_change(change) for change in changes]
-        if len(requested) > MAX_BATCH_CHANGES:
-            raise ChangeError(f"a batch holds at most {MAX_BATCH_CHANGES} changes")
+        given = listed(changes, "the changes of a batch", ChangeError, most=MAX_BATCH_CHANGES)
+        requested = [_as_change(change) for change in given]
         # What is logged is what counts, so what is checked is what will be read back.
         bodies = [encode_change(change) for change in requested]
         with self._appending() as tail:
@@ -248,15 +266,18 @@ class Hub:
         does not have them yet, not again with every change of the row. With a lease it ends by
         itself, unless it is renewed.
         """
-        if payload:
-            sql = hinted(sql, [payload] if isinstance(payload, str) else payload)
+        sql, owner = statement(sql), owner_name(owner)
+        columns = _payload_columns(payload)
+        if columns:
+            sql = hinted(sql, columns)
         with self._appending() as tail:
             query = self._engine.bind(sql)
             if decomposition is None:
                 decomposition = first_choice(self._engine, query)
-            _check_fits(query, decomposition)
+            else:
+                decomposition = fitting(query, decomposition)
             begins = Initial.of(initial, query)
-            lease = None if lease_seconds is None else Lease.starting(self._clock(), lease_seconds)
+            lease = None if lease_seconds is None else Lease.starting(self._now(), lease_seconds)
             body = subscribe_body(sql, owner, decomposition, begins, lease)
             offset = tail.append([(RecordKind.SUBSCRIBE, body)])
             self._live[offset] = Subscription(offset, query, self._lock, decomposition, begins)
@@ -291,7 +312,7 @@ class Hub:
             if held is None and lease_seconds is None:
                 raise without_lease(number)
             known = held or Lease(0, 0)
-            lease = known.renewed(self._clock(), lease_seconds)
+            lease = known.renewed(self._now(), lease_seconds)
             tail.append([(RecordKind.RENEW, renew_body(number, lease))])
             self._advance()
             self._refresh_registry()
@@ -301,13 +322,16 @@ class Hub:
         """Withdraw the subscriptions whose leases have run out; their numbers. Every call that
         changes something does so too."""
         with self._lock:
-            if not self._leases.run_out(self._clock()):
+            if not self._leases.run_out(self._now()):
                 return []
             with self._at_end() as tail:
                 return self._expire(tail)
 
+    def _now(self) -> float:
+        return read_clock(self._clock)
+
     def _expire(self, tail: Tail) -> list[int]:
-        gone = self._leases.run_out(self._clock())
+        gone = self._leases.run_out(self._now())
         if gone:
             bodies = [withdraw_body(number, LEASE_RAN_OUT) for number in gone]
             tail.append([(RecordKind.WITHDRAW, body) for body in bodies])
@@ -319,8 +343,8 @@ class Hub:
         """Split a subscription's query in another way from now on. Its content stays the same."""
         number = _id(subscription)
         with self._appending() as tail:
-            _check_fits(self._engine.query(number), decomposition)
-            self._replan(tail, {number: decomposition})
+            chosen = fitting(self._engine.query(number), decomposition)
+            self._replan(tail, {number: chosen})
 
     def reoptimise(self, method: str = Method.SIMULATION) -> dict[int, Decomposition]:
         """Split queries in another way where that promises to save a fifth of what they cost, given
@@ -350,6 +374,7 @@ class Hub:
 
     def subscription(self, number: int) -> Subscription:
         """A subscription by its id, for instance one made before this Hub was opened."""
+        number = _id(number)
         with self._lock:
             self._advance()
             self._check_not_suspended(number)
@@ -371,6 +396,38 @@ class Hub:
         with self._lock:
             self._advance()
             return {number: query.sql for number, query in self._engine.queries.items()}
+
+    # Reading by cursors
+
+    def snapshot(self, subscription: Subscription | int) -> Snapshot:
+        """The content of a subscription, and the cursor from which `news` tells what changes then.
+
+        SubscriptionError if it was made with `initial="none"`: it has notifications only.
+        """
+        with self._lock:
+            live = self.subscription(_id(subscription))
+            return Snapshot(live.content(), self._position)
+
+    def news(self, subscription: Subscription | int, cursor: int) -> News:
+        """What a subscription was told since a cursor, whoever took it then: to go on from a
+        snapshot, also in another process and after a crash.
+
+        It is read from the message log, from the subscription's beginning on; `notifications` of a
+        `Subscription` is the way to be told again and again. Very much comes in parts: go on from
+        the cursor of each, until there is nothing.
+        """
+        number, cursor = _id(subscription), whole_number(cursor, "a cursor", HomeError)
+        with self._lock:
+            self._advance()
+            reader = reader_of(self._home, number, self._engine.query(number), cursor)
+            told: list[Notification] = []
+            taken_bytes = 0
+            for part in reader.new():
+                told += part.notifications
+                taken_bytes += sum(map(notification_bytes, part.notifications))
+                if len(told) >= MAX_PENDING_NOTIFICATIONS or taken_bytes >= MAX_PENDING_BYTES:
+                    break
+            return News(cursor, max(cursor, reader.cursor), told)
 
     # Looking
 
@@ -397,10 +454,11 @@ class Hub:
 
     def rows(self, table: str) -> list[dict[str, Outside]]:
         """All rows of a table."""
+        table = text(table, "the name of a table", ChangeError)
         with self._lock:
             relation = self.catalog.get(table)
             if relation is None:
-                raise ChangeError(f"unknown table {table}")
+                raise ChangeError(f"unknown table {table:.60}")
             return [relation.show_row(row) for _, row in self._engine.rows.rows(relation)]
 
     def quarantine(self) -> list[QuarantinedEvent]:
@@ -662,18 +720,21 @@ def _runs(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def _id(subscription: Subscription | int) -> int:
-    return subscription.id if isinstance(subscription, Subscription) else subscription
+    if isinstance(subscription, Subscription):
+        return subscription.id
+    return subscription_id(subscription)
 
 
-def _check_fits(query: Query, chosen: Decomposition | None) -> None:
-    if chosen is not None and not fits(query, chosen):
-        raise SubscriptionError(
-            "a decomposition that is none of the query",
-            hint="each node is filtered by a node it is joined with, over conditions it has",
-        )
+def _payload_columns(payload: str | Sequence[str]) -> list[str]:
+    if isinstance(payload, str):
+        payload = [payload] if payload else []
+    named = listed(payload, "the columns of a payload", SubscriptionError, most=MAX_COLUMNS)
+    return [text(one, "the name of a column", SubscriptionError) for one in named]
 
 
-def _as_change(change: Change | Mapping[str, Outside]) -> Change:
+def _as_change(change: object) -> Change:
     if isinstance(change, Change):
-        return change
+        change = {"table": change.table, "op": change.op, "row": change.row}
+    if not isinstance(change, Mapping):
+        raise ChangeError(f"a change is a Change or a mapping, not {shown(change)}")
     return change_from_mapping(change)

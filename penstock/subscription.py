@@ -6,13 +6,17 @@ import threading
 from collections import deque
 
 from penstock.client import Changes, ContentRow, Delivery, Initial, Notification, client_of
+from penstock.client.sizes import delivery_bytes, notification_bytes
 from penstock.errors import SubscriptionError
 from penstock.joins.decomposition import Decomposition
 from penstock.sql.query import Query
 
 MAX_INBOX_MESSAGES = 256
 """Messages are folded into the content when somebody looks, or when this many have come."""
+MAX_INBOX_BYTES = 1 << 20  # or when they take about 1 MiB
 MAX_PENDING_NOTIFICATIONS = 100_000
+MAX_PENDING_BYTES = 256 << 20
+"""256 MiB: rows before and after all changes of the largest append to the log (128 MiB)."""
 
 
 class Subscription:
@@ -35,8 +39,10 @@ class Subscription:
         self._client = client_of(subscription_id, query, chosen, initial)
         self._lock = lock
         self._inbox: list[Delivery] = []
+        self._inbox_bytes = 0
         self._pending: deque[Notification] = deque()
-        self._missed = False
+        self._pending_bytes = 0
+        self._missed = ""  # what was too much, if notifications were dropped
         self._ended: SubscriptionError | None = None
 
     @property
@@ -70,20 +76,21 @@ class Subscription:
         with self._lock:
             self._take_in()
             if self._missed:
-                self._missed = False
+                too_much, self._missed = self._missed, ""
                 raise SubscriptionError(
                     f"subscription {self.id} missed notifications",
-                    detail=f"more than {MAX_PENDING_NOTIFICATIONS} were waiting",
+                    detail=f"more than {too_much} were waiting",
                     hint="start again from content(); the next call returns what changes from now",
                 )
             taken = list(self._pending)
-            self._pending.clear()
+            self._forget_pending()
             return taken
 
     def deliver(self, deliveries: list[Delivery]) -> None:
         """Take messages in the order of their positions. For the Hub."""
         self._inbox += deliveries
-        if len(self._inbox) > MAX_INBOX_MESSAGES:
+        self._inbox_bytes += sum(map(delivery_bytes, deliveries))
+        if len(self._inbox) > MAX_INBOX_MESSAGES or self._inbox_bytes > MAX_INBOX_BYTES:
             self._take_in()
 
     def end(self, why: SubscriptionError) -> None:
@@ -96,8 +103,19 @@ class Subscription:
         if not self._inbox:
             return
         self._inbox.sort(key=lambda one: one.position)
-        self._pending.extend(self._client.apply(self._inbox))
-        self._inbox = []
+        changed = self._client.apply(self._inbox)
+        self._inbox, self._inbox_bytes = [], 0
+        if self._missed:
+            return  # whoever asks is told so, and starts again
+        self._pending.extend(changed)
+        self._pending_bytes += sum(map(notification_bytes, changed))
         if len(self._pending) > MAX_PENDING_NOTIFICATIONS:
-            self._pending.clear()
-            self._missed = True
+            self._missed = f"{MAX_PENDING_NOTIFICATIONS:,}"
+        elif self._pending_bytes > MAX_PENDING_BYTES:
+            self._missed = f"{MAX_PENDING_BYTES:,} bytes"
+        if self._missed:
+            self._forget_pending()
+
+    def _forget_pending(self) -> None:
+        self._pending.clear()
+        self._pending_bytes = 0

@@ -18,6 +18,7 @@ PACKAGE = ROOT / "penstock"
 # From the bottom up: a room may import those before it, never those behind it.
 ROOMS = (
     "errors",
+    "arguments",
     "packing",
     "catalog",
     "predicates",

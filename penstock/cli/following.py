@@ -6,14 +6,15 @@ processes the home.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.cli.output import count
-from penstock.client import Changes, ContentRow, Notification, client_of
+from penstock.client import Changes, ContentRow, News
 from penstock.joins.decomposition import Replan
 from penstock.log import Home
-from penstock.log.inbox import Inbox
 from penstock.log.interfaces import compacted_away
+from penstock.log.reading import Reader
 from penstock.registry import Registry
 
 
@@ -51,37 +52,50 @@ class Progress:
 class Follower:
     """The content of one subscription, brought forward as batches are published."""
 
-    def __init__(self, home: Home, subscription: int) -> None:
+    def __init__(self, home: Home, subscription: int, since: int | None = None) -> None:
+        """`since` is a cursor: only what happens from there on is told."""
         self._home = home
         self._registry = Registry(home)
         self.subscription = self._registry.subscription(subscription)
         query = self.subscription.query(self._registry.catalog())
         chosen, initial = self.subscription.decomposition, self.subscription.initial
-        self._client = client_of(subscription, query, chosen, initial)
-        self._inbox = Inbox(home.messages, subscription, query, chosen, self._replans, initial)
+        self._reader = Reader(
+            home.messages, subscription, query, chosen, self._replans, initial, since
+        )
         self._processed = 0
         self.columns = [output.label for output in query.outputs]
 
-    def advance(self) -> list[Notification]:
-        """Take in the batches published since the last call; what they changed."""
-        notifications: list[Notification] = []
+    def advance(self) -> Iterator[News]:
+        """Take in the batches published since the last call, one by one; what they changed."""
         # Asked first: what is published while we read may or may not be taken in this time.
         frontier = self._home.messages.frontier
-        for _, deliveries in self._inbox.new():
-            notifications += self._client.apply(deliveries)
-        reached = [header.end for header in (frontier, self._inbox.last) if header is not None]
-        self._processed = max(reached, default=0)
-        return notifications
+        yield from self._reader.new()
+        self._processed = max(0 if frontier is None else frontier.end, self.cursor)
+
+    def finish(self) -> None:
+        """Take in the batches published since the last call."""
+        for _ in self.advance():
+            pass
+
+    @property
+    def cursor(self) -> int:
+        """Where the content stands that has been taken in (`penstock.client.cursors`)."""
+        return self._reader.cursor
+
+    @property
+    def lost_before(self) -> int:
+        """Changes before this offset are no longer there to be told; 0 if all are."""
+        return self._reader.lost_before
 
     def rows(self) -> list[ContentRow]:
         """SubscriptionError if it has no content, because it wanted changes only."""
         self.subscription.initial.check_content(self.subscription.id)
-        assert not isinstance(self._client, Changes)
-        return self._client.rows()
+        assert not isinstance(self._reader.client, Changes)
+        return self._reader.client.rows()
 
     def progress(self) -> Progress:
         """How far that got which has been taken in."""
-        return Progress(self._processed, self._home.log.end, active=self._inbox.last is not None)
+        return Progress(self._processed, self._home.log.end, active=self._reader.active)
 
     def _replans(self, low: int, high: int) -> list[Replan]:
         self._registry.catch_up(high)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from penstock.arguments import text
 from penstock.errors import SubscriptionError
 from penstock.sql.query import Query
 
@@ -28,9 +29,10 @@ class Initial(StrEnum):
     @classmethod
     def of(cls, wanted: str, query: Query) -> Initial:
         """How a subscription starts that wants its "content", or "none" of it."""
+        wanted = text(wanted, "what a subscription starts with", SubscriptionError)
         if wanted not in (cls.CONTENT, cls.NONE):
             raise SubscriptionError(
-                f"a subscription cannot start with {wanted!r}",
+                f"a subscription cannot start with {wanted[:60]!r}",
                 hint="say content (what its query returns now) or none (changes only)",
             )
         return cls.QUIET if wanted == cls.NONE and len(query.nodes) > 1 else cls(wanted)

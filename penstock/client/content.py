@@ -26,7 +26,9 @@ ContentRow: TypeAlias = dict[str, Outside]
 class Notification:
     """One change of a content: `before` is None for a new row, `after` for one that is gone.
 
-    `id` is the same on every retry and after every crash: subscription, offset, row key.
+    `id` is the same on every retry and after every crash: subscription, offset, row key. The rows
+    that a subscription starts with have "initial" in it: the record at the same offset may come in
+    the next batch, and change them.
     """
 
     id: str
@@ -101,13 +103,15 @@ class Content:
         notifications: list[Notification] = []
         for (offset, is_told), group in groupby(deliveries, self._moment):
             before: dict[JoinKey, JoinRow | None] = {}
+            is_initial = True
             for one in group:
+                is_initial = is_initial and one.position.step <= INITIAL_STEP
                 if isinstance(one, Switch):
                     self._switch(one, before)
                 else:
                     self._take(one, before)
             if is_told:
-                notifications += self._changes(offset, before)
+                notifications += self._changes(offset, before, is_initial)
         return notifications
 
     def _moment(self, one: Delivery) -> tuple[int, bool]:
@@ -174,13 +178,15 @@ class Content:
         tuples.pop(node, key)
 
     def _changes(
-        self, offset: int, before: dict[JoinKey, JoinRow | None]
+        self, offset: int, before: dict[JoinKey, JoinRow | None], is_initial: bool
     ) -> Iterable[Notification]:
         for key, old in before.items():
             new = self._rows.get(key)
             shown_old = None if old is None else shown_row(self.query, old)
             shown_new = None if new is None else shown_row(self.query, new)
-            yield from notified(self.subscription, offset, key, shown_old, shown_new)
+            yield from notified(
+                self.subscription, offset, key, shown_old, shown_new, is_initial=is_initial
+            )
 
 
 def shown_row(query: Query, row: JoinRow) -> ContentRow:
@@ -199,11 +205,14 @@ def notified(
     key: JoinKey,
     before: ContentRow | None,
     after: ContentRow | None,
+    *,
+    is_initial: bool = False,
 ) -> list[Notification]:
     """The notification of a row that may have changed; none if a subscriber sees no difference."""
     if _same(before, after):
         return []
-    number = f"{subscription}:{offset}:{key_text(key)}"
+    moment = f"{offset}:initial" if is_initial else f"{offset}"
+    number = f"{subscription}:{moment}:{key_text(key)}"
     return [Notification(number, subscription, offset, key, before, after)]
 
 

@@ -16,10 +16,12 @@ import math
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from numbers import Integral
 from typing import Any
 
 import msgspec
 
+from penstock.arguments import shown, text
 from penstock.catalog import Outside
 from penstock.engine.changes import Change, Op
 from penstock.engine.debezium import change_from_debezium, looks_like_debezium
@@ -40,6 +42,7 @@ _UNREADABLE = "unreadable_file"
 _PLAIN_MEMBERS = frozenset({"table", "op", "row"})
 _FORMS = 'write {"table": ..., "op": "insert", "row": {...}}, a Debezium event or a CloudEvent'
 _ENCODER = msgspec.json.Encoder()
+_AS_THEY_ARE = frozenset({bool, str, int})
 
 
 def decode_event(raw: bytes) -> Change:
@@ -62,17 +65,19 @@ def change_from_mapping(event: Mapping[str, Any]) -> Change:
     """A plain event, already parsed."""
     if not event.keys() <= _PLAIN_MEMBERS:
         unknown = next(name for name in event if name not in _PLAIN_MEMBERS)
-        raise EventError(f"unknown member {unknown!r:.60} in the event", hint=_FORMS)
+        raise EventError(f"unknown member {shown(unknown)} in the event", hint=_FORMS)
     table, row = event.get("table"), event.get("row")
     if not isinstance(table, str):
-        raise EventError('the event must name its "table"', hint=_FORMS)
+        given = "" if table is None else f"not {shown(table)}"
+        raise EventError('the event must name its "table"', detail=given, hint=_FORMS)
     if not isinstance(row, dict | Mapping):  # dict first: it is found at once
-        raise EventError('the event must have an object as its "row"', hint=_FORMS)
+        given = "" if row is None else f"not {shown(row)}"
+        raise EventError('the event must have an object as its "row"', detail=given, hint=_FORMS)
     name = event.get("op", "insert")
     op = _OPS.get(name) if isinstance(name, str) else None
     if op is None:
-        raise EventError(f"unknown op {name!r:.60}", hint=f"known: {', '.join(_OPS)}")
-    return Change(table, op, row)
+        raise EventError(f"unknown op {shown(name)}", hint=f"known: {', '.join(_OPS)}")
+    return Change(str.__str__(table), op, row)
 
 
 def _data_of_cloud_event(event: dict[str, Any]) -> object:
@@ -135,7 +140,7 @@ def _unreadable(told: object) -> EventError:
 
 def encode_change(change: Change) -> bytes:
     """A change as a plain line. Reading it back gives a change that means the same."""
-    row = {str(name): json_value(name, value) for name, value in change.row.items()}
+    row = {_column_name(name): json_value(name, value) for name, value in change.row.items()}
     try:
         return _ENCODER.encode({"table": change.table, "op": change.op.value, "row": row})
     except UnicodeEncodeError:
@@ -143,12 +148,22 @@ def encode_change(change: Change) -> bytes:
             f"a text for {change.table} is not Unicode",
             detail="a lone surrogate is not a character",
         ) from None
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        raise ChangeError(f"a number for {change.table} is far too large") from None
+
+
+def _column_name(name: object) -> str:
+    return name if type(name) is str else text(name, "the name of a column", ChangeError)
 
 
 def json_value(name: str, value: Outside) -> Outside:
     """A value of a row as JSON can hold it, without losing a digit; ChangeError if it cannot."""
-    if value is None or isinstance(value, bool | str | int):
+    if value is None or type(value) in _AS_THEY_ARE:
         return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Integral):  # of NumPy, for instance
+        return int(value)
     if isinstance(value, Decimal) and value.is_finite():
         text = str(value)
         # Without a point or an exponent it would be read back as an integer.
@@ -159,4 +174,4 @@ def json_value(name: str, value: Outside) -> Outside:
         return str(value)
     if isinstance(value, datetime | date):
         return value.isoformat()
-    raise ChangeError(f"column {name}: a {type(value).__name__} is not a value of a column")
+    raise ChangeError(f"column {name}: {shown(value)} is not a value of a column")

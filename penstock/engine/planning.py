@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from penstock.arguments import text
 from penstock.engine.engine import Engine
 from penstock.engine.splitting import Filtering, filterings
 from penstock.errors import PenstockError
@@ -28,9 +29,10 @@ class Method(StrEnum):
     @classmethod
     def of(cls, name: str) -> Method:
         """The method of a name; PenstockError if there is none."""
+        name = text(name, "the name of a method", PenstockError)
         if name not in set(cls):
             raise PenstockError(
-                f"unknown method {name}", hint=f"the methods are {', '.join(sorted(cls))}"
+                f"unknown method {name:.60}", hint=f"the methods are {', '.join(sorted(cls))}"
             )
         return cls(name)
 

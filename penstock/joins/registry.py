@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
+from penstock.arguments import text
 from penstock.errors import PenstockError
 from penstock.joins import schemes
 from penstock.joins.enveloping import Enveloping
@@ -29,6 +30,7 @@ def scheme_names() -> list[str]:
 
 def make_scheme(name: str = DEFAULT_NAME) -> Scheme:
     """A scheme of its own for one engine; PenstockError if there is none of this name."""
+    name = text(name, "the name of a scheme", PenstockError)
     scheme = _scheme_class(name)()
     return scheme if name in _ANY_COLUMNS else Enveloping(scheme)
 
@@ -37,7 +39,9 @@ def make_scheme(name: str = DEFAULT_NAME) -> Scheme:
 def _scheme_class(name: str) -> Callable[[], Scheme]:
     known = scheme_names()
     if name not in known:
-        raise PenstockError(f"unknown scheme {name}", hint=f"the schemes are {', '.join(known)}")
+        raise PenstockError(
+            f"unknown scheme {name:.60}", hint=f"the schemes are {', '.join(known)}"
+        )
     module = import_module(f"{schemes.__name__}.{_module(name)}")
     found: Callable[[], Scheme] = module.SCHEME
     return found

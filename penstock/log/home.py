@@ -30,6 +30,7 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.arguments import shown
 from penstock.errors import HomeError, LockedError
 from penstock.log.disk import file_lock, locked_within, os_errors, sync_directory, write_aside
 from penstock.log.log import Log
@@ -37,6 +38,7 @@ from penstock.log.messagelog import MessageLog
 from penstock.log.quarantine import Quarantine
 
 LAYOUT_VERSION = 1
+MAX_PATH_BYTES = 4096  # as operating systems have it (PATH_MAX)
 
 PUBLISHING_LOCK_SECONDS = 60.0  # far longer than writing the largest batch
 LINGERING_SECONDS = 10.0  # Java ends half a second after the process that started it
@@ -100,7 +102,7 @@ class Home:
 
         One that processes on several machines are going to use must be made as `shared`.
         """
-        path = Path(path)
+        path = home_path(path)
         with os_errors("create the home", path):
             path.mkdir(parents=True, exist_ok=True)
             _check_unused(path)
@@ -116,10 +118,14 @@ class Home:
     @classmethod
     def open(cls, path: Path | str) -> Home:
         """The home at that path; HomeError if there is none that this release can use."""
-        path = Path(path)
+        path = home_path(path)
         try:
             marker = msgspec.json.decode((path / _MARKER).read_bytes(), type=_Marker)
         except (FileNotFoundError, NotADirectoryError):
+            if path.is_file():
+                raise HomeError(
+                    f"{path} is not a penstock home, but a file", hint="a home is a directory"
+                ) from None
             what = "is not a penstock home" if path.exists() else "does not exist"
             raise HomeError(f"{path} {what}", hint=f"make one: penstock init {path}") from None
         except OSError as error:
@@ -208,6 +214,20 @@ class Home:
             hint="look for a penstock process that hangs",
         )
         return file_lock(path, PUBLISHING_LOCK_SECONDS, refusal)
+
+
+def home_path(path: object) -> Path:
+    """A path that the operating system can be asked for; whether anything is there is left open."""
+    plain = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(plain, str):
+        raise HomeError(f"the path of a home is a text or a Path, not {shown(path)}")
+    try:
+        encoded = os.fsencode(plain)
+    except UnicodeEncodeError:
+        encoded = b""
+    if b"\0" in encoded or not 0 < len(encoded) <= MAX_PATH_BYTES:
+        raise HomeError(f"the path of a home cannot be {shown(plain)}")
+    return Path(plain)
 
 
 def _check_unused(path: Path) -> None:

@@ -45,7 +45,7 @@ class Inbox:
     def new(self) -> Iterator[tuple[BatchHeader, list[Delivery]]]:
         """What has been published since the last batch that was given."""
         for header in self._batches.batches(self.last):
-            if not self._is_active_in(header):
+            if not self.is_active_in(header):
                 continue
             switches = self._switches(header)
             spaces = self._spaces.union(*(self._spaces_of(s.decomposition) for s in switches))
@@ -59,16 +59,15 @@ class Inbox:
             self.last = header
             yield header, sorted([*mine, *switches], key=lambda one: one.position)
 
-    def _is_active_in(self, header: BatchHeader) -> bool:
+    def is_active_in(self, header: BatchHeader) -> bool:
         active = header.active
         if self._initial is Initial.NONE:
             active = max(active, header.end)
         return self._subscription < active
 
     def _messages(self, header: BatchHeader) -> Iterator[Message]:
-        """Those that stand for a past that was let go of are no changes: whoever wants changes only
-        starts with them."""
-        is_start = self._initial is not Initial.CONTENT and header == self._batches.base
+        """Those that stand for a past that was let go of are no changes: one starts with them."""
+        is_start = header == self._batches.base
         for data in self._batches.read(header):
             message = decode_message(data)
             if is_start:

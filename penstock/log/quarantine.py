@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.arguments import listed, whole_number
 from penstock.errors import EventError
 from penstock.log.batchfile import batch_name, encode_batch, parse_batch_name, read_batch
 from penstock.log.disk import FileFormat, os_errors, sweep_temporary, write_aside
@@ -19,6 +20,7 @@ from penstock.log.interfaces import AnyHome, BatchHeader, QuarantinedEvent, Reco
 
 QUARANTINE_FORMAT = FileFormat("quarantine batch", b"PENSTQUA", version=1)
 SUFFIX = ".quarantine"
+MAX_REPLAYED_AT_ONCE = 1 << 20  # as many as one append can have brought
 
 _Fields = tuple[int, bytes, str, str, str]
 _DECODER = msgspec.msgpack.Decoder(list[_Fields])
@@ -101,6 +103,16 @@ class _ReplayBody(msgspec.Struct):
 _REPLAY_DECODER = msgspec.json.Decoder(_ReplayBody)
 
 
+def _replay_body(offset: int) -> bytes:
+    body = msgspec.json.encode(_ReplayBody(of=offset))
+    assert _REPLAY_DECODER.decode(body).of == offset  # whoever lists the quarantine reads it so
+    return body
+
+
+def _offset(value: object) -> int:
+    return whole_number(value, "the offset of an event", EventError)
+
+
 def list_quarantine(home: AnyHome) -> Iterator[QuarantineEntry]:
     """All entries in order, each with what became of it."""
     replays: dict[int, list[int]] = {}
@@ -116,10 +128,11 @@ def replay(home: AnyHome, offsets: Iterable[int]) -> list[int]:
 
     All are looked up before the first one is appended, so a wrong offset changes nothing.
     """
-    events = [home.quarantine.get(offset) for offset in offsets]
+    wanted = listed(offsets, "the offsets of events", EventError, most=MAX_REPLAYED_AT_ONCE)
+    events = [home.quarantine.get(_offset(one)) for one in wanted]
     replayed = []
     for event in events:
-        body = msgspec.json.encode(_ReplayBody(of=event.offset))
-        first = home.log.append([(RecordKind.REPLAY, body), (RecordKind.EVENT, event.raw)])
+        entries = [(RecordKind.REPLAY, _replay_body(event.offset)), (RecordKind.EVENT, event.raw)]
+        first = home.log.append(entries)
         replayed.append(first + 1)
     return replayed

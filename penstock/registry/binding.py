@@ -10,13 +10,8 @@ from zlib import crc32
 from penstock.catalog import Catalog
 from penstock.client import Initial
 from penstock.engine.faults import SetAside, describe_fault, is_fault
-from penstock.errors import CorruptionError, PenstockError, SubscriptionError
-from penstock.joins.decomposition import (
-    Decomposition,
-    Replan,
-    fits,
-    plain_decomposition,
-)
+from penstock.errors import CorruptionError, PenstockError
+from penstock.joins.decomposition import Decomposition, Replan, fitting
 from penstock.log import Record
 from penstock.packing import pack
 from penstock.registry.leases import Lease
@@ -155,18 +150,13 @@ def set_aside_row(one: SetAside) -> dict[str, object]:
     return {**row, "suspect": one.suspect}
 
 
-def check_fits(stored: StoredSubscription, chosen: Decomposition, catalog: Catalog) -> None:
-    """SubscriptionError if a decomposition is none of the subscription's query."""
-    if not fits(stored.query(catalog), chosen):
-        raise SubscriptionError(
-            f"a decomposition that is none of subscription {stored.id}",
-            detail=f"{plain_decomposition(chosen)}",
-            hint="each node is filtered by a node it is joined with, over conditions it has",
-        )
+def fitting_plan(plan: bytes, chosen: Decomposition, catalog: Catalog) -> Decomposition:
+    """A decomposition of the query with this plan; SubscriptionError if it is none."""
+    return fitting(decode_plan(plan, catalog), chosen)
 
 
 def initial_of(wanted: str, plan: bytes, catalog: Catalog) -> Initial:
     """How a subscription with this plan starts, which wants its content, or none of it."""
-    if wanted == Initial.CONTENT:
+    if isinstance(wanted, str) and wanted == Initial.CONTENT:
         return Initial.CONTENT
     return Initial.of(wanted, decode_plan(plan, catalog))

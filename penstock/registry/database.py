@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
+    URL,
     Column,
     Connection,
     Engine,
@@ -150,7 +151,8 @@ def _engine(path: Path | None, journal: str) -> Engine:
     if path is None:
         engine = create_engine("sqlite://", connect_args=arguments, poolclass=StaticPool)
     else:
-        engine = create_engine(f"sqlite:///{path}", connect_args=arguments)
+        # Not as text: a home may have a name that means something in the text of a URL.
+        engine = create_engine(URL.create("sqlite", database=str(path)), connect_args=arguments)
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _record: object) -> None:

@@ -13,13 +13,27 @@ from datetime import UTC, datetime
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
 
-from penstock.errors import SubscriptionError
+from penstock.arguments import number
+from penstock.errors import HomeError, SubscriptionError
 
 MIN_LEASE_SECONDS = 1
 MAX_LEASE_SECONDS = 366 * 86_400  # a year
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds since 1970, like `time.time`."""
+MAX_CLOCK_SECONDS = 250_000_000_000
+"""In the year 9892: a year later, which is the longest lease, can still be written as a date."""
+
+
+def read_clock(clock: Clock) -> float:
+    """What a clock says; HomeError if that is no time."""
+    now = number(clock(), "the time that a clock says", HomeError)
+    if not 0 <= now <= MAX_CLOCK_SECONDS:
+        raise HomeError(
+            f"a clock says that {now:g} seconds have passed since 1970",
+            hint=f"from 0 to {MAX_CLOCK_SECONDS:,} are possible: set the clock",
+        )
+    return now
 
 
 class Lease(NamedTuple):
@@ -30,12 +44,13 @@ class Lease(NamedTuple):
 
     @classmethod
     def starting(cls, now: float, seconds: float) -> Lease:
+        seconds = number(seconds, "the length of a lease in seconds", SubscriptionError)
         if not MIN_LEASE_SECONDS <= seconds <= MAX_LEASE_SECONDS:
             raise SubscriptionError(
                 f"a lease cannot last {seconds:g} seconds",
                 hint=f"from {MIN_LEASE_SECONDS} second to {MAX_LEASE_SECONDS // 86_400} days",
             )
-        return cls(float(seconds), math.ceil((now + seconds) * 1000))
+        return cls(seconds, math.ceil((now + seconds) * 1000))
 
     def renewed(self, now: float, seconds: float | None) -> Lease:
         """From now on, as long as it is said, or as long as before."""

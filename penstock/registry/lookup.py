@@ -7,6 +7,14 @@ from typing import Any
 
 from sqlalchemy import Select, func, select
 
+from penstock.arguments import (
+    flag,
+    number,
+    offset,
+    subscription_id,
+    subscription_ids,
+    whole_number,
+)
 from penstock.catalog import Catalog
 from penstock.client import Initial
 from penstock.engine.faults import SetAside
@@ -20,6 +28,7 @@ from penstock.registry.records import LEASE_RAN_OUT
 from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
 from penstock.registry.tables import replans, set_aside, subscriptions
 
+MAX_NUMBERED = 1 << 24  # beyond what one process can keep subscriptions in memory for
 _IDS_AT_ONCE = 500
 _SOUND = (subscriptions.c.broken == "") & (subscriptions.c.suspended == "")
 
@@ -44,16 +53,17 @@ class Lookup:
         if active is None:
             wanted = wanted.where(columns.withdrawn_at.is_(None))
         else:
+            active = offset(active)
             still = columns.withdrawn_at.is_(None) | (columns.withdrawn_at >= active)
             wanted = wanted.where(columns.id < active, still)
-        if not include_broken:
+        if not flag(include_broken, "include_broken", SubscriptionError):
             wanted = wanted.where(_SOUND)
         with self._database.reading() as connection:
             return from_rows(connection.execute(wanted).all())
 
     def count(self, low: int = 0) -> int:
         """How many subscriptions recorded from `low` on can be used."""
-        columns = subscriptions.c
+        columns, low = subscriptions.c, offset(low)
         counted = select(func.count()).select_from(subscriptions).where(columns.id >= low)
         there = counted.where(columns.withdrawn_at.is_(None), _SOUND)
         with self._database.reading() as connection:
@@ -61,6 +71,8 @@ class Lookup:
 
     def subscription(self, subscription: int, *, withdrawn: bool = False) -> StoredSubscription:
         """One subscription; SubscriptionError if there is none, or if it was withdrawn."""
+        subscription = subscription_id(subscription)
+        withdrawn = flag(withdrawn, "withdrawn", SubscriptionError)
         wanted = select(subscriptions).where(subscriptions.c.id == subscription)
         with self._database.reading() as connection:
             found = from_rows(connection.execute(wanted).all())
@@ -88,16 +100,17 @@ class Lookup:
     def run_out(self, now: float, most: int) -> list[int]:
         """Some subscriptions whose leases have run out and that are still there; the longest
         overdue first."""
-        columns = subscriptions.c
+        columns, most = subscriptions.c, _limit(most)
+        now_ms = number(now, "a time", SubscriptionError) * 1000
         there = select(columns.id).where(columns.withdrawn_at.is_(None))
-        overdue = there.where(columns.expires_ms <= int(now * 1000)).order_by(columns.expires_ms)
+        overdue = there.where(columns.expires_ms <= now_ms).order_by(columns.expires_ms)
         with self._database.reading() as connection:
             return list(connection.execute(overdue.limit(most)).scalars())
 
     def recorded(self, low: int, high: int, most: int) -> list[StoredSubscription]:
         """The first of those that the records of [low, high) added and that can be used, even if
         they were withdrawn since; ordered by id."""
-        columns = subscriptions.c
+        columns, low, high, most = subscriptions.c, offset(low), offset(high), _limit(most)
         sound = select(subscriptions).where(_SOUND)
         wanted = sound.where(columns.id >= low, columns.id < high).order_by(columns.id).limit(most)
         with self._database.reading() as connection:
@@ -105,7 +118,7 @@ class Lookup:
 
     def changes_only(self, low: int, high: int) -> list[StoredSubscription]:
         """Those that the records of [low, high) added and that start with nothing; by id."""
-        columns = subscriptions.c
+        columns, low, high = subscriptions.c, offset(low), offset(high)
         within = select(subscriptions).where(columns.id >= low, columns.id < high)
         wanted = within.where(_SOUND, columns.initial == Initial.NONE)
         with self._database.reading() as connection:
@@ -113,6 +126,7 @@ class Lookup:
 
     def numbered(self, ids: Sequence[int]) -> list[StoredSubscription]:
         """The subscriptions with these ids, even if they were withdrawn since; ordered by id."""
+        ids = subscription_ids(ids, MAX_NUMBERED)
         found: list[StoredSubscription] = []
         with self._database.reading() as connection:
             for first in range(0, len(ids), _IDS_AT_ONCE):
@@ -123,7 +137,7 @@ class Lookup:
 
     def recorded_count(self, low: int, high: int) -> int:
         """How many subscriptions the records of [low, high) added."""
-        columns = subscriptions.c
+        columns, low, high = subscriptions.c, offset(low), offset(high)
         counted = select(func.count()).select_from(subscriptions)
         with self._database.reading() as connection:
             within = counted.where(columns.id >= low, columns.id < high)
@@ -132,7 +146,8 @@ class Lookup:
     def changes_between(self, low: int, high: int, *, added: bool = True) -> SubscriptionChanges:
         """What the records of [low, high) did to the set of subscriptions that can be used; on
         request without those that were added."""
-        columns = subscriptions.c
+        columns, low, high = subscriptions.c, offset(low), offset(high)
+        added = flag(added, "added", SubscriptionError)
         sound = select(subscriptions).where(_SOUND)
         fresh = sound.where(columns.id >= low, columns.id < high).order_by(columns.id)
         gone = sound.where(columns.withdrawn_at >= low, columns.withdrawn_at < high)
@@ -145,7 +160,8 @@ class Lookup:
 
     def replans(self, subscription: int, low: int, high: int) -> list[Replan]:
         """The decompositions that the records of [low, high) give a subscription, in order."""
-        wanted = _replans(low, high).where(replans.c.subscription == subscription)
+        number = subscription_id(subscription)
+        wanted = _replans(offset(low), offset(high)).where(replans.c.subscription == number)
         with self._database.reading() as connection:
             return replans_from_rows(connection.execute(wanted).all())
 
@@ -167,6 +183,10 @@ class Lookup:
     def count_set_aside(self) -> int:
         with self._database.reading() as connection:
             return int(connection.exec_driver_sql("SELECT count(*) FROM set_aside").scalar_one())
+
+
+def _limit(most: object) -> int:
+    return whole_number(most, "how many are wanted at most", SubscriptionError)
 
 
 def _replans(low: int, high: int) -> Select[Any]:

@@ -7,19 +7,25 @@ offset of the SUBSCRIBE record), WITHDRAW is `{"id": ..., "reason": ...}`, REPLA
 lists by node, of the filtering node and its columns; a SUBSCRIBE without one means the plain rule.
 `initial` says how the subscription starts (`penstock.client.Initial`); `reason` is "lease" if the
 lease ran out, and not there if somebody withdrew it. Members that a later release adds are ignored.
+
+A record that cannot be read would stop everybody who replays the log. So whoever writes a body here
+reads it back first, by the decoder of those who will: what they would not understand is refused.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from penstock.arguments import text
 from penstock.client import Initial
-from penstock.errors import CatalogError, RecordError, SubscriptionError
+from penstock.errors import CatalogError, PenstockError, RecordError, SubscriptionError
 from penstock.joins.decomposition import (
     Decomposition,
     Replan,
+    compact,
     decomposition_from_plain,
     plain_decomposition,
 )
@@ -32,6 +38,7 @@ LEASE_RAN_OUT = "lease"
 
 
 _PlainDecomposition = list[list[list[int]]]
+_Read = TypeVar("_Read")
 
 
 class _Subscribe(msgspec.Struct, omit_defaults=True):
@@ -79,12 +86,7 @@ _REPLAN = msgspec.json.Decoder(_Replan)
 
 def statement_bytes(sql: str) -> bytes:
     """The body of a DDL record."""
-    try:
-        return sql.encode()
-    except UnicodeEncodeError:
-        raise CatalogError(
-            "the statement is not Unicode", detail="a lone surrogate is not a character"
-        ) from None
+    return text(sql, "the statement", CatalogError).encode()
 
 
 def subscribe_body(
@@ -94,18 +96,22 @@ def subscribe_body(
     initial: Initial = Initial.CONTENT,
     lease: Lease | None = None,
 ) -> bytes:
-    if owner is not None and not 0 < len(owner) <= MAX_OWNER_CHARACTERS:
+    plain = None if chosen is None else plain_decomposition(chosen)
+    written = _Subscribe(sql, owner_name(owner), plain, initial, *(lease or ()))
+    meant = Subscribed(sql, owner, None if chosen is None else compact(chosen), initial, lease)
+    return _readable("SUBSCRIBE", written, subscribed, meant)
+
+
+def owner_name(owner: object) -> str | None:
+    """Whose subscription it is, as it can be recorded; SubscriptionError if it cannot."""
+    if owner is None:
+        return None
+    name = text(owner, "the name of an owner", SubscriptionError)
+    if not 0 < len(name) <= MAX_OWNER_CHARACTERS:
         raise SubscriptionError(
-            f"the name of an owner has 1 to {MAX_OWNER_CHARACTERS} characters, not {len(owner)}"
+            f"the name of an owner has 1 to {MAX_OWNER_CHARACTERS} characters, not {len(name)}"
         )
-    try:
-        plain = None if chosen is None else plain_decomposition(chosen)
-        return msgspec.json.encode(_Subscribe(sql, owner, plain, initial, *(lease or ())))
-    except UnicodeEncodeError:
-        raise SubscriptionError(
-            "the text of a subscription or its owner is not Unicode",
-            detail="a lone surrogate is not a character",
-        ) from None
+    return name
 
 
 def subscribed(body: bytes) -> Subscribed:
@@ -122,15 +128,20 @@ def subscribed(body: bytes) -> Subscribed:
 
 
 def replan_body(subscription: int, chosen: Decomposition) -> bytes:
-    return msgspec.json.encode(_Replan(subscription, plain_decomposition(chosen)))
+    written = _Replan(subscription, plain_decomposition(chosen))
+    return _readable("REPLAN", written, _replanned, (subscription, compact(chosen)))
 
 
 def replan_of(record: Record) -> Replan:
+    return Replan(record.offset, *_replanned(record.body))
+
+
+def _replanned(raw: bytes) -> tuple[int, Decomposition]:
     try:
-        body = _REPLAN.decode(record.body)
+        body = _REPLAN.decode(raw)
     except msgspec.DecodeError as error:
         raise _unreadable("REPLAN", error) from None
-    return Replan(record.offset, body.id, _decomposition("REPLAN", body.decomposition))
+    return body.id, _decomposition("REPLAN", body.decomposition)
 
 
 def _decomposition(kind: str, plain: _PlainDecomposition) -> Decomposition:
@@ -141,7 +152,8 @@ def _decomposition(kind: str, plain: _PlainDecomposition) -> Decomposition:
 
 
 def withdraw_body(subscription: int, reason: str = "") -> bytes:
-    return msgspec.json.encode(Withdrawal(subscription, reason))
+    gone = Withdrawal(subscription, reason)
+    return _readable("WITHDRAW", gone, withdrawn, gone)
 
 
 def withdrawn(body: bytes) -> Withdrawal:
@@ -152,7 +164,7 @@ def withdrawn(body: bytes) -> Withdrawal:
 
 
 def renew_body(subscription: int, lease: Lease) -> bytes:
-    return msgspec.json.encode(_Renew(subscription, *lease))
+    return _readable("RENEW", _Renew(subscription, *lease), renewed, (subscription, lease))
 
 
 def renewed(body: bytes) -> tuple[int, Lease]:
@@ -162,6 +174,20 @@ def renewed(body: bytes) -> tuple[int, Lease]:
     except msgspec.DecodeError as error:
         raise _unreadable("RENEW", error) from None
     return found.id, Lease(found.lease_seconds, found.expires_ms)
+
+
+def _readable(
+    kind: str, written: msgspec.Struct, read: Callable[[bytes], _Read], meant: _Read
+) -> bytes:
+    """The body of a record, once its reader has found in it what was meant."""
+    try:
+        body = msgspec.json.encode(written)
+        if read(body) == meant:
+            return body
+        why = "what would be read is not what was meant"
+    except (TypeError, ValueError, RecursionError, PenstockError) as error:
+        why = getattr(error, "detail", "") or str(error)
+    raise SubscriptionError(f"a {kind} record cannot hold these values", detail=why[:500])
 
 
 def _unreadable(kind: str, error: Exception) -> RecordError:

@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
 
+from penstock.arguments import listed, offset, shown, statement, subscription_ids
 from penstock.client import Initial
 from penstock.engine.faults import SetAside, describe_fault, is_fault
 from penstock.errors import CorruptionError, SubscriptionError
-from penstock.joins.decomposition import Decomposition, Replan
+from penstock.joins.decomposition import Decomposition, Replan, fitting
 from penstock.log import AnyHome, Record, RecordKind
 from penstock.log.set_aside import set_aside_entry, set_aside_of
 from penstock.registry.binding import (
     Binder,
-    check_fits,
+    fitting_plan,
     initial_of,
     lease_row,
     replan_row,
@@ -33,12 +34,13 @@ from penstock.registry.binding import (
 from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.choosing import Chooser
 from penstock.registry.database import DerivedDatabase, insert_rows, remove_database
-from penstock.registry.leases import Clock, Lease, without_lease
+from penstock.registry.leases import Clock, Lease, read_clock, without_lease
 from penstock.registry.lookup import Lookup
 from penstock.registry.records import (
     LEASE_RAN_OUT,
     Subscribed,
     Withdrawal,
+    owner_name,
     renew_body,
     renewed,
     replan_body,
@@ -109,7 +111,7 @@ class Registry(Lookup):
 
     def catch_up(self, to: int | None = None) -> None:
         """Apply the records before `to`, or all there are, unless somebody else already has."""
-        self._catch_up(self._log.end if to is None else to, None)
+        self._catch_up(self._log.end if to is None else offset(to), None)
 
     def _catch_up(self, to: int, binder: Binder | None) -> None:
         if self._must_apply(self._catalog.database, to):
@@ -193,13 +195,14 @@ class Registry(Lookup):
 
     def define(self, sql: str) -> int:
         """Declare a table or a stream; the offset of its record."""
-        relation = parse_relation(sql)
+        sql = statement(sql)
+        relation, body = parse_relation(sql), statement_bytes(sql)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
             self.catalog().check_new(relation)
-            offset = tail.append([(RecordKind.DDL, statement_bytes(sql))])
-        self.catch_up(offset + 1)
-        return offset
+            first = tail.append([(RecordKind.DDL, body)])
+        self.catch_up(first + 1)
+        return first
 
     def subscribe(
         self,
@@ -215,7 +218,7 @@ class Registry(Lookup):
         `initial` is "content", or "none" for those who want changes only. With a lease it ends by
         itself, unless it is renewed.
         """
-        return self._subscribe([sql], owner, [chosen], initial, lease_seconds)[0]
+        return self._subscribe([sql], owner, chosen, initial, lease_seconds)[0]
 
     def subscribe_many(
         self,
@@ -226,18 +229,20 @@ class Registry(Lookup):
         lease_seconds: float | None = None,
     ) -> list[StoredSubscription]:
         """Register all of these queries, or none: the first that is refused is raised."""
-        chosen = [None] * len(statements)
-        return self._subscribe(statements, owner, chosen, initial, lease_seconds)
+        texts = listed(
+            statements, "the statements", SubscriptionError, most=MAX_SUBSCRIPTIONS_AT_ONCE
+        )
+        return self._subscribe(texts, owner, None, initial, lease_seconds)
 
     def _subscribe(
         self,
-        statements: Sequence[str],
+        given: Sequence[object],
         owner: str | None,
-        chosen: Sequence[Decomposition | None],
+        chosen: Decomposition | None,
         initial: str,
         lease_seconds: float | None,
     ) -> list[StoredSubscription]:
-        _check_many(len(statements))
+        statements, owner = [statement(one) for one in given], owner_name(owner)
         self.catch_up()
         # Relations are only ever added, so what binds now binds at every later offset, and
         # nobody has to wait for the append lock meanwhile.
@@ -245,34 +250,36 @@ class Registry(Lookup):
         binder = self._binder()
         plans = binder.plans(statements)
         chooser = Chooser(self._home, catalog)
-        lease = None if lease_seconds is None else Lease.starting(self._clock(), lease_seconds)
+        lease = None if lease_seconds is None else Lease.starting(self._now(), lease_seconds)
         said = [
             Subscribed(
                 sql,
                 owner,
-                chooser.choose(plan) if one is None else one,
+                chooser.choose(plan) if chosen is None else fitting_plan(plan, chosen, catalog),
                 initial_of(initial, plan, catalog),
                 lease,
             )
-            for sql, plan, one in zip(statements, plans, chosen, strict=True)
+            for sql, plan in zip(statements, plans, strict=True)
         ]
         first = self._log.append([(RecordKind.SUBSCRIBE, subscribe_body(*one)) for one in said])
         self._catch_up(first + len(said), binder)
         return [
-            stored_as(offset, one, plan)
-            for offset, (one, plan) in enumerate(zip(said, plans, strict=True), first)
+            stored_as(number, one, plan)
+            for number, (one, plan) in enumerate(zip(said, plans, strict=True), first)
         ]
 
     def replan(self, chosen: Mapping[int, Decomposition]) -> None:
         """Give subscriptions other decompositions; those that are withdrawn by now are left out."""
+        if not isinstance(chosen, Mapping):
+            raise SubscriptionError(f"decompositions come by subscription, not {shown(chosen)}")
         with self._log.appending() as tail:
             self.catch_up(tail.end)
             bodies = []
             for subscription, decomposition in chosen.items():
                 stored = self.subscription(subscription, withdrawn=True)
-                check_fits(stored, decomposition, self.catalog())
+                plain = fitting(stored.query(self.catalog()), decomposition)
                 if stored.withdrawn_at is None:
-                    bodies.append(replan_body(subscription, decomposition))
+                    bodies.append(replan_body(stored.id, plain))
             end = tail.end
             if bodies:
                 end = tail.append([(RecordKind.REPLAN, body) for body in bodies]) + len(bodies)
@@ -284,7 +291,7 @@ class Registry(Lookup):
 
     def withdraw_many(self, ids: Sequence[int]) -> int:
         """End all of these subscriptions, or none; the offset of the first record that says so."""
-        _check_many(len(ids))
+        ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
             gone = [self.subscription(number).id for number in dict.fromkeys(ids)]
@@ -298,16 +305,16 @@ class Registry(Lookup):
         """Begin the leases of all of these subscriptions again, or of none: as long as it is said,
         or as long as they were. Those whose leases have run out cannot be renewed once somebody has
         withdrawn them for it."""
-        _check_many(len(ids))
+        ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
             leases: dict[int, Lease] = {}
             for number in ids:
                 lease = self.subscription(number).lease
                 if lease is not None:
-                    leases[number] = lease.renewed(self._clock(), lease_seconds)
+                    leases[number] = lease.renewed(self._now(), lease_seconds)
                 elif lease_seconds is not None:
-                    leases[number] = Lease.starting(self._clock(), lease_seconds)
+                    leases[number] = Lease.starting(self._now(), lease_seconds)
                 else:
                     raise without_lease(number)
             entries = [(RecordKind.RENEW, renew_body(*one)) for one in leases.items()]
@@ -320,11 +327,11 @@ class Registry(Lookup):
 
         Should be called after catching up, and again for the rest if there were very many.
         """
-        if not self.run_out(self._clock(), 1):
+        if not self.run_out(self._now(), 1):
             return []
         with self._log.appending() as tail:
             self.catch_up(tail.end)  # somebody may just have renewed
-            gone = self.run_out(self._clock(), MAX_SUBSCRIPTIONS_AT_ONCE)
+            gone = self.run_out(self._now(), MAX_SUBSCRIPTIONS_AT_ONCE)
             end = tail.end
             if gone:
                 bodies = [withdraw_body(number, LEASE_RAN_OUT) for number in gone]
@@ -341,7 +348,7 @@ class Registry(Lookup):
             )
         lease_seconds = None if stored.lease is None else stored.lease.seconds
         (again,) = self._subscribe(
-            [stored.sql], stored.owner, [stored.decomposition], stored.initial, lease_seconds
+            [stored.sql], stored.owner, stored.decomposition, stored.initial, lease_seconds
         )
         self.withdraw(subscription)
         return again
@@ -354,6 +361,9 @@ class Registry(Lookup):
             entries = [set_aside_entry(one) for one in found if one.offset not in known]
             end = tail.append(entries) + len(entries)
         self.catch_up(end)
+
+    def _now(self) -> float:
+        return read_clock(self._clock)
 
     # -- starting over ----------------------------------------------------------------------------
 
@@ -403,13 +413,6 @@ def _note(record: Record, changes: _LogChanges, binder: Binder) -> None:
                 changes.aside.append((record.offset, found))
         case _:
             changes.ended.append((record.offset, withdrawn(record.body)))
-
-
-def _check_many(count: int) -> None:
-    if count > MAX_SUBSCRIPTIONS_AT_ONCE:
-        raise SubscriptionError(
-            f"at most {MAX_SUBSCRIPTIONS_AT_ONCE} subscriptions at once, not {count}"
-        )
 
 
 def rebuild(home: AnyHome) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, delete, insert, select
 
+from penstock.errors import HomeError
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.registry.database import DerivedDatabase, progress_table, remove_database
 
@@ -68,8 +69,20 @@ class Taken:
 
 
 def taken_entry(file: FileId, taken: Taken) -> tuple[RecordKind, bytes]:
-    body = TakenBody(file.name, file.digest, taken.events, taken.complete, taken.refused)
-    return RecordKind.TAKEN, msgspec.json.encode(body)
+    """The record, once its reader has found in it what was meant."""
+    meant = TakenBody(file.name, file.digest, taken.events, taken.complete, taken.refused)
+    try:
+        body = msgspec.json.encode(meant)
+        if _DECODER.decode(body) == meant:
+            return RecordKind.TAKEN, body
+        why = "what would be read is not what was meant"
+    except (TypeError, ValueError) as error:  # a name that is not Unicode, for instance
+        why = str(error)
+    raise HomeError(
+        f"the log cannot say that {file.name!r:.200} was taken",
+        detail=why[:500],
+        hint="give the file a name in UTF-8",
+    )
 
 
 def rebuild_ledger(home: Home) -> None:

@@ -52,7 +52,7 @@ def test_a_subscriber_that_is_too_far_behind(cli: Cli, used: Path) -> None:
     assert "start again from the content" in ran.err
     assert cli("tail", used, 2, "--after", 7, "--no-follow").out == ""
     everything = cli("tail", used, 2, "--no-follow")
-    assert everything.out.splitlines() == ["2:7:[[1]]  insert  symbol=GOOG  per=4.0"]
+    assert everything.out.splitlines() == ["2:7:initial:[[1]]  insert  symbol=GOOG  per=4.0"]
 
 
 def test_explaining_the_past(cli: Cli, used: Path) -> None:

@@ -32,7 +32,7 @@ def test_content(cli: Cli, subscribed: Path) -> None:
     ran = cli("content", subscribed, 2)
     assert (ran.code, ran.err) == (0, "")
     assert [line.split() for line in ran.out.splitlines()[::2]] == [["id", "rating"], ["1", "9"]]
-    assert ran.out.endswith("1 row at offset 6\n")
+    assert ran.out.endswith("1 row at cursor 6\n")
 
 
 def test_content_as_json(cli: Cli, subscribed: Path) -> None:
@@ -41,6 +41,7 @@ def test_content_as_json(cli: Cli, subscribed: Path) -> None:
         "sql": JOIN,
         "columns": ["id", "rating"],
         "rows": [{"id": 1, "rating": 9}],
+        "cursor": 6,
         "offset": 6,
         "log_end": 6,
         "active": True,
@@ -60,7 +61,7 @@ def test_content_says_what_is_not_processed(cli: Cli, subscribed: Path) -> None:
 def test_content_of_a_subscription_that_waits(cli: Cli, subscribed: Path) -> None:
     number = cli("subscribe", subscribed, "SELECT * FROM stocks").out.strip()
     ran = cli("content", subscribed, number)
-    assert ran.out == "0 rows at offset 6\n"
+    assert ran.out == "0 rows at cursor 0\n"
     assert "not active yet" in ran.err
 
 
@@ -71,8 +72,8 @@ def test_content_shows_as_many_rows_as_asked(
     rows = (insert("stocks", id=i, symbol="S") for i in range(5))
     cli("publish", home, "-", input=lines(*rows))
     process()
-    assert "5 rows at offset 8, of which 2 are shown" in cli("content", home, 2, "--limit", 2).out
-    assert cli("content", home, 2, "--limit", 0).out.endswith("5 rows at offset 8\n")
+    assert "5 rows at cursor 8, of which 2 are shown" in cli("content", home, 2, "--limit", 2).out
+    assert cli("content", home, 2, "--limit", 0).out.endswith("5 rows at cursor 8\n")
 
 
 def test_content_of_nothing(cli: Cli, subscribed: Path) -> None:
@@ -123,11 +124,45 @@ def test_tail_as_json_lines(cli: Cli, subscribed: Path, process: Callable[[], No
         "id": "2:5:[[1],[7]]",
         "subscription": 2,
         "offset": 5,
+        "cursor": 6,
         "kind": "update",
         "before": {"id": 1, "rating": 8},
         "after": {"id": 1, "rating": 9},
     }
     assert (delete["kind"], delete["offset"], delete["after"]) == ("delete", 6, None)
+
+
+def test_tail_goes_on_from_a_content(
+    cli: Cli, subscribed: Path, process: Callable[[], None]
+) -> None:
+    """What happens at the very offset that the content was taken at is not missed."""
+    found = cli("content", subscribed, 2, "--json").json
+    events = [insert("reviews", id=8, symbol="GOOG", rating=1), insert("stocks", id=2, symbol="X")]
+    cli("publish", subscribed, "-", input=lines(*events))
+    process()
+    ran = cli("tail", subscribed, 2, "--no-follow", "--json", "--from", found["cursor"])
+    told = [json.loads(line) for line in ran.out.splitlines()]
+    assert [(one["kind"], one["offset"], one["cursor"]) for one in told] == [("insert", 6, 8)]
+    assert cli("tail", subscribed, 2, "--no-follow", "--from", 8).out == ""
+
+
+def test_the_cursor_of_a_line_moves_when_its_batch_has_been_told(
+    cli: Cli, subscribed: Path
+) -> None:
+    """Offsets 4 and 5 are of one batch, [0, 6)."""
+    ran = cli("tail", subscribed, 2, "--no-follow", "--json")
+    told = [json.loads(line) for line in ran.out.splitlines()]
+    assert [(one["offset"], one["cursor"]) for one in told] == [(4, 0), (5, 6)]
+    again = cli("tail", subscribed, 2, "--no-follow", "--json", "--from", told[0]["cursor"])
+    assert again.out == ran.out
+
+
+def test_cursors_that_cannot_be(cli: Cli, subscribed: Path) -> None:
+    ran = cli("tail", subscribed, 2, "--no-follow", "--from", 7)
+    assert (ran.code, ran.out) == (6, "")
+    assert "there is no cursor 7 yet" in ran.err
+    assert cli("tail", subscribed, 2, "--no-follow", "--from", -1).code == 2
+    assert cli("tail", subscribed, 2, "--no-follow", "--from", 6, "--after", 5).code == 2
 
 
 def test_tail_follows_until_it_is_interrupted(

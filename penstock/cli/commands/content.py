@@ -18,14 +18,15 @@ def content(
 ) -> None:
     """Show what a subscription's query returns, as its owner has been told.
 
-    Says so if there are records that no batch has processed yet.
+    Says so if there are records that no batch has processed yet. The cursor says where the content
+    stands: `penstock tail HOME ID --from CURSOR` tells everything that changes after it.
     """
     from penstock.cli.following import Follower
     from penstock.log import Home
 
     opened = Home.open(home)
     follower = Follower(opened, number)
-    follower.advance()
+    follower.finish()
     rows, progress = follower.rows(), follower.progress()
     out = Output(as_json=as_json)
     out.result(
@@ -34,6 +35,7 @@ def content(
             "sql": follower.subscription.sql,
             "columns": follower.columns,
             "rows": rows,
+            "cursor": follower.cursor,
             "offset": progress.processed,
             "log_end": progress.log_end,
             "active": progress.active,
@@ -44,7 +46,7 @@ def content(
     if rows:
         out.table(follower.columns, [list(row.values()) for row in shown])
     more = "" if len(shown) == len(rows) else f", of which {len(shown):,} are shown (--limit 0)"
-    out.say(f"{count(len(rows), 'row')} at offset {progress.processed}{more}")
+    out.say(f"{count(len(rows), 'row')} at cursor {follower.cursor}{more}")
     remark = progress.remark(opened)
     if remark:
         out.note(f"note: {remark}")

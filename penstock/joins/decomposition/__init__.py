@@ -17,6 +17,7 @@ from penstock.joins.decomposition.choices import (
     plain_decomposition,
     plain_rule,
 )
+from penstock.joins.decomposition.given import fitting
 
 __all__ = [
     "Choice",
@@ -27,6 +28,7 @@ __all__ = [
     "decomposition_from_plain",
     "decomposition_of",
     "fits",
+    "fitting",
     "has_choice",
     "plain_decomposition",
     "plain_rule",
