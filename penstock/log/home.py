@@ -13,6 +13,7 @@ snapshots/      indexes of subscriptions
 statistics/     what the history was like
 logs/           what Spark had to say
 metrics/        what the batches of the pipeline were like
+lost/           what came from records that are lost, put aside by `penstock rebuild --accept-loss`
 processing.lock who processes this home at the moment
 publishing.lock held while a batch is put into the message log
 """
@@ -35,6 +36,7 @@ from penstock.log.disk import file_lock, locked_within, os_errors, sync_director
 from penstock.log.log import Log
 from penstock.log.messagelog import MessageLog
 from penstock.log.quarantine import Quarantine
+from penstock.log.witnesses import Witness, read_applied
 
 LAYOUT_VERSION = 1
 
@@ -80,7 +82,7 @@ class Home:
     def __init__(self, path: Path, *, shared: bool = False) -> None:
         self.path = path
         self.shared = shared
-        self.log = Log(path / "log")
+        self.log = Log(path / "log", witnesses=self._witnesses)
         self.messages = MessageLog(path / "messages", path / "quarantine")
         self.catalog_db = path / "catalog.db"
         self.registry_db = path / "registry.db"
@@ -93,6 +95,14 @@ class Home:
     @property
     def quarantine(self) -> Quarantine:
         return self.messages.quarantine
+
+    def _witnesses(self) -> Iterator[Witness]:
+        """What was made of the log's records, and so knows that they were there."""
+        yield Witness(self.messages.reached, "were processed: their messages are there")
+        for path in (self.catalog_db, self.registry_db, self.sources_db):
+            applied = read_applied(path)
+            if applied is not None:
+                yield Witness(applied, f"were there before: {path.name} has seen them")
 
     @classmethod
     def create(cls, path: Path | str, *, shared: bool = False) -> Home:
@@ -144,7 +154,9 @@ class Home:
         return cls(path, shared=marker.shared)
 
     @contextmanager
-    def processing_lock(self, who: str) -> Iterator[Processing]:
+    def processing_lock(self, who: str, *, check: bool = True) -> Iterator[Processing]:
+        """CorruptionError if the log has lost its end; unless that is not to be checked, by who
+        is going to see to it. Nothing is tidied away then."""
         lock = self.path / _LOCK_NAME
         term = uuid.uuid4().hex
         with os_errors("lock the home", lock):
@@ -156,11 +168,15 @@ class Home:
                 holder = msgspec.json.encode(_Holder(who, os.getpid(), since, term))
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, holder, 0)
+                if check:
+                    self.log.check_end()
                 # Whoever still publishes for the last holder has finished now, or will find that
                 # its term is over.
                 with self._publishing_lock():
-                    self.messages.sweep()
-                self.log.sweep()
+                    if check:
+                        self.messages.sweep()
+                if check:
+                    self.log.sweep()
             try:
                 yield Processing(descriptor, term)
             finally:

@@ -27,6 +27,9 @@ class RecordKind(IntEnum):
     """The records behind it, in the same frame, are events of a file; says which and how many."""
     RENEW = 8
     """The lease of a subscription lasts longer."""
+    LOST = 9
+    """Holds the offset of a record that was acknowledged and lost (`penstock rebuild
+    --accept-loss`), so that no other record gets it. Means nothing to anybody."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from penstock.log.interfaces import (
     compacted_away,
 )
 from penstock.log.packed import PackedMessages
+from penstock.log.quarantine import SUFFIX as QUARANTINE_SUFFIX
 from penstock.log.quarantine import Quarantine
 
 MESSAGE_FORMAT = FileFormat("message batch", b"PENSTMSG", COMPRESSED_VERSION)
@@ -65,6 +66,12 @@ class MessageLog:
     def frontier(self) -> BatchHeader | None:
         places = self._listed()
         return self._header(*places[-1]) if places else None
+
+    @property
+    def reached(self) -> int:
+        """Where the last batch ends, by its name."""
+        places = self._listed()
+        return places[-1][1] if places else 0
 
     def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]:
         places = self._listed()
@@ -135,6 +142,22 @@ class MessageLog:
                     if self._is_covered(*place) and not is_base:
                         (self.directory / batch_name(*place, suffix)).unlink(missing_ok=True)
         self.quarantine.sweep()
+
+    def put_aside(self, offset: int, directory: Path) -> int:
+        """Move the batches that end behind an offset out of the way, with their quarantine; how
+        many there were. Only for the holder of the processing lock."""
+        moved = 0
+        for source, suffix in (
+            (self.quarantine.directory, QUARANTINE_SUFFIX),
+            (self.directory, SUFFIX),
+        ):
+            for start, end in _places(os.listdir(source), suffix):
+                if end > offset:
+                    name = batch_name(start, end, suffix)
+                    (source / name).replace(directory / name)
+                    moved += suffix == SUFFIX
+        self._settled_change_ns = -1
+        return moved
 
     def _path(self, start: int, end: int) -> Path:
         return self.directory / batch_name(start, end, SUFFIX)

@@ -75,6 +75,8 @@ class Segment:
             # The size comes first: a frame that ends within it was complete before its header was
             # read, so a writer that cuts a torn tail and writes anew cannot mix two frames up.
             size = os.fstat(file.fileno()).st_size
+            if size < self.whole_bytes:
+                raise self._damaged(size, "it is shorter than it was")
             known = self.end
             torn = self._scan(file.fileno(), size)
             if self.compacted_to:

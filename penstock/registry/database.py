@@ -30,6 +30,8 @@ from sqlalchemy import (
 )
 
 from penstock.errors import CorruptionError, HomeError, LockedError
+from penstock.log import RecordLog
+from penstock.log.witnesses import Witness, lost_end
 
 SCHEMA_VERSION = 5
 """Rises with every change of the tables, or of the plans stored in them."""
@@ -86,6 +88,12 @@ class DerivedDatabase:
 
     def set_applied(self, connection: Connection, offset: int) -> None:
         connection.exec_driver_sql(_SET_APPLIED, (offset,))
+
+    def ahead_of(self, log: RecordLog, applied: int) -> CorruptionError:
+        """The log has lost records: this file has seen more than there are."""
+        who = "the registry" if self.path is None else self.path.name
+        witness = Witness(applied, f"were there before: {who} has seen them")
+        return lost_end(log.end, witness, Path("the log") if self.path is None else self.path)
 
     def clear(self, connection: Connection) -> None:
         """Forget everything, within the caller's transaction: others see the old until it ends."""

@@ -125,12 +125,7 @@ class Registry(Lookup):
         with database.reading() as connection:
             applied = database.applied(connection)
         if applied > to and applied > self._log.end:
-            raise CorruptionError(
-                f"the log ends at offset {self._log.end}, but {applied} records were there before",
-                detail=f"{database.path or 'the registry'} has seen them",
-                hint="restore the log from a backup; or, if they are really gone for good, "
-                "go on without them: penstock rebuild HOME",
-            )
+            raise database.ahead_of(self._log, applied)
         return applied < to
 
     def _read(self, start: int, end: int, binder: Binder) -> _LogChanges:

@@ -99,8 +99,11 @@ class Ledger:
 
     def _catch_up(self, to: int) -> None:
         with self._database.reading() as connection:
-            if self._database.applied(connection) >= to:
-                return
+            applied = self._database.applied(connection)
+        if applied > to and applied > self._log.end:
+            raise self._database.ahead_of(self._log, applied)
+        if applied >= to:
+            return
         with self._database.writing() as connection:
             applied = self._database.applied(connection)
             if applied < to:
