@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import struct
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 NO_ROOM = "make room on that disk, then try again"
 
+_TEMPORARY = re.compile(rf"\.\d+{re.escape(TEMPORARY_SUFFIX)}$")  # as `write_aside` names them
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FIRST_WAIT_SECONDS = 0.001
 _LONGEST_WAIT_SECONDS = 0.05
@@ -109,7 +111,7 @@ def write_aside(path: Path, *content: bytes | memoryview) -> None:
 
 def sweep_temporary(directory: Path) -> int:
     """Remove what a crash left of `write_aside`; only for the one process that writes here."""
-    leftovers = list(directory.glob(f"*{TEMPORARY_SUFFIX}"))
+    leftovers = [path for path in directory.iterdir() if _TEMPORARY.search(path.name)]
     for path in leftovers:
         path.unlink(missing_ok=True)
     return len(leftovers)

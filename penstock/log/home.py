@@ -99,6 +99,9 @@ class Home:
     def _witnesses(self) -> Iterator[Witness]:
         """What was made of the log's records, and so knows that they were there."""
         yield Witness(self.messages.reached, "were processed: their messages are there")
+        for path in self.snapshots.glob("[0-9]*"):
+            if path.name.isdecimal():
+                yield Witness(int(path.name), "were there before: a snapshot is of them")
         for path in (self.catalog_db, self.registry_db, self.sources_db):
             applied = read_applied(path)
             if applied is not None:
@@ -174,7 +177,7 @@ class Home:
                 # its term is over.
                 with self._publishing_lock():
                     if check:
-                        self.messages.sweep()
+                        self.messages.sweep(self.log.compacted_to)
                 if check:
                     self.log.sweep()
             try:

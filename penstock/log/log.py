@@ -231,6 +231,11 @@ class Log:
             sweep_temporary(self.directory)
             listed = self._listed()
             covered = set(listed) - set(self._uncovered(listed))
+            if covered:
+                # What is to stand for them must be whole, not only look so by its headers.
+                beginning = self._segments[0]
+                for _ in beginning.frames(0, beginning.end, -1):
+                    pass
             for first in sorted(covered):
                 (self.directory / Segment.name(first)).unlink(missing_ok=True)
             if covered:

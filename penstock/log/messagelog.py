@@ -57,7 +57,7 @@ class MessageLog:
 
     def __init__(self, directory: Path, quarantine: Path) -> None:
         self.directory = directory
-        self.quarantine = Quarantine(quarantine, committed=self._is_published)
+        self.quarantine = Quarantine(quarantine, reached=lambda: self.reached)
         self._places: list[tuple[int, int]] = []
         self._base: tuple[int, int] | None = None
         self._settled_change_ns = -1
@@ -129,19 +129,31 @@ class MessageLog:
             write_aside(path, *encode_batch(BASE_FORMAT, header, body))
         self._settled_change_ns = -1
 
-    def sweep(self) -> None:
+    def sweep(self, compacted_to: int = 0) -> None:
         """Remove what a crashed writer left, and what a base covers; only for the holder of the
-        processing lock."""
+        processing lock, who says how far the log is compacted.
+
+        CorruptionError if there is something to remove, and the base is damaged.
+        """
         with os_errors("tidy the message log", self.directory):
             sweep_temporary(self.directory)
             self._settled_change_ns = -1
-            self._listed()
-            for suffix in (SUFFIX, BASE_SUFFIX):
-                for place in self._named(suffix):
-                    is_base = suffix == BASE_SUFFIX and place == self._base
-                    if self._is_covered(*place) and not is_base:
-                        (self.directory / batch_name(*place, suffix)).unlink(missing_ok=True)
-        self.quarantine.sweep()
+            covered = self._covered()
+            if covered and self._base is not None:
+                read_batch(*self._file(*self._base))
+            for path in covered:
+                path.unlink(missing_ok=True)
+        self.quarantine.sweep(compacted_to)
+
+    def _covered(self) -> list[Path]:
+        """The files that a base stands for."""
+        self._listed()
+        return [
+            self.directory / batch_name(*place, suffix)
+            for suffix in (SUFFIX, BASE_SUFFIX)
+            for place in self._named(suffix)
+            if self._is_covered(*place) and (suffix, place) != (BASE_SUFFIX, self._base)
+        ]
 
     def put_aside(self, offset: int, directory: Path) -> int:
         """Move the batches that end behind an offset out of the way, with their quarantine; how
@@ -169,10 +181,6 @@ class MessageLog:
 
     def _is_covered(self, start: int, end: int) -> bool:
         return self._base is not None and (start, end) <= self._base
-
-    def _is_published(self, start: int, end: int) -> bool:
-        self._listed()
-        return self._is_covered(start, end) or self._path(start, end).exists()
 
     def _header(self, start: int, end: int) -> BatchHeader:
         return read_header(*self._file(start, end))

@@ -28,21 +28,25 @@ class Quarantine:
     """Files in a directory, one per batch that had bad events.
 
     A file whose batch was not committed is left over from a crash: it does not count, and is
-    written again, or removed, when the log is processed again.
+    written again, or removed, when the log is processed again. Batches are committed one after the
+    other, so that is one behind `reached`, where the last one ends. Whether the messages of a batch
+    before it are still there does not matter here.
     """
 
-    def __init__(self, directory: Path, committed: Callable[[int, int], bool]) -> None:
+    def __init__(self, directory: Path, reached: Callable[[], int]) -> None:
         self.directory = directory
-        self._committed = committed
+        self._reached = reached
 
     def entries(self) -> Iterator[QuarantinedEvent]:
+        reached = self._reached()
         for start, end in self._places():
-            if self._committed(start, end):
+            if end <= reached:
                 yield from self._read(start, end)
 
     def get(self, offset: int) -> QuarantinedEvent:
+        reached = self._reached()
         for start, end in self._places():
-            if start <= offset < end and self._committed(start, end):
+            if start <= offset < end <= reached:
                 for event in self._read(start, end):
                     if event.offset == offset:
                         return event
@@ -62,12 +66,14 @@ class Quarantine:
             else:
                 path.unlink(missing_ok=True)
 
-    def sweep(self) -> None:
-        """Remove what a crashed writer left; only for the holder of the processing lock."""
+    def sweep(self, kept_to: int = 0) -> None:
+        """Remove what a crashed writer left; only for the holder of the processing lock. What is
+        before `kept_to` stays in any case: nobody could find it again."""
+        reached = self._reached()
         with os_errors("tidy the quarantine", self.directory):
             sweep_temporary(self.directory)
             for start, end in self._places():
-                if not self._committed(start, end):
+                if end > reached and start >= kept_to:
                     (self.directory / batch_name(start, end, SUFFIX)).unlink(missing_ok=True)
 
     def _places(self) -> list[tuple[int, int]]:

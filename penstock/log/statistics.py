@@ -119,7 +119,8 @@ def save_statistics(home: Path, statistics: HomeStatistics) -> Path:
         body = pack(msgspec.to_builtins(statistics))
         write_aside(path, *encode_batch(STATISTICS_FORMAT, header, body))
         for old in statistics_files(home)[:-KEPT_FILES]:
-            old.unlink(missing_ok=True)
+            if old != path:
+                old.unlink(missing_ok=True)
     return path
 
 

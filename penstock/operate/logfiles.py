@@ -136,10 +136,9 @@ def check_quarantine(home: Home, seen: Callable[[Path], None]) -> list[Finding]:
     """Read all entries of the quarantine; those of no batch are left over from a crash."""
     directory = home.quarantine.directory
     findings, _ = _check_batches(directory, QUARANTINE_SUFFIX, QUARANTINE_FORMAT, seen)
-    published = set(_places(home.messages.directory, MESSAGE_SUFFIX))
-    base = max(_places(home.messages.directory, BASE_SUFFIX), default=(-1, -1))
+    reached = home.messages.reached
     for start, end in _places(directory, QUARANTINE_SUFFIX):
-        if (start, end) not in published and (start, end) > base:
+        if end > reached:
             path = directory / batch_name(start, end, QUARANTINE_SUFFIX)
             what = "its batch was not published, so it does not count"
             findings.append(remark(path, what, "the next run removes it"))

@@ -17,6 +17,7 @@ from penstock.errors import CorruptionError
 from penstock.log import BatchHeader, Home, Log, Record, RecordKind
 from penstock.log.lost import accept_loss
 from penstock.operate.compact import compact
+from penstock.pipeline.snapshots import compile_snapshot
 from penstock.registry import Registry, rebuild
 from penstock.sources.ledger import FileId, Ledger, Taken, taken_entry
 from tests.operate.test_verify import look, serious, silent
@@ -148,6 +149,8 @@ def used(tmp_path: Path) -> Path:
         ledger.taken(FileId("a", "0" * 64))
     with Hub(path):
         pass
+    with Registry(home) as registry:
+        compile_snapshot(home.snapshots, registry, 9, {})
     return path
 
 
@@ -162,11 +165,13 @@ def shorten(path: Path, end: int) -> None:
         log.append([entry])
 
 
+FOLLOWING = {"messages", "quarantine", "registry", "sources", "catalog", "snapshots"}
 WITNESSES = {
     "messages": ("messages", "quarantine"),
     "registry": ("registry.db",),
     "sources": ("sources.db",),
     "catalog": ("catalog.db",),
+    "snapshots": ("snapshots",),
 }
 
 
@@ -176,11 +181,11 @@ def test_a_log_older_than_what_was_made_of_it(used: Path, witness: str, mark: bo
     """One witness is enough, whether the log remembers anything itself or not."""
     shorten(used, 4)
     for path in used.iterdir():
-        if path.name.split(".")[0] in {"messages", "quarantine", "registry", "sources", "catalog"}:
+        if path.name.split(".")[0] in FOLLOWING:
             if path.name.startswith(WITNESSES[witness]):
                 continue
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-            if path.name in ("messages", "quarantine"):
+            if path.name in ("messages", "quarantine", "snapshots"):
                 path.mkdir()
     if not mark:
         Home.open(used).log.lock_path.unlink()
