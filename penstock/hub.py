@@ -64,7 +64,7 @@ from penstock.registry import (
     withdraw_body,
     withdrawn,
 )
-from penstock.registry.leases import Clock, ran_out, without_lease
+from penstock.registry.leases import Clock, checked_clock, ran_out, renewed_lease
 from penstock.routing import subscribers
 from penstock.sql import Query, hinted, parse_relation
 from penstock.subscription import Subscription
@@ -107,7 +107,7 @@ class Hub:
         self._bound: dict[int, Query] = {}  # of the subscription that is just being made
         self._leases = Leases()
         self._run_out: set[int] = set()  # subscriptions that ended because their leases did
-        self._clock = clock
+        self._clock = checked_clock(clock)
         self._position = 0
         self._reoptimise_every = reoptimise_every
         self._unweighed = 0  # changes since it was last looked how queries are split
@@ -249,7 +249,8 @@ class Hub:
     ) -> datetime:
         """Begin a lease again, as long as it is said, or as long as it was; until when it lasts.
 
-        A lease that has run out can be renewed as long as nobody has noticed.
+        It ends no earlier than it would have, unless less time is asked for than it had. A lease
+        that has run out can be renewed as long as nobody has noticed.
         """
         number = _id(subscription)
         with self._lock, self._home.log.appending() as tail:
@@ -257,11 +258,7 @@ class Hub:
             if number in self._run_out:
                 raise ran_out(number)
             self._engine.query(number)
-            held = self._leases[number]
-            if held is None and lease_seconds is None:
-                raise without_lease(number)
-            known = held or Lease(0, 0)
-            lease = known.renewed(self._clock(), lease_seconds)
+            lease = renewed_lease(number, self._leases[number], self._clock(), lease_seconds)
             tail.append([(RecordKind.RENEW, renew_body(number, lease))])
             self._advance()
             self._refresh_registry()

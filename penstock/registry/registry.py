@@ -30,7 +30,7 @@ from penstock.registry.binding import (
 from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.choosing import Chooser
 from penstock.registry.database import DerivedDatabase, insert_rows, remove_database
-from penstock.registry.leases import Clock, Lease, without_lease
+from penstock.registry.leases import Clock, Lease, checked_clock, renewed_lease
 from penstock.registry.lookup import Lookup
 from penstock.registry.records import (
     LEASE_RAN_OUT,
@@ -70,7 +70,7 @@ class Registry(Lookup):
     def __init__(self, home: AnyHome, *, catch_up: bool = True, clock: Clock = time.time) -> None:
         self._home = home
         self._log = home.log
-        self._clock = clock
+        self._clock = checked_clock(clock)
         self._of_thread = threading.local()
         super().__init__(
             StoredCatalog(home.catalog_db, shared=home.shared),
@@ -273,20 +273,16 @@ class Registry(Lookup):
         self, ids: Sequence[int], lease_seconds: float | None = None
     ) -> list[StoredSubscription]:
         """Begin the leases of all of these subscriptions again, or of none: as long as it is said,
-        or as long as they were. Those whose leases have run out cannot be renewed once somebody has
-        withdrawn them for it."""
+        or as long as they were; none ends earlier, unless it is asked for less time than it had.
+        Those whose leases have run out cannot be renewed once somebody has withdrawn them for it."""
         _check_many(len(ids))
         with self._log.appending() as tail:
             self.catch_up(tail.end)
-            leases: dict[int, Lease] = {}
-            for number in ids:
-                lease = self.subscription(number).lease
-                if lease is not None:
-                    leases[number] = lease.renewed(self._clock(), lease_seconds)
-                elif lease_seconds is not None:
-                    leases[number] = Lease.starting(self._clock(), lease_seconds)
-                else:
-                    raise without_lease(number)
+            held = {number: self.subscription(number).lease for number in ids}
+            leases = {
+                number: renewed_lease(number, lease, self._clock(), lease_seconds)
+                for number, lease in held.items()
+            }
             entries = [(RecordKind.RENEW, renew_body(*one)) for one in leases.items()]
             end = tail.append(entries) + len(entries) if entries else tail.end
         self.catch_up(end)
