@@ -73,14 +73,19 @@ def corrupt(path: Path, position: int, why: str, *, hint: str = "") -> Corruptio
     )
 
 
+def is_full(error: OSError) -> bool:
+    """Whether a disk, or what somebody may use of it, is full."""
+    return error.errno in _FULL
+
+
 @contextmanager
 def os_errors(doing: str, path: Path) -> Iterator[None]:
     """Errors of the operating system as ours."""
     try:
         yield
     except OSError as error:
-        hint = NO_ROOM if error.errno in _FULL else ""
-        primary = f"cannot {doing}: {error.strerror or error}"
+        hint = NO_ROOM if is_full(error) else ""
+        primary = f"cannot {doing}: {error.strerror or str(error) or type(error).__name__}"
         raise HomeError(primary, detail=str(path), hint=hint) from error
 
 

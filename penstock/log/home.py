@@ -190,14 +190,16 @@ class Home:
 
     def processed_by(self) -> str | None:
         """Who is at work on the home, if anybody is: then its lock cannot be had."""
-        try:
-            with (self.path / _LOCK_NAME).open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            pass
-        except BlockingIOError:
-            holder = _holder((self.path / _LOCK_NAME).read_bytes())
-            return "another process" if holder is None else f"{holder.who} (process {holder.pid})"
+        path = self.path / _LOCK_NAME
+        with os_errors("see who processes the home", path):
+            try:
+                with path.open("rb") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except FileNotFoundError:
+                pass
+            except BlockingIOError:
+                held = _holder(path.read_bytes())
+                return "another process" if held is None else f"{held.who} (process {held.pid})"
         return None
 
     @contextmanager

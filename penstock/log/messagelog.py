@@ -22,6 +22,7 @@ from penstock.errors import CorruptionError
 from penstock.log.batchfile import (
     COMPRESSED_VERSION,
     batch_name,
+    decoded,
     encode_batch,
     parse_batch_name,
     read_batch,
@@ -94,8 +95,7 @@ class MessageLog:
                 f"not before {header.active}",
                 detail=f"file {path}",
             )
-        messages: list[bytes] = _DECODER.decode(body)
-        return messages
+        return decoded(_DECODER, body, path)
 
     def publish(
         self, header: BatchHeader, messages: Sequence[bytes], bad: Sequence[QuarantinedEvent] = ()

@@ -7,13 +7,20 @@ says which entry they are; the log therefore knows which entries were tried agai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from penstock.errors import EventError
-from penstock.log.batchfile import batch_name, encode_batch, parse_batch_name, read_batch
+from penstock.log.batchfile import (
+    batch_name,
+    decoded,
+    encode_batch,
+    parse_batch_name,
+    read_batch,
+)
 from penstock.log.disk import FileFormat, os_errors, sweep_temporary, write_aside
 from penstock.log.interfaces import AnyHome, BatchHeader, QuarantinedEvent, RecordKind
 
@@ -85,8 +92,7 @@ class Quarantine:
     def _read(self, start: int, end: int) -> list[QuarantinedEvent]:
         path = self.directory / batch_name(start, end, SUFFIX)
         _, body = read_batch(QUARANTINE_FORMAT, path)
-        fields: list[_Fields] = _DECODER.decode(body)
-        return [QuarantinedEvent(*one) for one in fields]
+        return [QuarantinedEvent(*one) for one in decoded(_DECODER, body, path)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +114,9 @@ def list_quarantine(home: AnyHome) -> Iterator[QuarantineEntry]:
     """All entries in order, each with what became of it."""
     replays: dict[int, list[int]] = {}
     for record in home.log.read(0, kinds=frozenset({RecordKind.REPLAY})):
-        replayed = _REPLAY_DECODER.decode(record.body).of
-        replays.setdefault(replayed, []).append(record.offset + 1)
+        with suppress(msgspec.DecodeError):  # of another release: which one it was is not known
+            replayed = _REPLAY_DECODER.decode(record.body).of
+            replays.setdefault(replayed, []).append(record.offset + 1)
     for event in home.quarantine.entries():
         yield QuarantineEntry(event, tuple(replays.get(event.offset, ())))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from zlib import crc32
@@ -21,6 +22,11 @@ from penstock.pipeline.checkpoint import check_home
 
 _MAGIC = b"crc\x00"
 _HEADER_BYTES = len(_MAGIC) + 4
+# What Python's modules raise of damaged archives: RuntimeError for one that claims to be encrypted.
+_UNREADABLE_ZIP = (
+    OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, struct.error, zlib.error,
+    zipfile.BadZipFile,
+)  # fmt: skip
 
 
 def check_checkpoint(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
@@ -53,6 +59,9 @@ def _check_file(path: Path, hint: str) -> Iterator[Finding]:
         # Removed while we looked (Spark tidies up), or on a file system without such checksums.
         if path.exists():
             yield remark(path, "there is no checksum beside it, so it is not checked")
+        return
+    except OSError as error:
+        yield damage(Path(error.filename or path), f"it cannot be read: {error.strerror}", hint)
         return
     if checksums != hadoop_checksums(content, checksums):
         yield damage(path, "it is not what its checksums say", hint)
@@ -108,11 +117,11 @@ def _missing_tables(snapshot: Path, where: str) -> Iterator[str]:
         with zipfile.ZipFile(snapshot) as archive:
             described = archive.read("metadata").decode().partition("\n")[2]
         tables = json.loads(described)["sstFiles"]
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        needed = [(str(one["dfsSstFileName"]), one["sizeBytes"]) for one in tables]
+    except _UNREADABLE_ZIP as error:
         yield f"{where}: {snapshot.name} cannot be read ({error})"
         return
-    for table in tables:
-        name = table["dfsSstFileName"]
+    for name, size in needed:
         path = snapshot.parent / "SSTs" / name
-        if not path.exists() or path.stat().st_size != table["sizeBytes"]:
+        if not path.exists() or path.stat().st_size != size:
             yield f"{where}: {snapshot.name} needs SSTs/{name}, which is not there as it was"

@@ -13,8 +13,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from penstock.catalog import Catalog
 from penstock.errors import PenstockError
 from penstock.joins.decomposition import Replan
@@ -31,7 +29,7 @@ from penstock.registry.records import (
     subscribed,
     withdrawn,
 )
-from penstock.sources.ledger import TakenBody
+from penstock.sources.ledger import taken_body
 
 _REBUILD = "make it again from the log: penstock rebuild {home}"
 _KINDS = frozenset(
@@ -164,7 +162,7 @@ def _sources(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
     expected: dict[tuple[str, str], tuple[object, ...]] = {}
     for record in logged.taken:
         if record.offset < applied:
-            body = msgspec.json.decode(record.body, type=TakenBody)
+            body = taken_body(record.body)
             rest = (body.events, int(body.complete), body.refused, record.offset)
             expected[body.file, body.digest] = rest
     rows = database.execute("SELECT name, digest, events, complete, refused, offset FROM files")

@@ -20,6 +20,7 @@ from penstock.registry.subscriptions import StoredSubscription, SubscriptionChan
 from penstock.registry.tables import replans, subscriptions
 
 _IDS_AT_ONCE = 500
+_LAST_ID = (1 << 63) - 1  # SQLite has no larger integers
 
 
 class Lookup:
@@ -59,9 +60,7 @@ class Lookup:
 
     def subscription(self, subscription: int, *, withdrawn: bool = False) -> StoredSubscription:
         """One subscription; SubscriptionError if there is none, or if it was withdrawn."""
-        wanted = select(subscriptions).where(subscriptions.c.id == subscription)
-        with self._database.reading() as connection:
-            found = from_rows(connection.execute(wanted).all())
+        found = self.numbered([subscription] if 0 <= subscription <= _LAST_ID else [])
         if not found:
             raise SubscriptionError(
                 f"there is no subscription {subscription}",

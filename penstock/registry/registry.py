@@ -274,7 +274,7 @@ class Registry(Lookup):
     ) -> list[StoredSubscription]:
         """Begin the leases of all of these subscriptions again, or of none: as long as it is said,
         or as long as they were; none ends earlier, unless it is asked for less time than it had.
-        Those whose leases have run out cannot be renewed once somebody has withdrawn them for it."""
+        What has run out cannot be renewed once somebody has withdrawn it for that."""
         _check_many(len(ids))
         with self._log.appending() as tail:
             self.catch_up(tail.end)

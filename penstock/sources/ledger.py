@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, delete, insert, select
 
+from penstock.errors import HomeError
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.registry.database import DerivedDatabase, progress_table, remove_database
 
@@ -67,6 +68,17 @@ class Taken:
     refused: int = 0
 
 
+def taken_body(body: bytes) -> TakenBody:
+    try:
+        return _DECODER.decode(body)
+    except msgspec.DecodeError as error:
+        raise HomeError(
+            "a TAKEN record of the log cannot be read",
+            detail=str(error),
+            hint="it was written by another release: use that one",
+        ) from None
+
+
 def taken_entry(file: FileId, taken: Taken) -> tuple[RecordKind, bytes]:
     body = TakenBody(file.name, file.digest, taken.events, taken.complete, taken.refused)
     return RecordKind.TAKEN, msgspec.json.encode(body)
@@ -108,7 +120,7 @@ class Ledger:
             applied = self._database.applied(connection)
             if applied < to:
                 for record in self._log.read(applied, to, _TAKEN):
-                    _apply(connection, record.offset, _DECODER.decode(record.body))
+                    _apply(connection, record.offset, taken_body(record.body))
                 self._database.set_applied(connection, to)
 
 
