@@ -89,6 +89,15 @@ def os_errors(doing: str, path: Path) -> Iterator[None]:
         raise HomeError(primary, detail=str(path), hint=hint) from error
 
 
+def sync_if_writable(descriptor: int) -> None:
+    """Make durable what others wrote; on a read-only file system everything is."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EINVAL):
+            raise
+
+
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable: a new or renamed file is safe only after this."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

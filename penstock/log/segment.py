@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from penstock.errors import CorruptionError
-from penstock.log.disk import corrupt, os_errors
+from penstock.log.disk import corrupt, os_errors, sync_if_writable
 from penstock.log.frames import (
     COMPACTED_BYTES,
     COMPACTED_FORMAT,
@@ -82,7 +82,7 @@ class Segment:
             if self.compacted_to:
                 self._check_compacted(size)
             if self.end > known and not synced:
-                os.fsync(file.fileno())
+                sync_if_writable(file.fileno())
             return torn
 
     def seal(self, next_first: int) -> None:

@@ -11,14 +11,15 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from zlib import crc32
 
-from penstock.errors import PenstockError
-from penstock.log import Home
+from penstock.errors import HomeError, PenstockError
+from penstock.log import BatchHeader, Home
 from penstock.operate.findings import Finding, damage, difference, remark
-from penstock.pipeline.checkpoint import check_home
+from penstock.pipeline.checkpoint import check_home, recordless_batches
+from penstock.pipeline.offsets import is_anybody_new
 
 _MAGIC = b"crc\x00"
 _HEADER_BYTES = len(_MAGIC) + 4
@@ -44,6 +45,26 @@ def check_checkpoint(home: Home, seen: Callable[[Path], None]) -> Iterator[Findi
         check_home(home)
     except PenstockError as error:
         yield difference(home.checkpoint, error.primary, error.hint)
+
+
+def check_recordless(home: Home, headers: Sequence[BatchHeader]) -> Iterator[Finding]:
+    """Batches without records leave no gap if they are missing; but the checkpoint knows of them.
+
+    A Hub that took over makes the same subscriptions active in a batch of its own.
+    """
+    try:
+        finished = recordless_batches(home.checkpoint)
+    except HomeError:
+        return  # said by `check_checkpoint`
+    base = home.messages.base
+    covered = -1 if base is None else base.end
+    present = {one.start for one in headers if one.start == one.end or one.active > one.start}
+    for offset in finished:
+        told = max((one.active for one in headers if one.end <= offset), default=0)
+        if offset > covered and offset not in present and is_anybody_new(home.log, told, offset):
+            what = f"the batch without records at offset {offset} is missing"
+            hint = "restore the missing file from a backup"
+            yield damage(home.messages.directory, what, hint)
 
 
 def checkpoint_files(directory: Path) -> list[Path]:

@@ -64,7 +64,9 @@ class BatchMetrics(msgspec.Struct, frozen=True):
     totals: Totals
 
     def __post_init__(self) -> None:
-        datetime.fromisoformat(self.at)  # ValueError, and so passed over, if a crash damaged it
+        # ValueError, and so the line is passed over, if it is damaged.
+        if datetime.fromisoformat(self.at).tzinfo is None:
+            raise ValueError(f"{self.at} is of no time zone")
 
     @property
     def records(self) -> int:

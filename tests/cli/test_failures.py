@@ -73,9 +73,7 @@ def test_failure_as_json(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran.err.startswith("error: x is being processed")
 
 
-def test_a_clock_beyond_what_python_can_handle(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_beyond_what_python_can_handle(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     beyond = OverflowError("timestamp too large to convert to C _PyTime_t")
     fail_with(beyond, monkeypatch)
     ran = cli("tables", "shop")

@@ -236,7 +236,7 @@ def test_a_replay_needs_no_clock(home: Home, clock: FakeClock) -> None:
     again = Registry(home)
     assert (again.subscriptions(), again.ended()) == known
     end = home.log.end
-    assert list(check_databases(home, Logged.of(home, end), end)) == []
+    assert list(check_databases(home, Logged.of(home, end), end, home)) == []
 
 
 def contents(home: Home, numbers: list[int]) -> list[int]:
