@@ -86,7 +86,7 @@ from penstock.registry import (
     withdraw_body,
     withdrawn,
 )
-from penstock.registry.leases import Clock, ran_out, read_clock, without_lease
+from penstock.registry.leases import Clock, ran_out, read_clock, renewed_lease
 from penstock.registry.reading import reader_of
 from penstock.registry.subscriptions import suspended
 from penstock.routing import subscribers
@@ -301,18 +301,15 @@ class Hub:
     ) -> datetime:
         """Begin a lease again, as long as it is said, or as long as it was; until when it lasts.
 
-        A lease that has run out can be renewed as long as nobody has noticed.
+        It ends no earlier than it would have, unless less time is asked for than it had. A lease
+        that has run out can be renewed as long as nobody has noticed.
         """
         number = _id(subscription)
         with self._at_end() as tail:
             if number in self._run_out:
                 raise ran_out(number)
             self._engine.query(number)
-            held = self._leases[number]
-            if held is None and lease_seconds is None:
-                raise without_lease(number)
-            known = held or Lease(0, 0)
-            lease = known.renewed(self._now(), lease_seconds)
+            lease = renewed_lease(number, self._leases[number], self._now(), lease_seconds)
             tail.append([(RecordKind.RENEW, renew_body(number, lease))])
             self._advance()
             self._refresh_registry()

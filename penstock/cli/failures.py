@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.output import json_line
 from penstock.errors import BacklogError, CorruptionError, PenstockError, SqlError
+from penstock.log.disk import NO_ROOM, is_full
 
 INTERRUPTED = 130
 """As a shell reports a program that Ctrl-C has ended: 128 + SIGINT."""
@@ -36,6 +37,9 @@ EXIT_CODES = {
     BacklogError.exit_code: "too much waits to be processed; try again later",
     INTERRUPTED: "ended by Ctrl-C",
 }
+
+_BEYOND_PYTHONS_TIME = "_PyTime_t"
+"""Part of what Python says whenever anything asks for the time then, our imports included."""
 
 JSON_KEY = "penstock.json"
 """Where the context of a command remembers that it was called with --json."""
@@ -73,7 +77,14 @@ def failure_text(error: BaseException) -> str:
         return "\n".join(_reasons(error, ""))
     if isinstance(error, OSError) and error.strerror:
         of = f" ({error.filename})" if error.filename else ""
-        return f"error: {error.strerror}{of}"
+        hint = f"\n  hint: {NO_ROOM}" if is_full(error) else ""
+        return f"error: {error.strerror}{of}{hint}"
+    if isinstance(error, OverflowError) and _BEYOND_PYTHONS_TIME in str(error):
+        return (
+            "error: the clock of this machine says a time that Python cannot handle\n"
+            f"  detail: {error}; it ends in the year 2262\n"
+            "  hint: set the clock right, then try again"
+        )
     return (
         f"error: {type(error).__name__}: {error}\n"
         "  This is a fault of Penstock. Please report it to the project, with what the same\n"

@@ -12,12 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
-LOST = (
-    "restore the log from a backup; if they are really gone for good, stop everything that uses "
-    "the home and remove {lock}, which remembers them"
-)
-"""What to do about records that were acknowledged and are not there."""
-
 _FIELDS = struct.Struct("<QI")
 
 

@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import TypeVar
 from zlib import crc32
+
+import msgspec
 
 from penstock.log.disk import FileFormat, corrupt, os_errors
 from penstock.log.interfaces import BatchHeader
+
+T = TypeVar("T")
 
 _FIELDS = struct.Struct("<QQQQI")
 _CHECKSUM = struct.Struct("<I")
@@ -86,6 +91,14 @@ def read_batch(file_format: FileFormat, path: Path) -> tuple[BatchHeader, bytes]
     if crc32(body) != body_crc:
         raise corrupt(path, _BODY_START, "the checksum of its content is wrong")
     return header, _decompressed(body, path) if version == COMPRESSED_VERSION else body
+
+
+def decoded(decoder: msgspec.msgpack.Decoder[T], body: bytes, path: Path) -> T:
+    """What a body says; CorruptionError if it is not of the form that its file has."""
+    try:
+        return decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise corrupt(path, _BODY_START, f"its content cannot be read: {error}") from None
 
 
 def _decode_header(file_format: FileFormat, path: Path, raw: bytes) -> tuple[BatchHeader, int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import struct
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 NO_ROOM = "make room on that disk, then try again"
 
+_TEMPORARY = re.compile(rf"\.\d+{re.escape(TEMPORARY_SUFFIX)}$")  # as `write_aside` names them
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FIRST_WAIT_SECONDS = 0.001
 _LONGEST_WAIT_SECONDS = 0.05
@@ -71,15 +73,29 @@ def corrupt(path: Path, position: int, why: str, *, hint: str = "") -> Corruptio
     )
 
 
+def is_full(error: OSError) -> bool:
+    """Whether a disk, or what somebody may use of it, is full."""
+    return error.errno in _FULL
+
+
 @contextmanager
 def os_errors(doing: str, path: Path) -> Iterator[None]:
     """Errors of the operating system as ours."""
     try:
         yield
     except OSError as error:
-        hint = NO_ROOM if error.errno in _FULL else ""
-        primary = f"cannot {doing}: {error.strerror or error}"
+        hint = NO_ROOM if is_full(error) else ""
+        primary = f"cannot {doing}: {error.strerror or str(error) or type(error).__name__}"
         raise HomeError(primary, detail=str(path), hint=hint) from error
+
+
+def sync_if_writable(descriptor: int) -> None:
+    """Make durable what others wrote; on a read-only file system everything is."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EINVAL):
+            raise
 
 
 def sync_directory(directory: Path) -> None:
@@ -109,7 +125,7 @@ def write_aside(path: Path, *content: bytes | memoryview) -> None:
 
 def sweep_temporary(directory: Path) -> int:
     """Remove what a crash left of `write_aside`; only for the one process that writes here."""
-    leftovers = list(directory.glob(f"*{TEMPORARY_SUFFIX}"))
+    leftovers = [path for path in directory.iterdir() if _TEMPORARY.search(path.name)]
     for path in leftovers:
         path.unlink(missing_ok=True)
     return len(leftovers)

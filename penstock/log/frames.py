@@ -132,7 +132,10 @@ def decode_payload(header: FrameHeader, payload: bytes) -> list[RawEntry] | None
     """The (kind, body) pairs of a frame, or None if the payload is not the one that was written."""
     if crc32(payload) != header.payload_crc:
         return None
-    entries: list[RawEntry] = _DECODER.decode(payload)
+    try:
+        entries: list[RawEntry] = _DECODER.decode(payload)
+    except msgspec.DecodeError:
+        return None
     return entries
 
 

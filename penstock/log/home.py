@@ -13,6 +13,7 @@ snapshots/      indexes of subscriptions
 statistics/     what the history was like
 logs/           what Spark had to say
 metrics/        what the batches of the pipeline were like
+lost/           what came from records that are lost, put aside by `penstock rebuild --accept-loss`
 processing.lock who processes this home at the moment
 publishing.lock held while a batch is put into the message log
 """
@@ -36,6 +37,7 @@ from penstock.log.disk import file_lock, locked_within, os_errors, sync_director
 from penstock.log.log import Log
 from penstock.log.messagelog import MessageLog
 from penstock.log.quarantine import Quarantine
+from penstock.log.witnesses import Witness, read_applied
 
 LAYOUT_VERSION = 1
 MAX_PATH_BYTES = 4096  # as operating systems have it (PATH_MAX)
@@ -82,7 +84,7 @@ class Home:
     def __init__(self, path: Path, *, shared: bool = False) -> None:
         self.path = path
         self.shared = shared
-        self.log = Log(path / "log")
+        self.log = Log(path / "log", witnesses=self._witnesses)
         self.messages = MessageLog(path / "messages", path / "quarantine")
         self.catalog_db = path / "catalog.db"
         self.registry_db = path / "registry.db"
@@ -95,6 +97,17 @@ class Home:
     @property
     def quarantine(self) -> Quarantine:
         return self.messages.quarantine
+
+    def _witnesses(self) -> Iterator[Witness]:
+        """What was made of the log's records, and so knows that they were there."""
+        yield Witness(self.messages.reached, "were processed: their messages are there")
+        for path in self.snapshots.glob("[0-9]*"):
+            if path.name.isdecimal():
+                yield Witness(int(path.name), "were there before: a snapshot is of them")
+        for path in (self.catalog_db, self.registry_db, self.sources_db):
+            applied = read_applied(path)
+            if applied is not None:
+                yield Witness(applied, f"were there before: {path.name} has seen them")
 
     @classmethod
     def create(cls, path: Path | str, *, shared: bool = False) -> Home:
@@ -150,7 +163,9 @@ class Home:
         return cls(path, shared=marker.shared)
 
     @contextmanager
-    def processing_lock(self, who: str) -> Iterator[Processing]:
+    def processing_lock(self, who: str, *, check: bool = True) -> Iterator[Processing]:
+        """CorruptionError if the log has lost its end; unless that is not to be checked, by who
+        is going to see to it. Nothing is tidied away then."""
         lock = self.path / _LOCK_NAME
         term = uuid.uuid4().hex
         with os_errors("lock the home", lock):
@@ -162,11 +177,15 @@ class Home:
                 holder = msgspec.json.encode(_Holder(who, os.getpid(), since, term))
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, holder, 0)
+                if check:
+                    self.log.check_end()
                 # Whoever still publishes for the last holder has finished now, or will find that
                 # its term is over.
                 with self._publishing_lock():
-                    self.messages.sweep()
-                self.log.sweep()
+                    if check:
+                        self.messages.sweep(self.log.compacted_to)
+                if check:
+                    self.log.sweep()
             try:
                 yield Processing(descriptor, term)
             finally:
@@ -177,14 +196,16 @@ class Home:
 
     def processed_by(self) -> str | None:
         """Who is at work on the home, if anybody is: then its lock cannot be had."""
-        try:
-            with (self.path / _LOCK_NAME).open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            pass
-        except BlockingIOError:
-            holder = _holder((self.path / _LOCK_NAME).read_bytes())
-            return "another process" if holder is None else f"{holder.who} (process {holder.pid})"
+        path = self.path / _LOCK_NAME
+        with os_errors("see who processes the home", path):
+            try:
+                with path.open("rb") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except FileNotFoundError:
+                pass
+            except BlockingIOError:
+                held = _holder(path.read_bytes())
+                return "another process" if held is None else f"{held.who} (process {held.pid})"
         return None
 
     @contextmanager

@@ -29,6 +29,9 @@ class RecordKind(IntEnum):
     """The lease of a subscription lasts longer."""
     SET_ASIDE = 9
     """A record before it led to a fault and is not processed."""
+    LOST = 10
+    """Holds the offset of a record that was acknowledged and lost (`penstock rebuild
+    --accept-loss`), so that no other record gets it. Means nothing to anybody."""
 
 
 @dataclass(frozen=True, slots=True)

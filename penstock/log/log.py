@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from penstock.log.disk import (
 from penstock.log.frames import (
     COMPACTED_BYTES,
     COMPACTED_FORMAT,
+    MAX_FRAME_RECORDS,
     SEGMENT_FORMAT,
     RawEntry,
     encode_frame,
@@ -32,6 +33,7 @@ from penstock.log.frames import (
 )
 from penstock.log.interfaces import Entry, Record, RecordKind, check_range
 from penstock.log.segment import SUFFIX, Segment
+from penstock.log.witnesses import Witness, check_witnesses
 
 SEGMENT_BYTES = (
     64 << 20
@@ -49,9 +51,18 @@ class Log:
     files and extends that; only the last file ever grows.
     """
 
-    def __init__(self, directory: Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        witnesses: Callable[[], Iterable[Witness]] = tuple,
+    ) -> None:
+        """`witnesses` tells what else remembers how far the log went; asked now and then."""
         self.directory = directory
         self._segment_bytes = segment_bytes
+        self._witnesses = witnesses
+        self._is_checked = False  # against the witnesses
         self._first_path = directory / Segment.name(0)
         self._segments: list[Segment] = []
         self._torn_bytes = 0
@@ -84,6 +95,25 @@ class Log:
         apart, unless the machine lost power: then it may be an older offset, never a later one.
         """
         return read_acknowledged(self.lock_path)
+
+    @property
+    def reached(self) -> int:
+        """How far the log went, by whoever remembers the most."""
+        end, known = self._with_mark(self._witnesses())
+        return max(end, *(one.offset for one in known))
+
+    def check_end(self) -> None:
+        """CorruptionError if records are gone that were acknowledged, or that something else in
+        the home comes from. Their offsets must not be given to other records."""
+        check_witnesses(*self._with_mark(self._witnesses()), self.directory)
+        self._is_checked = True
+
+    def _with_mark(self, witnesses: Iterable[Witness]) -> tuple[int, list[Witness]]:
+        # They come first: what is appended meanwhile is no loss.
+        known, acknowledged = list(witnesses), self.acknowledged
+        if acknowledged is not None:
+            known.append(Witness(acknowledged, "were acknowledged"))
+        return self.end, known
 
     def read(
         self, start: int, end: int | None = None, kinds: frozenset[RecordKind] | None = None
@@ -144,17 +174,39 @@ class Log:
 
     @contextmanager
     def appending(self) -> Iterator[_FileTail]:
-        refusal = LockedError(
-            "another process keeps the log locked",
-            detail=f"waited {APPEND_LOCK_SECONDS:g} seconds for {self.lock_path}",
-            hint="look for a penstock process that hangs",
-        )
-        with file_lock(self.lock_path, APPEND_LOCK_SECONDS, refusal):
+        with file_lock(self.lock_path, APPEND_LOCK_SECONDS, self._locked()):
+            self._check_before_appending()
             tail = _FileTail(self, self.end)
             try:
                 yield tail
             finally:
                 tail.close()
+
+    def _locked(self) -> LockedError:
+        return LockedError(
+            "another process keeps the log locked",
+            detail=f"waited {APPEND_LOCK_SECONDS:g} seconds for {self.lock_path}",
+            hint="look for a penstock process that hangs",
+        )
+
+    def _check_before_appending(self) -> None:
+        """The mark is compared each time. All witnesses are asked once, and for as long as there is
+        no mark: somebody else's append may not have left one."""
+        if self._is_checked and self.acknowledged is not None:
+            check_witnesses(*self._with_mark(()), self.directory)
+        else:
+            self.check_end()
+
+    def fill(self, to: int) -> int:
+        """Append records of kind LOST up to an offset; how many. Only for `accept_loss`: this is
+        the one append that a lost end does not forbid."""
+        filled = 0
+        with file_lock(self.lock_path, APPEND_LOCK_SECONDS, self._locked()):
+            while (missing := to - self.end) > 0:
+                some = min(missing, MAX_FRAME_RECORDS)
+                self._append([(RecordKind.LOST, b"")] * some, mark=to)
+                filled += some
+        return filled
 
     def roll(self) -> int:
         """Begin a new segment, unless the last one is empty; the offset at which it begins."""
@@ -179,6 +231,11 @@ class Log:
             sweep_temporary(self.directory)
             listed = self._listed()
             covered = set(listed) - set(self._uncovered(listed))
+            if covered:
+                # What is to stand for them must be whole, not only look so by its headers.
+                beginning = self._segments[0]
+                for _ in beginning.frames(0, beginning.end, -1):
+                    pass
             for first in sorted(covered):
                 (self.directory / Segment.name(first)).unlink(missing_ok=True)
             if covered:
@@ -190,8 +247,9 @@ class Log:
             self._refresh()
             return [segment.first for segment in self._segments]
 
-    def _append(self, entries: Sequence[Entry]) -> int:
-        """Write one frame at the end; the append lock is held, and everything is known."""
+    def _append(self, entries: Sequence[Entry], mark: int = 0) -> int:
+        """Write one frame at the end; the append lock is held, and everything is known. `mark` is
+        acknowledged at least."""
         with self._guard, os_errors("append to the log", self.directory):
             frame = encode_frame(self._known_end, entries)
             segment = self._writable_segment()
@@ -206,7 +264,7 @@ class Log:
                     os.ftruncate(descriptor, position)
                     raise
             segment.extend(synced=True)
-            write_acknowledged(self.lock_path, segment.end)
+            write_acknowledged(self.lock_path, max(segment.end, mark))
             return first
 
     def _writable_segment(self) -> Segment:

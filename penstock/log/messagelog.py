@@ -22,6 +22,7 @@ from penstock.errors import CorruptionError
 from penstock.log.batchfile import (
     COMPRESSED_VERSION,
     batch_name,
+    decoded,
     encode_batch,
     parse_batch_name,
     read_batch,
@@ -36,6 +37,7 @@ from penstock.log.interfaces import (
     compacted_away,
 )
 from penstock.log.packed import PackedMessages
+from penstock.log.quarantine import SUFFIX as QUARANTINE_SUFFIX
 from penstock.log.quarantine import Quarantine
 
 MESSAGE_FORMAT = FileFormat("message batch", b"PENSTMSG", COMPRESSED_VERSION)
@@ -56,7 +58,7 @@ class MessageLog:
 
     def __init__(self, directory: Path, quarantine: Path) -> None:
         self.directory = directory
-        self.quarantine = Quarantine(quarantine, committed=self._is_published)
+        self.quarantine = Quarantine(quarantine, reached=lambda: self.reached)
         self._places: list[tuple[int, int]] = []
         self._base: tuple[int, int] | None = None
         self._settled_change_ns = -1
@@ -65,6 +67,12 @@ class MessageLog:
     def frontier(self) -> BatchHeader | None:
         places = self._listed()
         return self._header(*places[-1]) if places else None
+
+    @property
+    def reached(self) -> int:
+        """Where the last batch ends, by its name."""
+        places = self._listed()
+        return places[-1][1] if places else 0
 
     def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]:
         places = self._listed()
@@ -87,8 +95,7 @@ class MessageLog:
                 f"not before {header.active}",
                 detail=f"file {path}",
             )
-        messages: list[bytes] = _DECODER.decode(body)
-        return messages
+        return decoded(_DECODER, body, path)
 
     def publish(
         self, header: BatchHeader, messages: Sequence[bytes], bad: Sequence[QuarantinedEvent] = ()
@@ -122,19 +129,47 @@ class MessageLog:
             write_aside(path, *encode_batch(BASE_FORMAT, header, body))
         self._settled_change_ns = -1
 
-    def sweep(self) -> None:
+    def sweep(self, compacted_to: int = 0) -> None:
         """Remove what a crashed writer left, and what a base covers; only for the holder of the
-        processing lock."""
+        processing lock, who says how far the log is compacted.
+
+        CorruptionError if there is something to remove, and the base is damaged.
+        """
         with os_errors("tidy the message log", self.directory):
             sweep_temporary(self.directory)
             self._settled_change_ns = -1
-            self._listed()
-            for suffix in (SUFFIX, BASE_SUFFIX):
-                for place in self._named(suffix):
-                    is_base = suffix == BASE_SUFFIX and place == self._base
-                    if self._is_covered(*place) and not is_base:
-                        (self.directory / batch_name(*place, suffix)).unlink(missing_ok=True)
-        self.quarantine.sweep()
+            covered = self._covered()
+            if covered and self._base is not None:
+                read_batch(*self._file(*self._base))
+            for path in covered:
+                path.unlink(missing_ok=True)
+        self.quarantine.sweep(compacted_to)
+
+    def _covered(self) -> list[Path]:
+        """The files that a base stands for."""
+        self._listed()
+        return [
+            self.directory / batch_name(*place, suffix)
+            for suffix in (SUFFIX, BASE_SUFFIX)
+            for place in self._named(suffix)
+            if self._is_covered(*place) and (suffix, place) != (BASE_SUFFIX, self._base)
+        ]
+
+    def put_aside(self, offset: int, directory: Path) -> int:
+        """Move the batches that end behind an offset out of the way, with their quarantine; how
+        many there were. Only for the holder of the processing lock."""
+        moved = 0
+        for source, suffix in (
+            (self.quarantine.directory, QUARANTINE_SUFFIX),
+            (self.directory, SUFFIX),
+        ):
+            for start, end in _places(os.listdir(source), suffix):
+                if end > offset:
+                    name = batch_name(start, end, suffix)
+                    (source / name).replace(directory / name)
+                    moved += suffix == SUFFIX
+        self._settled_change_ns = -1
+        return moved
 
     def _path(self, start: int, end: int) -> Path:
         return self.directory / batch_name(start, end, SUFFIX)
@@ -146,10 +181,6 @@ class MessageLog:
 
     def _is_covered(self, start: int, end: int) -> bool:
         return self._base is not None and (start, end) <= self._base
-
-    def _is_published(self, start: int, end: int) -> bool:
-        self._listed()
-        return self._is_covered(start, end) or self._path(start, end).exists()
 
     def _header(self, start: int, end: int) -> BatchHeader:
         return read_header(*self._file(start, end))

@@ -7,6 +7,7 @@ says which entry they are; the log therefore knows which entries were tried agai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,13 @@ import msgspec
 
 from penstock.arguments import listed, whole_number
 from penstock.errors import EventError
-from penstock.log.batchfile import batch_name, encode_batch, parse_batch_name, read_batch
+from penstock.log.batchfile import (
+    batch_name,
+    decoded,
+    encode_batch,
+    parse_batch_name,
+    read_batch,
+)
 from penstock.log.disk import FileFormat, os_errors, sweep_temporary, write_aside
 from penstock.log.interfaces import AnyHome, BatchHeader, QuarantinedEvent, RecordKind
 
@@ -30,24 +37,28 @@ class Quarantine:
     """Files in a directory, one per batch that had bad events.
 
     A file whose batch was not committed is left over from a crash: it does not count, and is
-    written again, or removed, when the log is processed again.
+    written again, or removed, when the log is processed again. Batches are committed one after the
+    other, so that is one behind `reached`, where the last one ends. Whether the messages of a batch
+    before it are still there does not matter here.
     """
 
-    def __init__(self, directory: Path, committed: Callable[[int, int], bool]) -> None:
+    def __init__(self, directory: Path, reached: Callable[[], int]) -> None:
         self.directory = directory
-        self._committed = committed
+        self._reached = reached
 
     def entries(self, start: int = 0, end: int | None = None) -> Iterator[QuarantinedEvent]:
+        reached = self._reached()
         for first, last in self._places():
             beside = last <= start or (end is not None and first >= end)
-            if not beside and self._committed(first, last):
+            if not beside and last <= reached:
                 for event in self._read(first, last):
                     if event.offset >= start and (end is None or event.offset < end):
                         yield event
 
     def get(self, offset: int) -> QuarantinedEvent:
+        reached = self._reached()
         for start, end in self._places():
-            if start <= offset < end and self._committed(start, end):
+            if start <= offset < end <= reached:
                 for event in self._read(start, end):
                     if event.offset == offset:
                         return event
@@ -67,12 +78,14 @@ class Quarantine:
             else:
                 path.unlink(missing_ok=True)
 
-    def sweep(self) -> None:
-        """Remove what a crashed writer left; only for the holder of the processing lock."""
+    def sweep(self, kept_to: int = 0) -> None:
+        """Remove what a crashed writer left; only for the holder of the processing lock. What is
+        before `kept_to` stays in any case: nobody could find it again."""
+        reached = self._reached()
         with os_errors("tidy the quarantine", self.directory):
             sweep_temporary(self.directory)
             for start, end in self._places():
-                if not self._committed(start, end):
+                if end > reached and start >= kept_to:
                     (self.directory / batch_name(start, end, SUFFIX)).unlink(missing_ok=True)
 
     def _places(self) -> list[tuple[int, int]]:
@@ -84,8 +97,7 @@ class Quarantine:
     def _read(self, start: int, end: int) -> list[QuarantinedEvent]:
         path = self.directory / batch_name(start, end, SUFFIX)
         _, body = read_batch(QUARANTINE_FORMAT, path)
-        fields: list[_Fields] = _DECODER.decode(body)
-        return [QuarantinedEvent(*one) for one in fields]
+        return [QuarantinedEvent(*one) for one in decoded(_DECODER, body, path)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +129,9 @@ def list_quarantine(home: AnyHome) -> Iterator[QuarantineEntry]:
     """All entries in order, each with what became of it."""
     replays: dict[int, list[int]] = {}
     for record in home.log.read(0, kinds=frozenset({RecordKind.REPLAY})):
-        replayed = _REPLAY_DECODER.decode(record.body).of
-        replays.setdefault(replayed, []).append(record.offset + 1)
+        with suppress(msgspec.DecodeError):  # of another release: which one it was is not known
+            replayed = _REPLAY_DECODER.decode(record.body).of
+            replays.setdefault(replayed, []).append(record.offset + 1)
     for event in home.quarantine.entries():
         yield QuarantineEntry(event, tuple(replays.get(event.offset, ())))
 

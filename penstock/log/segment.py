@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from penstock.errors import CorruptionError
-from penstock.log.disk import corrupt, os_errors
+from penstock.log.disk import corrupt, os_errors, sync_if_writable
 from penstock.log.frames import (
     COMPACTED_BYTES,
     COMPACTED_FORMAT,
@@ -75,12 +75,14 @@ class Segment:
             # The size comes first: a frame that ends within it was complete before its header was
             # read, so a writer that cuts a torn tail and writes anew cannot mix two frames up.
             size = os.fstat(file.fileno()).st_size
+            if size < self.whole_bytes:
+                raise self._damaged(size, "it is shorter than it was")
             known = self.end
             torn = self._scan(file.fileno(), size)
             if self.compacted_to:
                 self._check_compacted(size)
             if self.end > known and not synced:
-                os.fsync(file.fileno())
+                sync_if_writable(file.fileno())
             return torn
 
     def seal(self, next_first: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from penstock.catalog import Row
 from penstock.errors import HomeError, PenstockError
 from penstock.log.batchfile import batch_name, encode_batch, parse_batch_name, read_batch
-from penstock.log.disk import FileFormat, os_errors, sync_directory, write_aside
+from penstock.log.disk import FileFormat, corrupt, os_errors, sync_directory, write_aside
 from penstock.log.interfaces import BatchHeader
 from penstock.matching.diagram.order import AttributeStatistics, attribute_order
 from penstock.packing import pack, unpack
@@ -119,7 +119,8 @@ def save_statistics(home: Path, statistics: HomeStatistics) -> Path:
         body = pack(msgspec.to_builtins(statistics))
         write_aside(path, *encode_batch(STATISTICS_FORMAT, header, body))
         for old in statistics_files(home)[:-KEPT_FILES]:
-            old.unlink(missing_ok=True)
+            if old != path:
+                old.unlink(missing_ok=True)
     return path
 
 
@@ -142,10 +143,17 @@ def load_statistics(home: Path) -> HomeStatistics:
         )
     try:
         _, body = read_batch(STATISTICS_FORMAT, files[-1])
-        return msgspec.convert(unpack(body), HomeStatistics)
+        return _statistics(body, files[-1])
     except PenstockError as error:
         error.hint = f"have the history read again: penstock analyse {home}"
         raise
+
+
+def _statistics(body: bytes, path: Path) -> HomeStatistics:
+    try:
+        return msgspec.convert(unpack(body), HomeStatistics)
+    except msgspec.MsgspecError as error:
+        raise corrupt(path, 0, f"its content cannot be read: {error}") from None
 
 
 def usable_statistics(home: Path) -> HomeStatistics | None:

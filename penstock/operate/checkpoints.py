@@ -10,17 +10,24 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from zlib import crc32
 
-from penstock.errors import PenstockError
-from penstock.log import Home
+from penstock.errors import HomeError, PenstockError
+from penstock.log import BatchHeader, Home
 from penstock.operate.findings import Finding, damage, difference, remark
-from penstock.pipeline.checkpoint import check_home
+from penstock.pipeline.checkpoint import check_home, recordless_batches
+from penstock.pipeline.offsets import is_anybody_new
 
 _MAGIC = b"crc\x00"
 _HEADER_BYTES = len(_MAGIC) + 4
+# What Python's modules raise of damaged archives: RuntimeError for one that claims to be encrypted.
+_UNREADABLE_ZIP = (
+    OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, struct.error, zlib.error,
+    zipfile.BadZipFile,
+)  # fmt: skip
 
 
 def check_checkpoint(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
@@ -40,6 +47,26 @@ def check_checkpoint(home: Home, seen: Callable[[Path], None]) -> Iterator[Findi
         yield difference(home.checkpoint, error.primary, error.hint)
 
 
+def check_recordless(home: Home, headers: Sequence[BatchHeader]) -> Iterator[Finding]:
+    """Batches without records leave no gap if they are missing; but the checkpoint knows of them.
+
+    A Hub that took over makes the same subscriptions active in a batch of its own.
+    """
+    try:
+        finished = recordless_batches(home.checkpoint)
+    except HomeError:
+        return  # said by `check_checkpoint`
+    base = home.messages.base
+    covered = -1 if base is None else base.end
+    present = {one.start for one in headers if one.start == one.end or one.active > one.start}
+    for offset in finished:
+        told = max((one.active for one in headers if one.end <= offset), default=0)
+        if offset > covered and offset not in present and is_anybody_new(home.log, told, offset):
+            what = f"the batch without records at offset {offset} is missing"
+            hint = "restore the missing file from a backup"
+            yield damage(home.messages.directory, what, hint)
+
+
 def checkpoint_files(directory: Path) -> list[Path]:
     return [path for path in sorted(directory.rglob("*")) if path.is_file()]
 
@@ -53,6 +80,9 @@ def _check_file(path: Path, hint: str) -> Iterator[Finding]:
         # Removed while we looked (Spark tidies up), or on a file system without such checksums.
         if path.exists():
             yield remark(path, "there is no checksum beside it, so it is not checked")
+        return
+    except OSError as error:
+        yield damage(Path(error.filename or path), f"it cannot be read: {error.strerror}", hint)
         return
     if checksums != hadoop_checksums(content, checksums):
         yield damage(path, "it is not what its checksums say", hint)
@@ -108,11 +138,11 @@ def _missing_tables(snapshot: Path, where: str) -> Iterator[str]:
         with zipfile.ZipFile(snapshot) as archive:
             described = archive.read("metadata").decode().partition("\n")[2]
         tables = json.loads(described)["sstFiles"]
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        needed = [(str(one["dfsSstFileName"]), one["sizeBytes"]) for one in tables]
+    except _UNREADABLE_ZIP as error:
         yield f"{where}: {snapshot.name} cannot be read ({error})"
         return
-    for table in tables:
-        name = table["dfsSstFileName"]
+    for name, size in needed:
         path = snapshot.parent / "SSTs" / name
-        if not path.exists() or path.stat().st_size != table["sizeBytes"]:
+        if not path.exists() or path.stat().st_size != size:
             yield f"{where}: {snapshot.name} needs SSTs/{name}, which is not there as it was"

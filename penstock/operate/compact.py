@@ -55,7 +55,7 @@ def compact(home: Home, step: Step, *, to: int | None = None) -> Compaction:
         header, held_back_by = _last_batch(home, to)
         if header is not None:
             _compact_messages(home, header, step)
-            home.messages.sweep()
+            home.messages.sweep(home.log.compacted_to)
             _compact_log(home, header, step)
         base = home.messages.base
         return Compaction(

@@ -24,7 +24,7 @@ _HINT = (
 def compare(
     contents: Mapping[int, Content], oracle: Oracle, on_one: Callable[[int], None]
 ) -> Iterator[Finding]:
-    """Every content that is not what DuckDB says."""
+    """Every content that is not what DuckDB says; `on_one` is told of those that were compared."""
     for subscription, content in sorted(contents.items()):
         where = f"subscription {subscription}"
         built = comparable(row.values() for row in content.rows())
@@ -36,7 +36,7 @@ def compare(
         else:
             if built != expected:
                 yield difference(where, _difference(built, expected), _HINT)
-        on_one(subscription)
+            on_one(subscription)
 
 
 def _difference(built: Counter[tuple[object, ...]], expected: Counter[tuple[object, ...]]) -> str:

@@ -2,7 +2,7 @@
 
 SQLite finds pages that do not fit together, but not a flipped bit inside a value. So every row is
 compared with the record it came from, and what the log does not say (the plan of a query) with the
-checksum beside it. Nothing is written: files of another version, or none, are made at the next use.
+checksum beside it. Files of another version, or none, are made at the next use.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -32,7 +33,7 @@ from penstock.registry.records import (
     subscribed,
     withdrawn,
 )
-from penstock.sources.ledger import TakenBody
+from penstock.sources.ledger import taken_body
 
 _REBUILD = "make it again from the log: penstock rebuild {home}"
 _KINDS = frozenset(
@@ -104,7 +105,8 @@ def _subscribed(body: bytes) -> Subscribed:
         return Subscribed("")  # of another release: the registry lists it as broken
 
 
-def check_databases(home: Home, logged: Logged, log_end: int) -> Iterator[Finding]:
+def check_databases(home: Home, logged: Logged, log_end: int, copies: Home) -> Iterator[Finding]:
+    """Hold the databases, of which `copies` has copies, against the log."""
     for path, compare in (
         (home.catalog_db, _catalog),
         (home.registry_db, _registry),
@@ -115,17 +117,23 @@ def check_databases(home: Home, logged: Logged, log_end: int) -> Iterator[Findin
         if not path.exists():
             yield remark(path, "it is not there", "it is made from the log at the next use")
             continue
-        try:
-            with closing(
-                sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-            ) as database:
-                wrong = _check(database, logged, log_end, compare)
-        except (sqlite3.DatabaseError, UnicodeDecodeError, PenstockError) as error:
-            wrong = str(error).partition("\n")[0]
+        wrong = _wrong(copies.catalog_db.with_name(path.name), logged, log_end, compare)
         if wrong == _OTHER_VERSION:
             yield remark(path, wrong, "it is made from the log at the next use")
         elif wrong:
             yield damage(path, wrong, _REBUILD.format(home=home.path))
+
+
+def _wrong(path: Path, logged: Logged, log_end: int, compare: Any) -> str:
+    if not path.exists():
+        return "it cannot be read"
+    try:
+        with closing(sqlite3.connect(path)) as database:
+            return _check(database, logged, log_end, compare)
+    except (sqlite3.Error, PenstockError, msgspec.MsgspecError) as error:
+        return str(error).partition("\n")[0]
+    except (TypeError, ValueError, LookupError) as error:
+        return f"a value in it cannot be read ({error})"
 
 
 _OTHER_VERSION = "another release made it"
@@ -188,7 +196,7 @@ def _sources(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
     expected: dict[tuple[str, str], tuple[object, ...]] = {}
     for record in logged.taken:
         if record.offset < applied:
-            body = msgspec.json.decode(record.body, type=TakenBody)
+            body = taken_body(record.body)
             rest = (body.events, int(body.complete), body.refused, record.offset)
             expected[body.file, body.digest] = rest
     rows = database.execute("SELECT name, digest, events, complete, refused, offset FROM files")

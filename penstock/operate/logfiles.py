@@ -12,7 +12,6 @@ import msgspec
 
 from penstock.errors import PenstockError
 from penstock.log import BatchHeader, Home
-from penstock.log.acknowledged import LOST
 from penstock.log.batchfile import batch_name, parse_batch_name, read_batch
 from penstock.log.disk import FileFormat
 from penstock.log.messagelog import BASE_FORMAT, BASE_SUFFIX, MESSAGE_FORMAT
@@ -24,6 +23,7 @@ from penstock.log.segment import Segment
 from penstock.log.statistics import DIRECTORY as STATISTICS_DIRECTORY
 from penstock.log.statistics import STATISTICS_FORMAT
 from penstock.log.statistics import SUFFIX as STATISTICS_SUFFIX
+from penstock.log.witnesses import LOST_HINT
 from penstock.operate.findings import Finding, damage, damage_of, remark
 
 _ALL_KINDS = -1
@@ -50,7 +50,7 @@ def check_log(home: Home, seen: Callable[[Path], None]) -> LogState:
     if acknowledged is not None and acknowledged > end:
         lost = f"it ends at offset {end}, but {acknowledged} records were acknowledged"
         where = segments[-1].path if segments else home.log.directory
-        findings.append(damage(where, lost, LOST.format(lock=home.log.lock_path)))
+        findings.append(damage(where, lost, LOST_HINT))
     return LogState(findings, end)
 
 
@@ -136,10 +136,9 @@ def check_quarantine(home: Home, seen: Callable[[Path], None]) -> list[Finding]:
     """Read all entries of the quarantine; those of no batch are left over from a crash."""
     directory = home.quarantine.directory
     findings, _ = _check_batches(directory, QUARANTINE_SUFFIX, QUARANTINE_FORMAT, seen)
-    published = set(_places(home.messages.directory, MESSAGE_SUFFIX))
-    base = max(_places(home.messages.directory, BASE_SUFFIX), default=(-1, -1))
+    reached = home.messages.reached
     for start, end in _places(directory, QUARANTINE_SUFFIX):
-        if (start, end) not in published and (start, end) > base:
+        if end > reached:
             path = directory / batch_name(start, end, QUARANTINE_SUFFIX)
             what = "its batch was not published, so it does not count"
             findings.append(remark(path, what, "the next run removes it"))

@@ -1,7 +1,7 @@
 """Is a home whole? Every file against its checksums, contents against DuckDB.
 
-Nothing is locked, and nothing changes but the two databases, which catch up with the log as they
-always do; so a home can be verified while it is in use.
+Nothing is locked, and nothing is written: of the databases, copies are looked at. So a home can be
+verified while it is in use, and on a read-only disk.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from penstock.lab.traffic import Clients
 from penstock.log import BatchHeader, Home
 from penstock.log.replaying import Replay, replay_tables
 from penstock.log.statistics import DIRECTORY as STATISTICS_DIRECTORY
-from penstock.operate.checkpoints import check_checkpoint, checkpoint_files
+from penstock.operate.checkpoints import check_checkpoint, check_recordless, checkpoint_files
 from penstock.operate.contents import compare
+from penstock.operate.copies import with_copies
 from penstock.operate.databases import Logged, check_databases
 from penstock.operate.findings import Finding, Severity, Step, damage, damage_of, remark
 from penstock.operate.logfiles import (
@@ -56,6 +57,11 @@ class Verdict:
 
 def verify(home: Home, step: Step, *, sample: int | None = None, seed: int = 0) -> Verdict:
     """Look at all files, then compare the contents of `sample` subscriptions, or of all."""
+    with with_copies(home) as copies:
+        return _verify(home, copies, step, sample, seed)
+
+
+def _verify(home: Home, copies: Home, step: Step, sample: int | None, seed: int) -> Verdict:
     verdict = Verdict()
     with step("reading files") as advance:
         total = sum(path.stat().st_size for path in _checked_files(home))
@@ -65,13 +71,13 @@ def verify(home: Home, step: Step, *, sample: int | None = None, seed: int = 0) 
             verdict.bytes += path.stat().st_size if path.exists() else 0
             advance(verdict.bytes, total)
 
-        batches = _verify_files(home, verdict, seen)
+        batches = _verify_files(home, copies, verdict, seen)
     verdict.frontier = batches.frontier
     if any(_hinders(home, finding) for finding in verdict.findings):
         what = "contents are not compared: the files they come from must be whole first"
         verdict.findings.append(remark(home.path, what))
     elif verdict.frontier is not None:
-        verdict.findings += _verify_contents(home, verdict, verdict.frontier, step, sample, seed)
+        verdict.findings += _verify_contents(copies, verdict, verdict.frontier, step, sample, seed)
     return verdict
 
 
@@ -89,13 +95,16 @@ def _checked_files(home: Home) -> Iterator[Path]:
     yield from (path for path in home.snapshots.rglob("*") if path.is_file())
 
 
-def _verify_files(home: Home, verdict: Verdict, seen: Callable[[Path], None]) -> Batches:
+def _verify_files(
+    home: Home, copies: Home, verdict: Verdict, seen: Callable[[Path], None]
+) -> Batches:
     # From the right to the left: what was in a file on the left is still there when it is read.
     findings = verdict.findings
     findings += check_checkpoint(home, seen)
     findings += check_quarantine(home, seen)
     batches = check_messages(home, seen)
     findings += batches.findings
+    findings += check_recordless(home, batches.headers)
     log = check_log(home, seen)
     findings += log.findings
     verdict.log_end = log.end
@@ -107,7 +116,7 @@ def _verify_files(home: Home, verdict: Verdict, seen: Callable[[Path], None]) ->
     findings += _verify_snapshots(home.snapshots, seen)
     findings += check_statistics(home, seen)
     if not log.findings or not any(f.severity is Severity.DAMAGE for f in log.findings):
-        findings += check_databases(home, Logged.of(home, log.end), log.end)
+        findings += check_databases(home, Logged.of(home, log.end), log.end, copies)
     return batches
 
 

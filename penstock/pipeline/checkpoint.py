@@ -7,11 +7,12 @@ skipped, or messages be missing, without a word. So the parts are compared befor
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 from penstock.errors import HomeError
 from penstock.log import Home
-from penstock.pipeline.offsets import LAYOUT, StreamOffset
+from penstock.pipeline.offsets import LAYOUT, StreamOffset, is_anybody_new
 
 _RESTORE = "restore all of the home from one backup"
 
@@ -42,6 +43,15 @@ def check_home(home: Home) -> None:
             hint=f"{_RESTORE}; or remove what is in {home.checkpoint}: the next run rebuilds it "
             "from the log",
         )
+    active = 0 if frontier is None else frontier.active
+    if done is not None and is_anybody_new(home.log, active, done.active):
+        # A batch without records moves nothing else, so nothing else shows that it is missing.
+        raise HomeError(
+            f"the checkpoint is ahead of the message log: subscriptions before {done.active} are "
+            f"active, but the last batch is for those before {active}",
+            hint=f"{_RESTORE}; or remove what is in {home.checkpoint}: the next run rebuilds it "
+            "from the log",
+        )
     kept_from = replayed_from(home.checkpoint) or 0
     if 0 < kept_from < home.log.compacted_to:
         raise HomeError(
@@ -49,6 +59,21 @@ def check_home(home: Home) -> None:
             f"was compacted up to {home.log.compacted_to}",
             hint=f"remove what is in {home.checkpoint}: the next run rebuilds it from the log",
         )
+
+
+def recordless_batches(checkpoint: Path) -> list[int]:
+    """The offsets at which batches without records were finished, as far back as Spark knows: they
+    made subscriptions active. HomeError if an entry cannot be read."""
+    done = set(_batches(checkpoint / "commits"))
+    planned = _batches(checkpoint / "offsets")
+    found = []
+    for before, batch in pairwise(planned):
+        if batch == before + 1 and batch in done:
+            start = _read(checkpoint / "offsets" / str(before))
+            end = _read(checkpoint / "offsets" / str(batch))
+            if start.position == end.position == end.active:
+                found.append(end.position)
+    return found
 
 
 def replayed_from(checkpoint: Path) -> int | None:

@@ -7,12 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock.errors import PipelineError
+from penstock.log.disk import NO_ROOM
 
 _PYTHON_TRACE = "Traceback (most recent call last):"
 _JAVA_CAUSE = "\nCaused by: "
 _ERROR_LINE = re.compile(
     r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (?P<text>.*)"
 )
+_TRACE_END = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<text>.*)|:?\s*)$")
 _BEYOND = re.compile(
     r"\s*(at |Caused by|\.\.\. \d+ more|Driver stack|=== Streaming Query|SQLSTATE)"
 )
@@ -37,6 +39,7 @@ def pipeline_error(failure: BaseException, log_file: Path) -> PipelineError:
     primary, told = distil(text)
     lines = told.splitlines()
     hints = [line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")]
+    hints = [hint for hint in hints if hint != NO_ROOM]  # said below, at more length
     details = [line.removeprefix("detail: ") for line in lines if not line.startswith("hint: ")]
     return PipelineError(
         f"the pipeline stopped: {primary}",
@@ -71,13 +74,16 @@ def distil(text: str) -> tuple[str, str]:
     _, _, cause = text.rpartition(_JAVA_CAUSE)
     lines = trace.splitlines() if found else cause.strip().splitlines()
     for i, line in enumerate(lines):
-        matched = _ERROR_LINE.match(line if found else line.strip().removeprefix(": "))
+        error = line if found else line.strip().removeprefix(": ")
+        # A trace of Python ends with the first line that is not indented, whatever it is called.
+        matched = (_TRACE_END if found else _ERROR_LINE).match(error)
         if matched:
-            kind = matched["kind"].rpartition(".")[2]
-            primary = matched["text"] or kind
+            kind, said = matched["kind"].rpartition(".")[2], (matched["text"] or "").strip()
             ours = matched["kind"].startswith("penstock.")
-            return primary if ours else f"{kind}: {primary}", "\n".join(_details(lines[i + 1 :]))
-    return (lines[0] if lines else "Spark gave no reason"), ""
+            primary = said if said and ours else f"{kind}: {said}" if said else kind
+            return primary, "\n".join(_details(lines[i + 1 :]))
+    telling = [line.strip() for line in (text if found else cause).splitlines() if line.strip()]
+    return (telling[0] if telling else "Spark gave no reason"), ""
 
 
 def _details(lines: list[str]) -> list[str]:

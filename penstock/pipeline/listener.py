@@ -14,6 +14,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from penstock.errors import HomeError
 from penstock.log import Home
 from penstock.log.batchfile import batch_name
 from penstock.log.messagelog import SUFFIX
@@ -34,10 +35,17 @@ class BatchListener:
         self._home = home
         self._counted = counted
         self._files = MetricsFiles(home.metrics)
-        before = self._files.recent(1)
-        self._totals = before[0].totals if before else Totals()
+        self._totals = self._totals_before()
         self._heard: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._ended = threading.Event()
+
+    def _totals_before(self) -> Totals:
+        try:
+            before = self._files.recent(1)
+        except HomeError:
+            _LOGGER.warning("metrics start over", exc_info=True)
+            return Totals()
+        return before[0].totals if before else Totals()
 
     def news(self) -> Iterator[dict[str, Any]]:
         """What Spark said of the batches that have ended since the last time."""

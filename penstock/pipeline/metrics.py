@@ -7,10 +7,13 @@ the last. There are at most two files of lines: a full one becomes the old one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from penstock.log.disk import os_errors
 
 MAX_FILE_BYTES = 4 << 20  # 4 MiB: about 5,000 batches, hours of a busy pipeline
 LINES_NAME = "batches.jsonl"
@@ -59,6 +62,11 @@ class BatchMetrics(msgspec.Struct, frozen=True):
     state_rows: int
     state_bytes: int
     totals: Totals
+
+    def __post_init__(self) -> None:
+        # ValueError, and so the line is passed over, if it is damaged.
+        if datetime.fromisoformat(self.at).tzinfo is None:
+            raise ValueError(f"{self.at} is of no time zone")
 
     @property
     def records(self) -> int:
@@ -169,8 +177,9 @@ class MetricsFiles:
 
     def _backwards(self) -> Iterator[bytes]:
         for name in (LINES_NAME, OLD_LINES_NAME):
-            try:
-                content = (self.directory / name).read_bytes()
-            except FileNotFoundError:
-                continue
+            path = self.directory / name
+            with os_errors("read metrics", path):
+                if not path.exists():
+                    continue
+                content = path.read_bytes()
             yield from reversed(content.splitlines())

@@ -36,6 +36,7 @@ of memory on its way through the stages."""
 
 _ARRIVING = frozenset({RecordKind.SUBSCRIBE})
 _EVENTS = frozenset({RecordKind.EVENT})
+_GETTING_POINTS = frozenset({RecordKind.SUBSCRIBE, RecordKind.REPLAN})
 _SUBSCRIBING = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.REPLAN})
 
 
@@ -111,3 +112,10 @@ def _somebody_waits(log: RecordLog, start: StreamOffset) -> bool:
     if start.active == start.position:
         return False
     return next(log.read(start.active, start.position, _SUBSCRIBING), None) is not None
+
+
+def is_anybody_new(log: RecordLog, told: int, active: int) -> bool:
+    """Whether a batch without records makes points active that were not before."""
+    if active <= told:
+        return False
+    return next(log.read(told, active, _GETTING_POINTS), None) is not None

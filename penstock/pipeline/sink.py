@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import HomeError
 from penstock.log import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog
 from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
+from penstock.pipeline.offsets import is_anybody_new
 from penstock.pipeline.rows import Inbox, Reason, RowKind, Span, StageRow
 from penstock.pipeline.told import STAGED_SUFFIX, merged
 from penstock.pipeline.workers import without_garbage
@@ -127,7 +128,7 @@ def is_published(log: RecordLog, header: BatchHeader, frontier: BatchHeader | No
     if header.start > frontier.end:
         return False
     if header.start == header.end == frontier.end:
-        return not _anybody_new(log, frontier.active, header.active)
+        return not is_anybody_new(log, frontier.active, header.active)
     if header.start < frontier.end < header.end:
         raise HomeError(
             f"batch {header} was begun, and then another process published up to {frontier.end}",
@@ -136,14 +137,6 @@ def is_published(log: RecordLog, header: BatchHeader, frontier: BatchHeader | No
             "from the log",
         )
     return frontier.end >= header.end
-
-
-def _anybody_new(log: RecordLog, told: int, active: int) -> bool:
-    """Whether a batch without records makes points active that were not before."""
-    if active <= told:
-        return False
-    arriving = frozenset({RecordKind.SUBSCRIBE, RecordKind.REPLAN})
-    return next(log.read(told, active, arriving), None) is not None
 
 
 def quarantined(log: RecordLog, outcome: Outcome) -> Iterator[QuarantinedEvent]:

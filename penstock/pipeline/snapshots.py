@@ -118,8 +118,19 @@ def discard_damaged(directory: Path) -> None:
     for path in directory.glob(f"*{_UNFINISHED}"):
         shutil.rmtree(path, ignore_errors=True)
     for path in _finished(directory):
-        if not is_sound(path):
+        if not is_sound(path) and _is_readable(path):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_readable(path: Path) -> bool:
+    """Whether the operating system lets us read all of it: what we cannot read may be whole."""
+    try:
+        for part in path.rglob("*"):
+            if part.is_file():
+                part.read_bytes()
+    except OSError:
+        return False
+    return True
 
 
 def is_sound(path: Path) -> bool:
@@ -233,9 +244,11 @@ class _Compiler:
         text = json.dumps(members | {"spaces": spaces, "edges": edges})
         checked = {"snapshot": text, "checksum": crc32(text.encode())}
         write_aside(fresh / _MANIFEST, json.dumps(checked).encode())
+        shutil.rmtree(path, ignore_errors=True)  # one that could not be read
         fresh.rename(path)
         for old in sorted(_finished(directory))[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
+            if old != path:
+                shutil.rmtree(old, ignore_errors=True)
         edges_first = list(self._edges.items())
         return Snapshot(path, active, relations, spaces, edges_first, self._suspended)
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from penstock.catalog import Catalog
 from penstock.errors import CorruptionError, HomeError
-from penstock.log import Home, Log, RecordKind
-from penstock.log.acknowledged import LOST
+from penstock.log import Home, RecordKind
 from penstock.registry.catalogs import StoredCatalog, relation_row
 from penstock.registry.tables import relations
 
@@ -20,23 +19,11 @@ _REBUILD = "make it again from the log: penstock rebuild {home}"
 
 def check_whole(home: Home) -> None:
     """CorruptionError if records, the last messages or tables are not as they were written."""
-    _check_log_end(home.log)
+    home.log.check_end()
     frontier = home.messages.frontier
     if frontier is not None and frontier != home.messages.base:
         home.messages.read(frontier)
     _check_tables(home)
-
-
-def _check_log_end(log: Log) -> None:
-    """A log that is cut off between two records looks whole; but it remembers how many it had."""
-    acknowledged = log.acknowledged  # asked first: others may append meanwhile
-    end = log.end
-    if acknowledged is not None and acknowledged > end:
-        raise CorruptionError(
-            f"the log ends at offset {end}, but {acknowledged} records were acknowledged",
-            detail=f"in {log.directory}",
-            hint=LOST.format(lock=log.lock_path),
-        )
 
 
 def _check_tables(home: Home) -> None:

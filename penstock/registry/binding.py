@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 from penstock.catalog import Catalog
 from penstock.client import Initial
 from penstock.engine.faults import SetAside, describe_fault, is_fault
-from penstock.errors import CorruptionError, PenstockError
+from penstock.errors import PenstockError
 from penstock.joins.decomposition import Decomposition, Replan, fitting
 from penstock.log import Record
 from penstock.packing import pack
+from penstock.registry.damage import damaged
 from penstock.registry.leases import Lease
 from penstock.registry.plans import (
     decode_decomposition,
@@ -24,6 +26,8 @@ from penstock.registry.plans import (
 from penstock.registry.records import Subscribed, subscribed
 from penstock.registry.subscriptions import StoredSubscription
 from penstock.sql import ShapeBinder
+
+_REGISTRY = Path("registry.db")
 
 
 class Binder:
@@ -109,11 +113,9 @@ def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
     for number, sql, owner, withdrawn_at, why, seconds, expires_ms, *fixed in rows:
         plan, broken, chosen, initial, checksum, suspended = fixed
         if _checksum(number, sql, owner, plan, broken, chosen, initial) != checksum:
-            raise CorruptionError(
-                f"registry.db is damaged: subscription {number} is not as it was written",
-                detail="it is derived from the log, so nothing is lost",
-                hint="make it again: penstock rebuild HOME",
-            )
+            raise damaged(_REGISTRY, f"subscription {number} is not as it was written")
+        if not _are_plausible(withdrawn_at, why, seconds, expires_ms):
+            raise damaged(_REGISTRY, f"how subscription {number} ends is not as it was written")
         lease = None if seconds is None else Lease(seconds, expires_ms)
         said = Subscribed(sql, owner, decode_decomposition(chosen), Initial(initial), lease)
         stored = stored_as(number, said, plan, broken)
@@ -123,6 +125,13 @@ def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
             stored = replace(stored, suspended=suspended)
         found.append(stored)
     return found
+
+
+def _are_plausible(withdrawn_at: object, why: object, seconds: object, expires_ms: object) -> bool:
+    """Whether what may change in a row, and so has no checksum, has the types that it should."""
+    ends = isinstance(withdrawn_at, int | None) and isinstance(why, str)
+    leased = isinstance(seconds, int | float) and isinstance(expires_ms, int)
+    return ends and (leased or (seconds is None and expires_ms is None))
 
 
 def _checksum(*fields: object) -> int:

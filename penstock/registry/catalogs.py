@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
@@ -11,6 +13,7 @@ from penstock.catalog import Catalog, Relation
 from penstock.engine.faults import describe_fault, is_fault
 from penstock.errors import PenstockError
 from penstock.log import Record, RecordKind, RecordLog
+from penstock.registry.damage import damaged
 from penstock.registry.database import DerivedDatabase
 from penstock.registry.tables import CATALOG, relations
 from penstock.sql import parse_relation
@@ -36,10 +39,18 @@ class StoredCatalog:
             new = select(relations.c.offset, relations.c.sql).where(
                 relations.c.offset >= self._loaded_to, relations.c.broken == ""
             )
-            for offset, sql in connection.execute(new.order_by(relations.c.offset)):
-                self._catalog.add(parse_relation(sql), offset)
+            self._add(self._catalog, connection.execute(new.order_by(relations.c.offset)))
             self._loaded_to = max(self._loaded_to, applied)
             return self._catalog
+
+    def _add(self, catalog: Catalog, stored: Iterable[Sequence[Any]]) -> None:
+        """Relations that were accepted once: one that is not now has changed since."""
+        for offset, sql in stored:
+            try:
+                catalog.add(parse_relation(sql), offset)
+            except (PenstockError, TypeError) as error:
+                why = f"the statement of offset {offset} is not as it was written ({error})"
+                raise damaged(self.database.path, why.partition("\n")[0]) from error
 
     def apply(self, connection: Connection, log: RecordLog, to: int) -> None:
         """Apply the DDL before `to`, in the caller's transaction."""
@@ -50,8 +61,7 @@ class StoredCatalog:
         if declared:
             catalog = Catalog()
             known = select(relations.c.offset, relations.c.sql).where(relations.c.broken == "")
-            for offset, sql in connection.execute(known.order_by(relations.c.offset)):
-                catalog.add(parse_relation(sql), offset)
+            self._add(catalog, connection.execute(known.order_by(relations.c.offset)))
             rows = [relation_row(record, catalog) for record in declared]
             connection.execute(insert(relations), rows)
         self.database.set_applied(connection, to)

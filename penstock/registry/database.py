@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from sqlalchemy import (
     URL,
     Column,
@@ -30,7 +31,11 @@ from sqlalchemy import (
     select,
 )
 
-from penstock.errors import CorruptionError, HomeError, LockedError
+from penstock.errors import CorruptionError
+from penstock.log import RecordLog
+from penstock.log.disk import os_errors
+from penstock.log.witnesses import Witness, lost_end
+from penstock.registry.damage import damaged, sqlite_failure
 
 SCHEMA_VERSION = 6
 """Rises with every change of the tables, or of the plans stored in them."""
@@ -70,7 +75,8 @@ class DerivedDatabase:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent view of the file."""
-        with self._turn, _sqlite_errors(self.path), self._engine.begin() as connection:
+        errors, values = _sqlite_errors(self.path), _value_errors(self.path)
+        with self._turn, errors, values, self._engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -83,10 +89,19 @@ class DerivedDatabase:
 
     def applied(self, connection: Connection) -> int:
         # Asked all the time: SQLAlchemy takes longer to ask than SQLite to answer.
-        return int(connection.exec_driver_sql(_APPLIED).scalar_one())
+        applied = connection.exec_driver_sql(_APPLIED).scalar_one()
+        if not isinstance(applied, int) or applied < 0:
+            raise damaged(self.path, "it does not say how much of the log it knows")
+        return applied
 
     def set_applied(self, connection: Connection, offset: int) -> None:
         connection.exec_driver_sql(_SET_APPLIED, (offset,))
+
+    def ahead_of(self, log: RecordLog, applied: int) -> CorruptionError:
+        """The log has lost records: this file has seen more than there are."""
+        who = "the registry" if self.path is None else self.path.name
+        witness = Witness(applied, f"were there before: {who} has seen them")
+        return lost_end(log.end, witness, Path("the log") if self.path is None else self.path)
 
     def clear(self, connection: Connection) -> None:
         """Forget everything, within the caller's transaction: others see the old until it ends."""
@@ -102,7 +117,7 @@ class DerivedDatabase:
         with self.reading() as connection:
             verdict = connection.exec_driver_sql("PRAGMA quick_check").scalar_one()
         if verdict != "ok":
-            raise _damaged(self.path, verdict)
+            raise damaged(self.path, verdict)
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
         """Every row of every table, for comparing."""
@@ -138,8 +153,9 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str
 
 def remove_database(path: Path) -> None:
     """Remove a file and what SQLite keeps beside it."""
-    for suffix in ("-wal", "-shm", "-journal", ""):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    with os_errors("remove", path):
+        for suffix in ("-wal", "-shm", "-journal", ""):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _version(connection: Connection) -> int:
@@ -175,19 +191,15 @@ def _sqlite_errors(path: Path | None) -> Iterator[None]:
     try:
         yield
     except exc.DBAPIError as error:
-        cause = str(error.orig)
-        if "locked" in cause or "busy" in cause:
-            raise LockedError(
-                f"another process keeps {path} locked", detail=cause, hint="try again later"
-            ) from error
-        if "malformed" in cause or "not a database" in cause:
-            raise _damaged(path, cause) from error
-        raise HomeError(f"cannot use {path}: {cause}") from error
+        raise sqlite_failure(error.orig, path) from error
+    except exc.InvalidRequestError as error:  # one row was expected, and there are none, or two
+        raise damaged(path, str(error)) from error
 
 
-def _damaged(path: Path | None, why: str) -> CorruptionError:
-    return CorruptionError(
-        f"{path} is damaged: {why}",
-        detail="it is derived from the log, so nothing is lost",
-        hint="make it again: penstock rebuild HOME",
-    )
+@contextmanager
+def _value_errors(path: Path | None) -> Iterator[None]:
+    """Whoever reads makes values of what SQLite gives, and SQLite does not look at types."""
+    try:
+        yield
+    except (TypeError, ValueError, LookupError, msgspec.MsgspecError) as error:
+        raise damaged(path, f"a value in it cannot be read ({error})") from error

@@ -19,21 +19,30 @@ from penstock.errors import HomeError, SubscriptionError
 MIN_LEASE_SECONDS = 1
 MAX_LEASE_SECONDS = 366 * 86_400  # a year
 
+_FIRST_SECOND = -62_135_596_800  # the year 1 begins
+_LAST_SECOND = 253_402_300_799  # the year 9999 ends
+
 Clock: TypeAlias = Callable[[], float]
 """Seconds since 1970, like `time.time`."""
-MAX_CLOCK_SECONDS = 250_000_000_000
-"""In the year 9892: a year later, which is the longest lease, can still be written as a date."""
 
 
 def read_clock(clock: Clock) -> float:
-    """What a clock says; HomeError if that is no time."""
-    now = number(clock(), "the time that a clock says", HomeError)
-    if not 0 <= now <= MAX_CLOCK_SECONDS:
-        raise HomeError(
-            f"a clock says that {now:g} seconds have passed since 1970",
-            hint=f"from 0 to {MAX_CLOCK_SECONDS:,} are possible: set the clock",
-        )
+    """What a clock says; HomeError if no calendar has that, or it leaves no time for a lease."""
+    try:
+        now = number(clock(), "the time that a clock says", HomeError)
+    except (OverflowError, OSError) as error:  # beyond the year 2262, Python gives up
+        raise _unusable_clock(str(error)) from error
+    if not _FIRST_SECOND <= now <= _LAST_SECOND - MAX_LEASE_SECONDS:
+        raise _unusable_clock(f"it says {now:g} seconds since 1970")
     return now
+
+
+def _unusable_clock(why: str) -> HomeError:
+    return HomeError(
+        "the clock cannot be used to tell whether leases have run out",
+        detail=why,
+        hint="set the clock of this machine right, then try again",
+    )
 
 
 class Lease(NamedTuple):
@@ -53,18 +62,38 @@ class Lease(NamedTuple):
         return cls(seconds, math.ceil((now + seconds) * 1000))
 
     def renewed(self, now: float, seconds: float | None) -> Lease:
-        """From now on, as long as it is said, or as long as before."""
-        return Lease.starting(now, self.seconds if seconds is None else seconds)
+        """From now on, as long as it is said, or as long as before.
+
+        Clocks differ, and are set back: a renewal by a slow one takes nothing away. Only who asks
+        for less time than the lease had gets less.
+        """
+        fresh = Lease.starting(now, self.seconds if seconds is None else seconds)
+        if fresh.seconds < self.seconds:
+            return fresh
+        return fresh._replace(expires_ms=max(self.expires_ms, fresh.expires_ms))
 
     def has_run_out(self, now: float) -> bool:
         return now * 1000 >= self.expires_ms
 
     @property
     def expires(self) -> datetime:
-        return datetime.fromtimestamp(self.expires_ms / 1000, UTC)
+        """The nearest that a calendar can show."""
+        shown_ms = min(max(self.expires_ms, _FIRST_SECOND * 1000), _LAST_SECOND * 1000)
+        return datetime.fromtimestamp(shown_ms / 1000, UTC)
 
 
-def without_lease(subscription: int) -> SubscriptionError:
+def renewed_lease(
+    subscription: int, held: Lease | None, now: float, seconds: float | None
+) -> Lease:
+    """What a renewal makes of the lease that a subscription has, or of none."""
+    if held is not None:
+        return held.renewed(now, seconds)
+    if seconds is None:
+        raise _without_lease(subscription)
+    return Lease.starting(now, seconds)
+
+
+def _without_lease(subscription: int) -> SubscriptionError:
     return SubscriptionError(
         f"subscription {subscription} has no lease to renew",
         detail="it lasts until it is withdrawn",

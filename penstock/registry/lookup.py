@@ -167,9 +167,9 @@ class Lookup:
 
     def records_set_aside(self, low: int = 0, high: int | None = None) -> dict[int, SetAside]:
         """The records of [low, high) that led to faults and are not processed."""
-        wanted = select(set_aside).where(set_aside.c.offset >= low)
+        wanted = select(set_aside).where(set_aside.c.offset >= offset(low))
         if high is not None:
-            wanted = wanted.where(set_aside.c.offset < high)
+            wanted = wanted.where(set_aside.c.offset < offset(high))
         with self._database.reading() as connection:
             found = connection.execute(wanted.order_by(set_aside.c.offset)).all()
         return {row[0]: SetAside(*row) for row in found}

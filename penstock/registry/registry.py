@@ -34,7 +34,7 @@ from penstock.registry.binding import (
 from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.choosing import Chooser
 from penstock.registry.database import DerivedDatabase, insert_rows, remove_database
-from penstock.registry.leases import Clock, Lease, read_clock, without_lease
+from penstock.registry.leases import Clock, Lease, read_clock, renewed_lease
 from penstock.registry.lookup import Lookup
 from penstock.registry.records import (
     LEASE_RAN_OUT,
@@ -137,12 +137,7 @@ class Registry(Lookup):
         with database.reading() as connection:
             applied = database.applied(connection)
         if applied > to and applied > self._log.end:
-            raise CorruptionError(
-                f"the log ends at offset {self._log.end}, but {applied} records were there before",
-                detail=f"{database.path or 'the registry'} has seen them",
-                hint="restore the log from a backup; or, if they are really gone for good, "
-                "go on without them: penstock rebuild HOME",
-            )
+            raise database.ahead_of(self._log, applied)
         return applied < to
 
     def _read(self, start: int, end: int, binder: Binder) -> _LogChanges:
@@ -303,20 +298,16 @@ class Registry(Lookup):
         self, ids: Sequence[int], lease_seconds: float | None = None
     ) -> list[StoredSubscription]:
         """Begin the leases of all of these subscriptions again, or of none: as long as it is said,
-        or as long as they were. Those whose leases have run out cannot be renewed once somebody has
-        withdrawn them for it."""
+        or as long as they were; none ends earlier, unless it is asked for less time than it had.
+        What has run out cannot be renewed once somebody has withdrawn it for that."""
         ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
-            leases: dict[int, Lease] = {}
-            for number in ids:
-                lease = self.subscription(number).lease
-                if lease is not None:
-                    leases[number] = lease.renewed(self._now(), lease_seconds)
-                elif lease_seconds is not None:
-                    leases[number] = Lease.starting(self._now(), lease_seconds)
-                else:
-                    raise without_lease(number)
+            held = {number: self.subscription(number).lease for number in ids}
+            leases = {
+                number: renewed_lease(number, lease, self._now(), lease_seconds)
+                for number, lease in held.items()
+            }
             entries = [(RecordKind.RENEW, renew_body(*one)) for one in leases.items()]
             end = tail.append(entries) + len(entries) if entries else tail.end
         self.catch_up(end)
@@ -355,11 +346,17 @@ class Registry(Lookup):
 
     def set_aside(self, found: Sequence[SetAside]) -> None:
         """Say in the log that these records are not processed, unless it says so already."""
+        what, most = "the records to set aside", MAX_SUBSCRIPTIONS_AT_ONCE
+        entries = {}
+        for one in listed(found, what, SubscriptionError, most=most):
+            if not isinstance(one, SetAside):
+                raise SubscriptionError(f"a record is set aside by a SetAside, not {shown(one)}")
+            entries[offset(one.offset)] = set_aside_entry(one)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
             known = self.records_set_aside()
-            entries = [set_aside_entry(one) for one in found if one.offset not in known]
-            end = tail.append(entries) + len(entries)
+            new = [entry for number, entry in entries.items() if number not in known]
+            end = tail.append(new) + len(new)
         self.catch_up(end)
 
     def _now(self) -> float:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from penstock.catalog import Catalog
 from penstock.client import Initial
 from penstock.engine.faults import SetAside
-from penstock.errors import SubscriptionError
+from penstock.errors import CorruptionError, SubscriptionError
 from penstock.joins.decomposition import Decomposition, Replan
+from penstock.registry.damage import REBUILD_HINT
 from penstock.registry.leases import Lease
 from penstock.registry.plans import decode_plan
 from penstock.registry.records import Subscribed
@@ -51,7 +54,14 @@ class StoredSubscription:
                 detail=self.broken,
                 hint="withdraw it and subscribe again",
             )
-        return decode_plan(self.plan, catalog)
+        try:
+            return decode_plan(self.plan, catalog)
+        except (LookupError, TypeError, ValueError, msgspec.MsgspecError) as error:
+            raise CorruptionError(
+                f"catalog.db is damaged: it does not have what subscription {self.id} reads",
+                detail=f"{type(error).__name__}: {error}; it is derived, so nothing is lost",
+                hint=REBUILD_HINT,
+            ) from error
 
     def active_at(self, offset: int) -> bool:
         """Whether it takes part in a batch for the subscriptions before `offset`."""

@@ -68,6 +68,17 @@ class Taken:
     refused: int = 0
 
 
+def taken_body(body: bytes) -> TakenBody:
+    try:
+        return _DECODER.decode(body)
+    except msgspec.DecodeError as error:
+        raise HomeError(
+            "a TAKEN record of the log cannot be read",
+            detail=str(error),
+            hint="it was written by another release: use that one",
+        ) from None
+
+
 def taken_entry(file: FileId, taken: Taken) -> tuple[RecordKind, bytes]:
     """The record, once its reader has found in it what was meant."""
     meant = TakenBody(file.name, file.digest, taken.events, taken.complete, taken.refused)
@@ -112,13 +123,16 @@ class Ledger:
 
     def _catch_up(self, to: int) -> None:
         with self._database.reading() as connection:
-            if self._database.applied(connection) >= to:
-                return
+            applied = self._database.applied(connection)
+        if applied > to and applied > self._log.end:
+            raise self._database.ahead_of(self._log, applied)
+        if applied >= to:
+            return
         with self._database.writing() as connection:
             applied = self._database.applied(connection)
             if applied < to:
                 for record in self._log.read(applied, to, _TAKEN):
-                    _apply(connection, record.offset, _DECODER.decode(record.body))
+                    _apply(connection, record.offset, taken_body(record.body))
                 self._database.set_applied(connection, to)
 
 

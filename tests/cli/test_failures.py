@@ -73,6 +73,22 @@ def test_failure_as_json(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran.err.startswith("error: x is being processed")
 
 
+def test_a_clock_beyond_what_python_can_handle(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    beyond = OverflowError("timestamp too large to convert to C _PyTime_t")
+    fail_with(beyond, monkeypatch)
+    ran = cli("tables", "shop")
+    assert ran.err.startswith("error: the clock of this machine says")
+    assert "hint: set the clock right" in ran.err
+    assert "fault" not in ran.err
+
+
+def test_a_full_disk(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_with(OSError(28, "No space left on device", "/shop/x"), monkeypatch)
+    ran = cli("tables", "shop")
+    assert "error: No space left on device (/shop/x)" in ran.err
+    assert "hint: make room" in ran.err
+
+
 def test_what_is_nobodys_fault_but_ours(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     fail_with(RuntimeError("out of luck"), monkeypatch)
     ran = cli("tables", "shop", "--json")

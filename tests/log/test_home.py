@@ -140,6 +140,7 @@ def test_the_holder_sweeps(tmp_path: Path) -> None:
 
 def test_publishing_for_a_holder_ends_with_its_term(tmp_path: Path) -> None:
     home, header = Home.create(tmp_path), BatchHeader(0, 1, 0)
+    home.log.append([(RecordKind.EVENT, b"x")])
     with home.processing_lock("pipeline") as first, home.publishing(first.term):
         home.messages.publish(header, [])
     with home.processing_lock("pipeline") as second:

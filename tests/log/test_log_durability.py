@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from penstock.errors import CorruptionError, HomeError, LockedError
 from penstock.log import Log, Record, RecordKind
 from penstock.log import log as log_module
+from penstock.log.acknowledged import write_acknowledged
 from penstock.log.disk import FileFormat
 from penstock.log.frames import HEADER_BYTES, SEGMENT_FORMAT, encode_frame
 
@@ -50,6 +51,11 @@ def put(path: Path, position: int, byte: int) -> None:
         file.write(bytes([byte]))
 
 
+def forget(directory: Path, end: int) -> None:
+    """As if no more had been acknowledged: a crash came first."""
+    write_acknowledged(Log(directory).lock_path, end)
+
+
 @pytest.fixture
 def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of tiny logs need not reach the disk."""
@@ -65,6 +71,7 @@ def test_every_cut_of_the_last_frame_leaves_what_was_acknowledged(tmp_path: Path
     path = tmp_path / FIRST
     for size in range(last, len(whole)):
         path.write_bytes(whole[:size])
+        forget(tmp_path, 3)
         log = Log(tmp_path)
         assert list(log.read(0)) == ACKNOWLEDGED
         assert log.append([(EVENT, b"next")]) == 3
@@ -90,6 +97,7 @@ def test_a_cut_anywhere_leaves_whole_frames(
     survived = max(offset for at, offset in ends if at <= size)
     everything = [entry for one in appends for entry in one]
     wanted = [Record(i, *e) for i, e in enumerate(everything[:survived])]
+    forget(directory, survived)
     torn = Log(directory)
     assert list(torn.read(0)) == wanted
     assert torn.append([(EVENT, b"next")]) == survived
@@ -103,6 +111,7 @@ def test_a_tail_of_zeros_was_never_written(tmp_path: Path, kept: int | None, zer
     (tmp_path / FIRST).write_bytes(whole[:kept] + bytes(zeros))
     log = Log(tmp_path)
     wanted = RECORDS if kept is None else []
+    forget(tmp_path, len(wanted))
     assert list(log.read(0)) == wanted
     log.append([(EVENT, b"next")])
     assert len(list(Log(tmp_path).read(0))) == len(wanted) + 1
@@ -111,6 +120,7 @@ def test_a_tail_of_zeros_was_never_written(tmp_path: Path, kept: int | None, zer
 def test_cutting_a_torn_tail_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     whole, last = write(tmp_path)
     (tmp_path / FIRST).write_bytes(whole[: last + 7])
+    forget(tmp_path, 3)
     log = Log(tmp_path)
     with caplog.at_level(logging.WARNING, "penstock.log"):
         assert log.end == 3
@@ -311,6 +321,7 @@ def test_a_crash_while_a_segment_is_made(three: list[Path]) -> None:
     header = three[2].read_bytes()[: FileFormat.SIZE]
     for size in range(FileFormat.SIZE + 1):
         three[2].write_bytes(header[:size])
+        forget(three[0].parent, 3)
         log = Log(three[0].parent, segment_bytes=1)
         assert list(log.read(0)) == RECORDS[:3]
         assert log.append([(EVENT, b"next")]) == 3

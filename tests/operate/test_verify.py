@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from penstock import Hub
 from penstock.errors import PenstockError
 from penstock.log import Home, Log, RecordKind
+from penstock.operate.checkpoints import _missing_tables
 from penstock.operate.findings import Advance, Severity
 from penstock.operate.verify import Verdict, verify
 from penstock.registry import Registry
-from penstock.testing.oracle import comparable
+from penstock.testing.oracle import Oracle, comparable
 from tests.operate.conftest import BAD, QUERIES
 
 
@@ -194,6 +198,43 @@ def test_contents_do_not_come_from_the_checkpoint(home: Path) -> None:
     verdict = look(home)
     assert [where for where, _ in serious(verdict)] == [str(victim)]
     assert len(verdict.compared) == len(QUERIES)
+
+
+def test_contents_that_cannot_be_compared_do_not_count_as_compared(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = Oracle.content
+
+    def refuse_joins(oracle: Oracle, sql: str) -> object:
+        if "JOIN" in sql:
+            raise duckdb.NotImplementedException("no joins today")
+        return content(oracle, sql)
+
+    monkeypatch.setattr(Oracle, "content", refuse_joins)
+    verdict = look(home)
+    assert verdict.active == len(QUERIES)
+    assert len(verdict.compared) == len(QUERIES) - 1
+    (finding,) = verdict.findings
+    assert "so it is not compared: " in finding.what
+
+
+def test_a_damaged_archive_of_state_is_named(home: Path) -> None:
+    """Whatever Python's modules make of it."""
+    path = home / "checkpoint" / "state" / "0" / "0" / "1.zip"
+    metadata = json.dumps({"sstFiles": [{"dfsSstFileName": "a.sst", "sizeBytes": 7}] * 40})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("metadata", f"v1\n{metadata}")
+    whole = path.read_bytes()
+    (path.parent / "SSTs").mkdir()
+    (path.parent / "SSTs" / "a.sst").write_bytes(bytes(7))
+    assert list(_missing_tables(path, "0/0")) == []
+    for place in range(len(whole)):
+        for bit in (0, 3, 7):
+            content = bytearray(whole)
+            content[place] ^= 1 << bit
+            path.write_bytes(content)
+            for what in _missing_tables(path, "0/0"):
+                assert "1.zip" in what
 
 
 def test_a_lost_quarantine_file(home: Path) -> None:

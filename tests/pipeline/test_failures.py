@@ -31,6 +31,24 @@ Traceback (most recent call last):
 ZeroDivisionError: division by zero
 {JAVA}"""
 
+# Errors that say nothing, or whose kind does not look like that of an error.
+FROM_A_SILENT_STRANGER = f"""Job aborted
+Traceback (most recent call last):
+  File "worker.py", line 10, in main
+BrokenPipeError
+{JAVA}"""
+
+FROM_ARROW = f"""Job aborted
+Traceback (most recent call last):
+  File "told.py", line 10, in _write
+pyarrow.lib.ArrowInvalid: No space left on device
+{JAVA}"""
+
+# A worker with a full disk may not get all of it out.
+FROM_A_TORN_TRACE = """[STREAM_FAILED] Query [id = 1] terminated with exception: Aborted
+Traceback (most recent call last):
+  File "worker.py", line 1"""
+
 FROM_JAVA = """[STREAM_FAILED] Query [id = 1] terminated with exception: No space left on device
 java.io.IOException: No space left on device
 \tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
@@ -86,7 +104,11 @@ def test_an_error_of_ours_speaks_for_itself() -> None:
         ),
         (FROM_STATE, "ChecksumException: Checksum error: file:/shop/checkpoint/5.changelog"),
         (FROM_THE_QUERY, "IllegalStateException: No luck"),
-        ("something else entirely", "something else entirely"),
+        (FROM_A_SILENT_STRANGER, "BrokenPipeError"),
+        (FROM_ARROW, "ArrowInvalid: No space left on device"),
+        (FROM_A_TORN_TRACE, "[STREAM_FAILED] Query [id = 1] terminated with exception: Aborted"),
+        ("\n\n  something else entirely", "something else entirely"),
+        ("a\nCaused by: java.io.IOException\n\tat x", "java.io.IOException"),
         ("", "Spark gave no reason"),
     ],
 )

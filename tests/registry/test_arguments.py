@@ -204,7 +204,7 @@ def test_replaying_what_is_not_there(tmp_path: Path, odd: str) -> None:
     assert len(list(list_quarantine(home))) == 2
 
 
-@pytest.mark.parametrize("says", [float("nan"), float("inf"), -1.0, 1e300, "now", None, True])
+@pytest.mark.parametrize("says", [float("nan"), float("inf"), -1e300, 1e300, "now", None, True])
 def test_a_clock_that_says_no_time(says: Any) -> None:
     with Registry(MemoryHome(), clock=lambda: says) as registry:
         registry.define("CREATE TABLE stocks (id BIGINT PRIMARY KEY)")

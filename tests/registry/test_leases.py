@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from penstock import Hub
 from penstock.engine.changes import Change, Op
 from penstock.engine.events import encode_change
-from penstock.errors import SubscriptionError
+from penstock.errors import HomeError, SubscriptionError
 from penstock.log import Home, RecordKind
 from penstock.operate.databases import Logged, check_databases
 from penstock.pipeline.source import LogReader
@@ -116,6 +117,99 @@ def test_renewing_just_in_time_and_even_late(home: Home, clock: FakeClock) -> No
     assert registry.expire() == [number]
 
 
+def test_a_renewal_by_a_slow_clock_takes_nothing_away(home: Home, clock: FakeClock) -> None:
+    registry = Registry(home, clock=clock)
+    number = registry.subscribe(SQL, lease_seconds=100).id
+    before = Lease.starting(clock.now, 100)
+    clock.now -= 60  # of another machine, or set back since
+    for seconds in (None, 100, 120):
+        (renewed,) = registry.renew([number], seconds)
+        assert renewed.lease == Lease(seconds or 100, before.expires_ms)
+    (shorter,) = registry.renew([number], 50)
+    assert shorter.lease == Lease.starting(clock.now, 50), "asked for"
+
+
+def test_a_hub_with_a_slow_clock(clock: FakeClock) -> None:
+    with Hub(clock=clock) as hub:
+        hub.execute("CREATE TABLE stocks (id INT PRIMARY KEY, per INT)")
+        subscription = hub.subscribe(SQL, lease_seconds=100)
+        expires = Lease.starting(clock.now, 100).expires
+        clock.now -= 60
+        assert hub.renew(subscription) == expires
+        assert hub.renew(subscription, 150) == expires
+        assert hub.renew(subscription, 170) == expires + timedelta(seconds=10)
+        assert hub.renew(subscription, 50) == Lease.starting(clock.now, 50).expires
+
+
+@given(st.lists(st.tuples(st.integers(-500, 500), st.none() | st.integers(1, 300)), max_size=8))
+def test_a_renewal_shortens_only_if_asked_to(moves: list[tuple[int, int | None]]) -> None:
+    lease = Lease.starting(1_000_000, 100)
+    for now, seconds in moves:
+        renewed = lease.renewed(1_000_000 + now, seconds)
+        if seconds is None or seconds >= lease.seconds:
+            assert renewed.expires_ms >= lease.expires_ms
+            wanted = Lease.starting(1_000_000 + now, seconds or lease.seconds)
+            assert renewed.expires_ms in (wanted.expires_ms, lease.expires_ms)
+        else:
+            assert renewed == Lease.starting(1_000_000 + now, seconds)
+        lease = renewed
+
+
+USABLE_CLOCKS = {"1969": -86_400.0, "1900": -2_208_988_800.0, "2300": 10_413_792_000.0}
+
+
+@pytest.mark.parametrize("year", USABLE_CLOCKS)
+def test_clocks_of_other_ages(tmp_path: Path, year: str) -> None:
+    clock = FakeClock()
+    clock.now = USABLE_CLOCKS[year]
+    with Hub(tmp_path / "home", clock=clock) as hub:
+        hub.execute("CREATE TABLE stocks (id INT PRIMARY KEY, per INT)")
+        leased, plain = hub.subscribe(SQL, lease_seconds=10), hub.subscribe(SQL)
+        assert hub.renew(plain, 20).year in (int(year), int(year) + 1)
+        clock.now += 9
+        hub.insert("stocks", {"id": 1, "per": 1})
+        assert hub.renew(leased) == Lease.starting(clock.now, 10).expires
+        clock.now += 11
+        assert hub.expire() == [leased.id, plain.id]
+    with Registry(Home.open(tmp_path / "home"), clock=clock) as registry:
+        number = registry.subscribe(SQL, lease_seconds=5).id
+        clock.now += 5
+        assert registry.expire() == [number]
+
+
+@pytest.mark.parametrize("says", [1e18, -1e18, 1e300, float("inf"), float("nan"), 253_402_300_000])
+def test_clocks_that_cannot_be_used(home: Home, clock: FakeClock, says: float) -> None:
+    registry = Registry(home, clock=clock)
+    with Hub(clock=clock) as hub:
+        hub.execute("CREATE TABLE stocks (id INT PRIMARY KEY, per INT)")
+        subscription = hub.subscribe(SQL, lease_seconds=10)
+        clock.now = says
+        for use in (
+            lambda: hub.renew(subscription),
+            hub.expire,
+            lambda: registry.subscribe(SQL, lease_seconds=10),
+            registry.expire,
+        ):
+            with pytest.raises(HomeError, match="clock cannot be used") as caught:
+                use()
+            assert "set the clock" in caught.value.hint
+
+
+def test_a_clock_that_the_system_cannot_read(home: Home) -> None:
+    """As Python says it beyond the year 2262."""
+
+    def broken() -> float:
+        raise OverflowError("timestamp too large to convert to C _PyTime_t")
+
+    with pytest.raises(HomeError, match="clock cannot be used"):
+        Registry(home, clock=broken).expire()
+
+
+@pytest.mark.parametrize("expires_ms", [1 << 62, -(1 << 62), 253_402_300_800_000])
+def test_a_lease_of_any_record_can_be_shown(expires_ms: int) -> None:
+    assert 1 <= Lease(10, expires_ms).expires.year <= 9999
+
+
 def test_all_are_renewed_or_none(home: Home, clock: FakeClock) -> None:
     registry = Registry(home, clock=clock)
     first, plain = (registry.subscribe(SQL, lease_seconds=s).id for s in (10, None))
@@ -142,7 +236,7 @@ def test_a_replay_needs_no_clock(home: Home, clock: FakeClock) -> None:
     again = Registry(home)
     assert (again.subscriptions(), again.ended()) == known
     end = home.log.end
-    assert list(check_databases(home, Logged.of(home, end), end)) == []
+    assert list(check_databases(home, Logged.of(home, end), end, home)) == []
 
 
 def contents(home: Home, numbers: list[int]) -> list[int]:

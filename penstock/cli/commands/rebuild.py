@@ -2,36 +2,62 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from penstock.cli.output import Output, count
 from penstock.cli.parameters import HomeArgument, JsonOption
 
 PANEL = "Set up"
 EXAMPLES = """
   penstock rebuild shop
+  penstock rebuild shop --accept-loss      (the log's end is gone for good)
 """
 
 
-def rebuild(home: HomeArgument, as_json: JsonOption = False) -> None:
+def rebuild(
+    home: HomeArgument,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss", help="Go on without records that are missing at the end of the log."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Make what is derived from the log again, for instance if a file is damaged.
 
-    The catalog, the registry, and the list of files that were taken from directories.
+    The catalog, the registry, and the list of files that were taken from directories. If records
+    that were acknowledged are missing at the end of the log, this is refused: restore the log from
+    a backup. With --accept-loss they are given up. Their offsets are not used again, and batches
+    that came from them are put aside, in HOME/lost; nobody may process the home meanwhile.
     """
     from penstock.log import Home
+    from penstock.log.lost import accept_loss as accept
     from penstock.registry import Registry
     from penstock.registry import rebuild as rebuild_registry
     from penstock.sources.ledger import rebuild_ledger
 
     opened = Home.open(home)
+    loss = accept(opened) if accept_loss else None
+    opened.log.check_end()
     rebuild_registry(opened)
     rebuild_ledger(opened)
-    registry = Registry(opened)
-    found = {
-        "tables": len(registry.catalog()),
-        "subscriptions": sum(1 for _ in registry.subscriptions(include_broken=True)),
-        "log_end": registry.applied,
-    }
+    with Registry(opened) as registry:
+        found = {
+            "tables": len(registry.catalog()),
+            "subscriptions": sum(1 for _ in registry.subscriptions(include_broken=True)),
+            "log_end": registry.applied,
+        }
     out = Output(as_json=as_json)
-    out.result(found)
+    lost = (
+        {} if loss is None else {"lost": loss.end - loss.start, "batches_put_aside": loss.batches}
+    )
+    out.result(found | lost)
+    if loss is not None and loss.end > loss.start:
+        out.say(f"given up: {count(loss.end - loss.start, 'record')}, from offset {loss.start} on")
+        out.say(f"put aside in {loss.aside}: {count(loss.batches, 'batch', 'batches')}")
     out.say(
         f"rebuilt from {count(found['log_end'], 'record')}: {count(found['tables'], 'table')}, "
         f"{count(found['subscriptions'], 'subscription')}"
