@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from penstock.predicates.intervals import Interval
+from penstock.predicates.intervals import EVERYTHING, Interval
+from penstock.predicates.masks import IntervalMasks, bits
 from penstock.predicates.unions import (
     ANY_BUT_NULL,
     ANY_VALUE,
@@ -163,7 +163,7 @@ def _without_covered(products: Sequence[Product]) -> list[Product]:
     masks = coverers([{place: hull_of(u) for place, u in one.items()} for one in flat])
     kept: list[Product] = []
     for i, mask in enumerate(masks):
-        others = (flat[j] for j in _bits(mask) if j != i)
+        others = (flat[j] for j in bits(mask) if j != i)
         if not any(_covers(other, flat[i]) for other in others):
             kept.append(products[i])
     return kept
@@ -173,46 +173,18 @@ def _covers(one: Mapping[Place, Union], other: Mapping[Place, Union]) -> bool:
     return all(union_covers(u, other.get(place, ANY_VALUE)) for place, u in one.items())
 
 
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
-
-
 def coverers(boxes: Sequence[Mapping[Place, Interval]]) -> list[int]:
     """For each box, a bit mask of the boxes that cover it (itself among them).
 
-    One pass per place: with the ends sorted, the boxes that start early enough are a prefix and
-    those that end late enough a suffix, and both are one mask each.
+    A box that is free in a place covers, there, all others.
     """
-    limited: dict[Place, list[int]] = {}
+    limits: dict[Place, dict[int, Interval]] = {}
     for i, one in enumerate(boxes):
-        for place in one:
-            limited.setdefault(place, []).append(i)
-    everyone = (1 << len(boxes)) - 1
-    masks = [everyone] * len(boxes)
-    for place, members in limited.items():
-        free = everyone
-        for i in members:
-            free ^= 1 << i
-        by_low = sorted(members, key=lambda i: boxes[i][place].low)
-        by_high = sorted(members, key=lambda i: boxes[i][place].high)
-        lows, highs = [boxes[i][place].low for i in by_low], [boxes[i][place].high for i in by_high]
-        starting, ending = _prefixes(by_low), _prefixes(by_high)
-        covering = dict.fromkeys(members, 0)
-        for i in members:
-            early = starting[bisect_right(lows, boxes[i][place].low)]
-            late = ending[-1] ^ ending[bisect_left(highs, boxes[i][place].high)]
-            covering[i] = early & late
+        for place, interval in one.items():
+            limits.setdefault(place, {})[i] = interval
+    masks = [(1 << len(boxes)) - 1] * len(boxes)
+    for of_place in limits.values():
+        known = IntervalMasks(of_place, len(boxes))
         for i in range(len(boxes)):
-            masks[i] &= free | covering.get(i, 0)
+            masks[i] &= known.covering(*of_place.get(i, EVERYTHING))
     return masks
-
-
-def _prefixes(order: Sequence[int]) -> list[int]:
-    """Masks of the first 0, 1, 2, ... members."""
-    prefixes = [0]
-    for i in order:
-        prefixes.append(prefixes[-1] | (1 << i))
-    return prefixes
