@@ -6,9 +6,10 @@ its union; places that are not named are free. Two rules are repeated until noth
 * products that differ in one place only become one product, with the union of both there;
 * a product inside another one goes.
 
-Both rules look at all products at once (by grouping, and by bit masks of coverers) and never at
-every pair, so that thousands of products cost a fraction of a second. The result does not depend
-on the order in which the products are given.
+Both rules look at all products at once (by grouping, and by bit masks of coverers), and at pairs
+only of products with the same bounds: thousands of plain products cost a fraction of a second. What
+would cost more is refused (`penstock.predicates.budget`). The result does not depend on the order
+in which the products are given.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from penstock.predicates.budget import Budget
 from penstock.predicates.intervals import EVERYTHING, Interval
 from penstock.predicates.masks import IntervalMasks, bits
 from penstock.predicates.unions import (
@@ -34,23 +36,34 @@ Product: TypeAlias = tuple[tuple[Place, Union], ...]
 """Sorted by place, without free places, without empty unions."""
 
 
+_PASS_STEPS = 8
+"""Of merging and of looking for coverers, for each place and interval."""
+
+
 def is_free(place: Place, values: Union, never_null: frozenset[Place]) -> bool:
     """Whether a limit leaves no value out, knowing the places that are never NULL."""
     return values == ANY_VALUE or (values == ANY_BUT_NULL and place in never_null)
 
 
 def simplify(
-    products: Iterable[Product], never_null: frozenset[Place] = frozenset(), *, split: bool = False
+    products: Iterable[Product],
+    never_null: frozenset[Place] = frozenset(),
+    *,
+    split: bool = False,
+    budget: Budget | None = None,
 ) -> list[Product]:
     """The same union of products with fewer of them, sorted.
 
-    With `split`, every union in the result is a single interval, as boxes need it.
+    With `split`, every union in the result is a single interval, as boxes need it. TooComplexError
+    if it takes more than the budget.
     """
+    budget = budget or Budget()
     distinct = set(_split_all(products) if split else products)
     common, kept = _factored(distinct)
     while True:
         before = len(kept)
-        kept = _without_covered(_Merger(kept, never_null, split).merged())
+        budget.spend(_PASS_STEPS * sum(map(weight, kept)))
+        kept = _without_covered(_Merger(kept, never_null, split).merged(), budget)
         if len(kept) == before:
             break
     return sorted(tuple(sorted((*common, *product))) for product in kept)
@@ -64,6 +77,11 @@ def _factored(products: set[Product]) -> tuple[set[tuple[Place, Union]], list[Pr
     if not common:
         return common, list(products)
     return common, [tuple(i for i in product if i not in common) for product in products]
+
+
+def weight(product: Product) -> int:
+    """What it takes to look at a product: one step for each place, and for each interval."""
+    return len(product) + sum(len(values) for _, values in product)
 
 
 def split_count(product: Product) -> int:
@@ -157,12 +175,14 @@ def _hash(product: Product) -> int:
     return combined
 
 
-def _without_covered(products: Sequence[Product]) -> list[Product]:
+def _without_covered(products: Sequence[Product], budget: Budget) -> list[Product]:
     """The products that are not inside another one. No two of them may be equal."""
     flat = [dict(product) for product in products]
     masks = coverers([{place: hull_of(u) for place, u in one.items()} for one in flat])
     kept: list[Product] = []
     for i, mask in enumerate(masks):
+        # Unions with the same hull may cover each other: each pair is looked at.
+        budget.spend(mask.bit_count() * weight(products[i]))
         others = (flat[j] for j in bits(mask) if j != i)
         if not any(_covers(other, flat[i]) for other in others):
             kept.append(products[i])
