@@ -15,6 +15,7 @@ stored values into keys and keys back.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -177,6 +178,8 @@ class DecimalType(ValueType):
         """Any value, digit by digit, so that a misfit can be explained."""
         if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
             raise self.misfit(value)
+        if isinstance(value, str) and not _NUMBER_TEXT.fullmatch(value.strip()):
+            raise self.misfit(value)  # Python would read digits of all scripts
         try:
             # A float stands for the decimal its shortest text shows: 0.1 means 0.1.
             exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
@@ -213,6 +216,8 @@ class DecimalType(ValueType):
         return format(Decimal(str(self.show(stored))).normalize(_WIDE), "f")
 
 
+_DIGITS = "[0-9]+(?:_[0-9]+)*"
+_NUMBER_TEXT = re.compile(rf"[+-]?(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:[eE][+-]?[0-9]+)?")
 _WIDE = Context(prec=DecimalType.MAX_PRECISION + 2)
 _EXACT = Context(prec=DecimalType.MAX_PRECISION + 2, traps=[Inexact])
 _POWERS = [int(10**digits) for digits in range(DecimalType.MAX_PRECISION + 1)]

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from penstock.catalog import Row
 from penstock.client.beginning import Initial
-from penstock.client.content import Content, Delivery, Notification, notified, shown_row
+from penstock.client.content import (
+    Content,
+    Delivery,
+    Notification,
+    notified,
+    own_points,
+    shown_row,
+)
+from penstock.client.own_points import OwnPoints
 from penstock.joins import place
 from penstock.joins.decomposition import Decomposition
 from penstock.messages import INITIAL_STEP, Message
@@ -23,24 +31,23 @@ class Changes:
         self.subscription = subscription
         self.query = query
         self._base = query.nodes[0].relation
-        self._points = [one.point for one in place(query, subscription)]
-        self._space = self._points[0].space if self._points else None
+        self._points = own_points(query, place(query, subscription))
 
     def apply(self, deliveries: Sequence[Delivery]) -> list[Notification]:
         """What messages, ordered by position, say about rows that the query selects."""
         notifications: list[Notification] = []
         for one in deliveries:
-            if isinstance(one, Message) and one.space == self._space:
-                notifications += self._told(one)
+            if isinstance(one, Message) and one.space in self._points:
+                notifications += self._told(one, self._points[one.space])
         return notifications
 
-    def _told(self, message: Message) -> list[Notification]:
+    def _told(self, message: Message, points: OwnPoints) -> list[Notification]:
         if message.position.step <= INITIAL_STEP:
             return []
         before = after = None
-        if any(message.removes(point, self._base) for point in self._points):
+        if points.removing(message):
             before = message.row_before(self._base)
-        if any(message.upserts(point, self._base) for point in self._points):
+        if points.upserting(message):
             after = message.row
         key, offset = (message.key,), message.position.offset
         return notified(self.subscription, offset, key, self._shown(before), self._shown(after))

@@ -13,10 +13,12 @@ from itertools import groupby
 from typing import TypeAlias
 
 from penstock.catalog import Outside, RowKey
+from penstock.client.own_points import OwnPoints
 from penstock.client.tuples import BranchTuples, JoinKey, JoinPlan, JoinRow
 from penstock.joins import Placed, place
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.messages import INITIAL_STEP, Message, Point, PointId, Position
+from penstock.predicates.masks import bits
 from penstock.sql.query import Query
 
 ContentRow: TypeAlias = dict[str, Outside]
@@ -84,7 +86,7 @@ class Content:
         plan = JoinPlan(query)
         self._branches = [BranchTuples(plan) for _ in query.branches]
         self._placed = place(query, subscription, chosen)
-        self._points = _by_space(self._placed)
+        self._points = own_points(query, self._placed)
         self._rows: dict[JoinKey, JoinRow] = {}
         self._copies: dict[JoinKey, int] = {}  # in how many branches a join row occurs
         # Where a scheme sends join rows: the partners that each row was told to be joined with.
@@ -127,17 +129,20 @@ class Content:
                 for key in self._branches[old.point.id.branch].keys(old.point.id.node):
                     self._partners.pop((old.point.id, key), None)
                     self._give_up(old.point, key, before)
-        self._placed, self._points = placed, _by_space(placed)
+        self._placed, self._points = placed, own_points(self.query, placed)
 
     def _take(self, message: Message, before: dict[JoinKey, JoinRow | None]) -> None:
-        for point in self._points.get(message.space, ()):
-            node = point.id.node
-            base = self.query.nodes[node].relation
-            if message.upserts(point, base):
+        own = self._points.get(message.space)
+        if own is None:
+            return
+        upserting = own.upserting(message)
+        for number in bits(upserting | own.removing(message)):
+            point = own.points[number]
+            if upserting >> number & 1:
                 self._note_partner(point, message)
                 self._give_up(point, message.key, before)
                 self._take_up(point, message, before)
-            elif message.removes(point, base) and not self._has_partner_left(point, message):
+            elif not self._has_partner_left(point, message):
                 self._give_up(point, message.key, before)
 
     def _note_partner(self, point: Point, message: Message) -> None:
@@ -216,11 +221,15 @@ def notified(
     return [Notification(number, subscription, offset, key, before, after)]
 
 
-def _by_space(placed: Iterable[Placed]) -> dict[int, list[Point]]:
-    points: dict[int, list[Point]] = {}
+def own_points(query: Query, placed: Iterable[Placed]) -> dict[int, OwnPoints]:
+    """The points of a subscription by the spaces they lie in."""
+    by_space: dict[int, list[Point]] = {}
     for one in placed:
-        points.setdefault(one.space.id, []).append(one.point)
-    return points
+        by_space.setdefault(one.space.id, []).append(one.point)
+    return {
+        space: OwnPoints(points, query.nodes[points[0].id.node].relation)
+        for space, points in by_space.items()
+    }
 
 
 def _same(one: ContentRow | None, other: ContentRow | None) -> bool:

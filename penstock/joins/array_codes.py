@@ -26,10 +26,15 @@ Values: TypeAlias = Numbers | list[Key | None]
 
 
 def as_numbers(keys: Sequence[Key | None]) -> Numbers | None:
-    """Keys as an array; None if there are none, or some that are not numbers of 64 bits."""
+    """Keys as an array; None if there are none, or some that are not numbers of 64 bits.
+
+    Words are never numbers, whatever they spell: numpy would read '10115', ' 5 ' and '1_000'.
+    """
+    if set(map(type, keys)) != {int}:
+        return None
     try:
-        return np.array(keys, np.int64) if len(keys) else None
-    except (OverflowError, TypeError, ValueError):
+        return np.array(keys, np.int64)
+    except OverflowError:
         return None
 
 

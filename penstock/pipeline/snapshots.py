@@ -47,6 +47,7 @@ from penstock.pipeline.workers import without_garbage
 from penstock.registry import Registry, StoredSubscription
 
 FORMAT = 4
+"""Before 4, constants of text columns may have been taken for numbers."""
 KEPT = 2
 """Snapshots that stay: the newest, and the one that workers may be about to open."""
 SUBSCRIPTIONS_AT_ONCE = 50_000

@@ -13,16 +13,24 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from penstock.predicates.boxes import Box, as_branch
-from penstock.predicates.simplify import Place, Product, is_free, simplify, split_count
+from penstock.predicates.budget import Budget, TooComplexError
+from penstock.predicates.simplify import (
+    Place,
+    Product,
+    is_free,
+    simplify,
+    split_count,
+    weight,
+)
 from penstock.predicates.unions import ANY_BUT_NULL, ANY_VALUE, Union, intersect_unions, union
 
 MAX_BRANCHES = 1_024
 MAX_PARTIAL = 4 * MAX_BRANCHES
 """Products held at any moment: before they are simplified, there may be a few times too many."""
-MAX_STEPS = 250_000
-"""Intersections of two products, at about 2 µs each, before a condition is refused."""
 MAX_SIZE = 100_000
-"""Limits on columns in all products together; simplifying takes about 10 µs for each."""
+"""Limits on columns in all products together."""
+_INTERSECTION_STEPS = 2
+"""Of two products, beside those for their intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +60,6 @@ TRUE = All()
 FALSE = Some()
 
 
-class TooComplexError(Exception):
-    """The condition has, multiplied out, more branches or limits on columns than allowed."""
-
-    def __init__(self, branches: int, size: int = 0) -> None:
-        super().__init__(branches, size)
-        self.branches = branches
-        self.size = size
-
-
 @dataclass(slots=True)
 class Findings:
     """Columns on which ANDed parts exclude each other, or ORed parts leave no value out."""
@@ -76,24 +75,25 @@ def branches_of(
     findings: Findings | None = None,
 ) -> tuple[tuple[Box, ...], ...]:
     """The condition as a union of branches, simplified and sorted; TooComplexError if it is big."""
-    products = _Multiplier(never_null, findings or Findings()).products(condition)
+    budget = Budget()
+    products = _Multiplier(never_null, findings or Findings(), budget).products(condition)
     count = sum(map(split_count, products))
     size = sum(split_count(product) * len(product) for product in products)
     if count > MAX_PARTIAL or size > MAX_SIZE:
         raise TooComplexError(count, size)
-    boxes = simplify(products, never_null, split=True)
+    boxes = simplify(products, never_null, split=True, budget=budget)
     if len(boxes) > MAX_BRANCHES:
         raise TooComplexError(len(boxes))
     return tuple(as_branch(product, tables) for product in boxes)
 
 
 class _Multiplier:
-    """Turns AND over OR into OR over AND, within a budget of steps."""
+    """Turns AND over OR into OR over AND, within a budget."""
 
-    def __init__(self, never_null: frozenset[Place], findings: Findings) -> None:
+    def __init__(self, never_null: frozenset[Place], findings: Findings, budget: Budget) -> None:
         self.never_null = never_null
         self.findings = findings
-        self.steps = 0
+        self.budget = budget
 
     def products(self, condition: Condition) -> list[Product]:
         if isinstance(condition, Atom):
@@ -127,9 +127,8 @@ class _Multiplier:
         return found
 
     def _multiply(self, one: list[Product], other: list[Product]) -> list[Product]:
-        self.steps += len(one) * len(other)
-        if self.steps > MAX_STEPS:
-            raise TooComplexError(self.steps)
+        intervals = len(other) * sum(map(weight, one)) + len(one) * sum(map(weight, other))
+        self.budget.spend(_INTERSECTION_STEPS * len(one) * len(other) + intervals)
         found: set[Product] = set()
         for first in map(dict, one):
             both = (_intersection(first, second) for second in other)
@@ -149,7 +148,7 @@ class _Multiplier:
         size = sum(map(len, products))
         if size > MAX_SIZE:
             raise TooComplexError(len(products), size)
-        simple = simplify(products, self.never_null)
+        simple = simplify(products, self.never_null, budget=self.budget)
         if len(simple) > MAX_BRANCHES:
             raise TooComplexError(len(simple))
         return simple

@@ -6,20 +6,22 @@ its union; places that are not named are free. Two rules are repeated until noth
 * products that differ in one place only become one product, with the union of both there;
 * a product inside another one goes.
 
-Both rules look at all products at once (by grouping, and by bit masks of coverers) and never at
-every pair, so that thousands of products cost a fraction of a second. The result does not depend
-on the order in which the products are given.
+Both rules look at all products at once (by grouping, and by bit masks of coverers), and at pairs
+only of products with the same bounds: thousands of plain products cost a fraction of a second. What
+would cost more is refused (`penstock.predicates.budget`). The result does not depend on the order
+in which the products are given.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from penstock.predicates.intervals import Interval
+from penstock.predicates.budget import Budget
+from penstock.predicates.intervals import EVERYTHING, Interval
+from penstock.predicates.masks import IntervalMasks, bits
 from penstock.predicates.unions import (
     ANY_BUT_NULL,
     ANY_VALUE,
@@ -34,23 +36,34 @@ Product: TypeAlias = tuple[tuple[Place, Union], ...]
 """Sorted by place, without free places, without empty unions."""
 
 
+_PASS_STEPS = 8
+"""Of merging and of looking for coverers, for each place and interval."""
+
+
 def is_free(place: Place, values: Union, never_null: frozenset[Place]) -> bool:
     """Whether a limit leaves no value out, knowing the places that are never NULL."""
     return values == ANY_VALUE or (values == ANY_BUT_NULL and place in never_null)
 
 
 def simplify(
-    products: Iterable[Product], never_null: frozenset[Place] = frozenset(), *, split: bool = False
+    products: Iterable[Product],
+    never_null: frozenset[Place] = frozenset(),
+    *,
+    split: bool = False,
+    budget: Budget | None = None,
 ) -> list[Product]:
     """The same union of products with fewer of them, sorted.
 
-    With `split`, every union in the result is a single interval, as boxes need it.
+    With `split`, every union in the result is a single interval, as boxes need it. TooComplexError
+    if it takes more than the budget.
     """
+    budget = budget or Budget()
     distinct = set(_split_all(products) if split else products)
     common, kept = _factored(distinct)
     while True:
         before = len(kept)
-        kept = _without_covered(_Merger(kept, never_null, split).merged())
+        budget.spend(_PASS_STEPS * sum(map(weight, kept)))
+        kept = _without_covered(_Merger(kept, never_null, split).merged(), budget)
         if len(kept) == before:
             break
     return sorted(tuple(sorted((*common, *product))) for product in kept)
@@ -64,6 +77,11 @@ def _factored(products: set[Product]) -> tuple[set[tuple[Place, Union]], list[Pr
     if not common:
         return common, list(products)
     return common, [tuple(i for i in product if i not in common) for product in products]
+
+
+def weight(product: Product) -> int:
+    """What it takes to look at a product: one step for each place, and for each interval."""
+    return len(product) + sum(len(values) for _, values in product)
 
 
 def split_count(product: Product) -> int:
@@ -157,13 +175,15 @@ def _hash(product: Product) -> int:
     return combined
 
 
-def _without_covered(products: Sequence[Product]) -> list[Product]:
+def _without_covered(products: Sequence[Product], budget: Budget) -> list[Product]:
     """The products that are not inside another one. No two of them may be equal."""
     flat = [dict(product) for product in products]
     masks = coverers([{place: hull_of(u) for place, u in one.items()} for one in flat])
     kept: list[Product] = []
     for i, mask in enumerate(masks):
-        others = (flat[j] for j in _bits(mask) if j != i)
+        # Unions with the same hull may cover each other: each pair is looked at.
+        budget.spend(mask.bit_count() * weight(products[i]))
+        others = (flat[j] for j in bits(mask) if j != i)
         if not any(_covers(other, flat[i]) for other in others):
             kept.append(products[i])
     return kept
@@ -173,46 +193,18 @@ def _covers(one: Mapping[Place, Union], other: Mapping[Place, Union]) -> bool:
     return all(union_covers(u, other.get(place, ANY_VALUE)) for place, u in one.items())
 
 
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
-
-
 def coverers(boxes: Sequence[Mapping[Place, Interval]]) -> list[int]:
     """For each box, a bit mask of the boxes that cover it (itself among them).
 
-    One pass per place: with the ends sorted, the boxes that start early enough are a prefix and
-    those that end late enough a suffix, and both are one mask each.
+    A box that is free in a place covers, there, all others.
     """
-    limited: dict[Place, list[int]] = {}
+    limits: dict[Place, dict[int, Interval]] = {}
     for i, one in enumerate(boxes):
-        for place in one:
-            limited.setdefault(place, []).append(i)
-    everyone = (1 << len(boxes)) - 1
-    masks = [everyone] * len(boxes)
-    for place, members in limited.items():
-        free = everyone
-        for i in members:
-            free ^= 1 << i
-        by_low = sorted(members, key=lambda i: boxes[i][place].low)
-        by_high = sorted(members, key=lambda i: boxes[i][place].high)
-        lows, highs = [boxes[i][place].low for i in by_low], [boxes[i][place].high for i in by_high]
-        starting, ending = _prefixes(by_low), _prefixes(by_high)
-        covering = dict.fromkeys(members, 0)
-        for i in members:
-            early = starting[bisect_right(lows, boxes[i][place].low)]
-            late = ending[-1] ^ ending[bisect_left(highs, boxes[i][place].high)]
-            covering[i] = early & late
+        for place, interval in one.items():
+            limits.setdefault(place, {})[i] = interval
+    masks = [(1 << len(boxes)) - 1] * len(boxes)
+    for of_place in limits.values():
+        known = IntervalMasks(of_place, len(boxes))
         for i in range(len(boxes)):
-            masks[i] &= free | covering.get(i, 0)
+            masks[i] &= known.covering(*of_place.get(i, EVERYTHING))
     return masks
-
-
-def _prefixes(order: Sequence[int]) -> list[int]:
-    """Masks of the first 0, 1, 2, ... members."""
-    prefixes = [0]
-    for i in order:
-        prefixes.append(prefixes[-1] | (1 << i))
-    return prefixes

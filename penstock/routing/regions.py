@@ -20,13 +20,14 @@ from penstock.joins.kernels.unions import Codes64
 from penstock.joins.point_arrays import CodedRanges
 from penstock.joins.points import SpacePoints
 from penstock.messages import Envelope, Point, PointId, Reach, Reaches
-from penstock.predicates.boxes import contains
+from penstock.messages.point_masks import PointMasks
 from penstock.predicates.codes import Codes
 from penstock.predicates.intervals import Cut
+from penstock.predicates.masks import bits
 from penstock.routing.kernels import points_in_region
 
 OPEN_POINTS = 512
-"""So many new points are looked through one by one, at half a microsecond each."""
+"""So many new points are kept as bit masks: made anew, at 2 us a point, when points have come."""
 MERGE_RATIO = 4
 """A segment is merged with the one before it unless that one is so many times larger."""
 
@@ -92,14 +93,17 @@ class RegionIndex:
         self._points = points
         self._segments = [_Segment(points, points.base)] if len(points) else []
         self._open: dict[PointId, Point] = {}
+        self._open_masks: PointMasks | None = None
 
     def add(self, point: Point) -> None:
         self._open[point.id] = point
+        self._open_masks = None
         if len(self._open) > OPEN_POINTS:
             self._close()
 
     def remove(self, point: Point) -> None:
         if self._open.pop(point.id, None) is not None:
+            self._open_masks = None
             return
         for number, segment in enumerate(self._segments):
             if segment.strike_out(point.id):
@@ -124,12 +128,13 @@ class RegionIndex:
         return found
 
     def _open_within(self, reaches: Reaches, row: Row) -> list[PointId]:
-        table = self._points.base
-        return [
-            point.id
-            for point in self._open.values()
-            if any(reach.meets(point) for reach in reaches) and contains(point.base, table, row)
-        ]
+        if not self._open:
+            return []
+        if self._open_masks is None:
+            self._open_masks = PointMasks(list(self._open.values()), self._points.base)
+        masks = self._open_masks
+        found = masks.within(reaches) & masks.selecting(row)
+        return [masks.points[number].id for number in bits(found)]
 
     def _found(self, segment: _Segment, reaches: Reaches, row: Row) -> Codes64:
         """The numbers of those in a segment."""
@@ -151,7 +156,7 @@ class RegionIndex:
         while self._segments and self._segments[-1].alive < MERGE_RATIO * len(ids):
             ids += self._segments.pop().living()
         self._segments.append(self._segment(ids))
-        self._open = {}
+        self._open, self._open_masks = {}, None
 
     def _segment(self, ids: list[PointId]) -> _Segment:
         return _Segment(self._points.subset(ids), self._points.base)

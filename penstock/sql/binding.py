@@ -10,13 +10,13 @@ from sqlglot import exp
 from penstock.catalog import Catalog
 from penstock.errors import SqlError
 from penstock.predicates.boxes import ANY_ROW, Box
+from penstock.predicates.budget import MAX_WORK, TooComplexError
 from penstock.predicates.normal_form import (
     MAX_BRANCHES,
     MAX_SIZE,
     All,
     Condition,
     Findings,
-    TooComplexError,
     branches_of,
 )
 from penstock.predicates.unions import ANY_BUT_NULL
@@ -137,8 +137,11 @@ def _not_a_select(source: Source, statement: exp.Expr) -> SqlError:
 
 def _too_complex(source: Source, error: TooComplexError) -> SqlError:
     size = f" with {error.size:,} conditions" if error.size else ""
+    found = f"it multiplies to {error.branches:,} alternatives{size}"
+    if not error.branches:
+        found = f"its alternatives overlap too much to be compared in {MAX_WORK:,} steps"
     return source.refuse(
-        f"the condition is too complex: it multiplies to {error.branches:,} alternatives{size}",
+        f"the condition is too complex: {found}",
         source.token_of("WHERE", "ON"),
         detail=f"at most {MAX_BRANCHES:,} alternatives with {MAX_SIZE:,} conditions are supported; "
         "ORs that are combined with AND multiply",

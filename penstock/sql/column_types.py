@@ -63,7 +63,7 @@ def value_type_of(data_type: exp.DataType) -> ValueType:
 def _size(parameter: exp.Expr) -> int | None:
     """The number in parentheses behind a type, if it is one."""
     text = parameter.name if isinstance(parameter, exp.DataTypeParam) else ""
-    return int(text) if text.isdecimal() and len(text) <= 9 else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else None
 
 
 def _string(parameters: list[int]) -> StringType:

@@ -15,17 +15,24 @@ from penstock.sql.dialect import DIALECT
 
 MAX_BYTES = 256 * 1024
 MAX_TOKENS = 50_000
+MAX_BRACKETS = 1_000
+"""The parser takes a quarter of a millisecond for each."""
 MAX_NAME_LENGTH = 255
 MAX_DEPTH = 32
-"""Levels of parentheses, brackets, CASE, NOT and signs inside each other.
+"""Levels of parentheses, brackets, CASE, NOT and signs inside each other, and links of a chain.
 
 The parser needs about 21 frames of Python's stack for one level of parentheses; 32 levels fit
 into the usual limit of 1,000 frames with room for the caller's own.
 """
 
+LINK_LEVELS = 8
+"""What a link of x[1][1]... and x.f(1).f(1)... counts: the parser begins anew at each of them, and
+takes minutes for a few thousand. No subscription has any."""
+
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+_CHAINING = {TokenType.L_BRACKET, TokenType.DOT}
 _SEPARATING = {TokenType.AND, TokenType.OR, TokenType.COMMA}
 _OPERANDS = {TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER}
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
@@ -53,6 +60,9 @@ def read_tokens(sql: str) -> list[Token]:
             f"the statement has {len(tokens):,} words and signs; at most {MAX_TOKENS:,} are read"
         )
     _check_depth(sql, tokens)
+    brackets = sum(token.token_type == TokenType.L_BRACKET for token in tokens)
+    if brackets > MAX_BRACKETS:
+        raise SqlError(f"the statement has {brackets:,} brackets; lists are not supported")
     _check_words(sql, tokens)
     return tokens
 
@@ -72,13 +82,16 @@ def _check_text(sql: str) -> None:
 
 
 def _check_depth(sql: str, tokens: list[Token]) -> None:
-    """Parentheses end where they are closed, prefixes where the expression they begin does."""
+    """Parentheses end where they are closed, prefixes and chains where their expression does."""
     enclosing: list[int] = []  # for each open parenthesis, the prefixes before it
     prefixes = 0
     total = 0
     before = TokenType.SEMICOLON
     for token in tokens:
         kind = token.token_type
+        if kind in _CHAINING and before in _CLOSING:
+            prefixes += LINK_LEVELS
+            total += LINK_LEVELS
         if kind in _OPENING:
             enclosing.append(prefixes)
             prefixes = 0

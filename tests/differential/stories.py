@@ -24,6 +24,11 @@ DOMAINS: dict[str, tuple[list[Any], list[str]]] = {
         ["", "a", "ab", "abc", "b", "\ud7ff", "\ue000", "\U0001f600"],
         ["''", "'a'", "'ab'", "'b'", "'\ud7ff'", "'\ue000'"],
     ),
+    # Words that spell numbers, and nothing else: nobody may take the column for one of numbers.
+    "VARCHAR(9)": (
+        ["10115", " 5 ", "-5", "1_000", "٣", "1e5", "nan", "0x10", "true"],
+        ["'10115'", "' 5 '", "'-5'", "'1_000'", "'٣'", "'9'"],
+    ),
     "BOOLEAN": ([True, False], ["TRUE", "FALSE"]),
     "DATE": (["1969-12-31", "2024-02-29", "2024-03-01"], ["DATE '2024-02-29'", "'2024-03-01'"]),
     "TIMESTAMP": (

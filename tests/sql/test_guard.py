@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from penstock.catalog import Catalog
 from penstock.errors import SqlError
 from penstock.sql import MAX_DEPTH, MAX_TOKENS, bind, parse_relation
+from penstock.sql.source import Source
 from tests.examples import examples
 from tests.sql.fixture_files import case_files, read_cases, read_schema
 
@@ -143,6 +144,39 @@ def test_a_stack_that_is_nearly_full_gives_a_clear_error() -> None:
     used = len(inspect.stack(0))
     with pytest.raises(SqlError, match="nested too deeply"):
         deeper(sys.getrecursionlimit() - used - 200)
+
+
+CHAINS = ["[1]", "['a']", ".f(1)", ".f(1, 2)", "[1].x", ".f()[1]"]
+
+
+@pytest.mark.parametrize("link", CHAINS)
+def test_chains_are_refused_before_they_are_parsed(
+    link: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parser takes a second for 400 links, and three minutes for 3,200."""
+
+    def parse(*_: object) -> None:
+        raise AssertionError("it was parsed")
+
+    monkeypatch.setattr(Source, "parse", parse)
+    with pytest.raises(SqlError, match=r"nested more than|brackets"):
+        bind(where("per" + link * 3_200 + " = 1"), CATALOG)
+    with pytest.raises(SqlError, match=r"nested more than|brackets"):
+        bind(where("per" + link * 20 + " = 1"), CATALOG)
+
+
+def test_many_lists_are_refused_before_they_are_parsed() -> None:
+    many = " OR ".join("per[1] = 1" for _ in range(1_001))
+    with pytest.raises(SqlError, match="1,001 brackets; lists are not supported"):
+        bind(where(many), CATALOG)
+
+
+def test_a_condition_that_takes_too_many_steps_says_so() -> None:
+    pairs = " AND ".join(f"(per <> {i} OR id <> {i})" for i in range(50))
+    with pytest.raises(SqlError) as caught:
+        bind(where(pairs), CATALOG)
+    assert caught.value.primary.startswith("the condition is too complex: its alternatives overlap")
+    assert caught.value.hint
 
 
 STATEMENTS = sorted(case.sql for path in case_files() for case in read_cases(path))

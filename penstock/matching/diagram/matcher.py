@@ -22,7 +22,7 @@ from penstock.matching.pairs import Ints32, Ints64, Mask, Pairs
 from penstock.matching.registry import register
 from penstock.matching.spelling import Spelling
 from penstock.predicates.boxes import Box
-from penstock.predicates.normal_form import TooComplexError
+from penstock.predicates.budget import TooComplexError
 
 _EVENTS_AT_ONCE = 16 * LANES
 """Truth values of so many events are computed together: 2 KB a predicate."""

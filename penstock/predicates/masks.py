@@ -1,0 +1,68 @@
+"""Sets of numbered intervals over one attribute as bit masks: found by binary search, all at once.
+
+Sorted by one end, the intervals that begin (or stop) before a cut are a prefix, and every prefix is
+one mask. So "which of a thousand intervals contain this value?" takes two searches and two
+operations on masks of a thousand bits, whether the intervals overlap or not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+
+from penstock.catalog import Key
+from penstock.predicates.intervals import Cut, Interval, above, below
+
+
+class IntervalMasks:
+    """The intervals of some of `count` members: member i has bit i. Those without are unbounded."""
+
+    __slots__ = ("_free", "_highs", "_lows", "_starting", "_stopping")
+
+    def __init__(self, intervals: Mapping[int, Interval], count: int) -> None:
+        by_low = sorted(intervals, key=lambda i: intervals[i].low)
+        by_high = sorted(intervals, key=lambda i: intervals[i].high)
+        self._lows = [intervals[i].low for i in by_low]
+        self._highs = [intervals[i].high for i in by_high]
+        self._starting, self._stopping = _prefixes(by_low), _prefixes(by_high)
+        self._free = self._starting[-1] ^ ((1 << count) - 1)
+
+    def containing(self, key: Key | None) -> int:
+        """The members whose interval contains a value."""
+        return self.covering(below(key), above(key))
+
+    def covering(self, low: Cut, high: Cut) -> int:
+        """The members whose interval reaches from one cut, or before, to the other, or beyond."""
+        early = self._starting[bisect_right(self._lows, low)]
+        late = self._stopping[-1] ^ self._stopping[bisect_left(self._highs, high)]
+        return self._free | (early & late)
+
+    def bounded(self, lows: tuple[Cut, Cut], highs: tuple[Cut, Cut]) -> int:
+        """The members whose interval begins between two cuts and stops between two others.
+
+        Whether unbounded members are among them is for the caller to say; here they are not.
+        """
+        return _between(self._lows, self._starting, lows) & _between(
+            self._highs, self._stopping, highs
+        )
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The members of a set, ascending."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def _prefixes(order: Iterable[int]) -> list[int]:
+    """Masks of the first 0, 1, 2, ... members."""
+    prefixes = [0]
+    for i in order:
+        prefixes.append(prefixes[-1] | (1 << i))
+    return prefixes
+
+
+def _between(ends: list[Cut], prefixes: list[int], cuts: tuple[Cut, Cut]) -> int:
+    first, last = cuts
+    return prefixes[bisect_right(ends, last)] & ~prefixes[bisect_left(ends, first)]
