@@ -33,7 +33,7 @@ from penstock.errors import (
     SqlError,
     SubscriptionError,
 )
-from penstock.joins import Placed
+from penstock.joins import Placed, Scheme
 from penstock.joins.decomposition import Decomposition, fits
 from penstock.joins.registry import DEFAULT_NAME, make_scheme
 from penstock.log import (
@@ -46,6 +46,7 @@ from penstock.log import (
     RecordKind,
     Tail,
 )
+from penstock.log.families import claim_family
 from penstock.log.inbox import Inbox
 from penstock.log.statistics import samples, usable_statistics
 from penstock.messages import Message, encode_message
@@ -102,7 +103,8 @@ class Hub:
         clock: Clock = time.time,
     ) -> None:
         self._lock = threading.RLock()
-        self._engine = Engine(make_scheme(scheme))
+        made = make_scheme(scheme)
+        self._engine = Engine(made)
         self._live: dict[int, Subscription] = {}
         self._bound: dict[int, Query] = {}  # of the subscription that is just being made
         self._leases = Leases()
@@ -114,16 +116,24 @@ class Hub:
         self._broken: PenstockError | None = None
         self._closing = ExitStack()
         self._registry: Registry | None = None
-        if home is None:
-            self._home: AnyHome = MemoryHome()
-        else:
-            path = Path(home)
-            self._home = Home.open(path) if path.exists() else Home.create(path)
-            self._closing.enter_context(self._home.processing_lock("hub"))
-            self._registry = Registry(self._home)
-            self._engine.index.samples = samples(usable_statistics(path))
-        self._restore()
-        self.expire()
+        self._home: AnyHome = MemoryHome()
+        try:
+            if home is not None:
+                self._home = self._settle_in(Path(home), made)
+            self._restore()
+            self.expire()
+        except BaseException:
+            self._closing.close()  # or the home stays locked as long as somebody has the error
+            raise
+
+    def _settle_in(self, path: Path, scheme: Scheme) -> Home:
+        """Take hold of a home on disk."""
+        home = Home.open(path) if path.exists() else Home.create(path)
+        self._closing.enter_context(home.processing_lock("hub"))
+        claim_family(home, scheme.family, scheme.name)
+        self._registry = Registry(home)
+        self._engine.index.samples = samples(usable_statistics(path))
+        return home
 
     def __enter__(self) -> Hub:
         return self

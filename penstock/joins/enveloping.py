@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from penstock.joins.envelopes import envelope_initial, envelope_messages
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
-from penstock.joins.scheme import Scheme
+from penstock.joins.scheme import Family, Scheme
 from penstock.messages import Message, Position, Told
 
 
@@ -24,6 +24,10 @@ class Enveloping:
     @property
     def name(self) -> str:
         return self._scheme.name
+
+    @property
+    def family(self) -> Family:
+        return self._scheme.family
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]

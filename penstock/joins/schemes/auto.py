@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
+from penstock.joins.scheme import Family
 from penstock.joins.schemes.ref_sj_gap import RefSjGap
 from penstock.joins.schemes.ref_sj_opt import RefSjOpt
 from penstock.joins.semijoin import initial_semijoins
@@ -47,6 +48,7 @@ SCANNED_POINTS = 1_000
 
 class Auto:
     name = "auto"
+    family = Family.SEMIJOINS
 
     def __init__(self, model: CostModel | None = None) -> None:
         self._model = model or CostModel()

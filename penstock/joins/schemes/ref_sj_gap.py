@@ -17,6 +17,7 @@ from penstock.joins.course import GroupCourse, SpaceCourse
 from penstock.joins.exposures import Exposure
 from penstock.joins.group import Group, GroupStep, KeyedRow
 from penstock.joins.points import SpacePoints
+from penstock.joins.scheme import Family
 from penstock.joins.semijoin import base_row_message, initial_semijoins, joining_row_messages
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.joins.shadow_segment import BaseValues
@@ -97,6 +98,7 @@ class _Remembered:
 
 class RefSjGap:
     name = "ref-sj-gap"
+    family = Family.SEMIJOINS
 
     def __init__(self) -> None:
         # By space and group. What is remembered keeps its group, so no other takes its identity.
