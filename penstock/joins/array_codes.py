@@ -26,9 +26,14 @@ Values: TypeAlias = Numbers | list[Key | None]
 
 
 def as_numbers(keys: Sequence[Key | None]) -> Numbers | None:
-    """Keys as an array; None if there are none, or some that are not numbers of 64 bits."""
+    """Keys as an array; None if there are none, or some that are not numbers of 64 bits.
+
+    Asked for numbers, numpy would read them from text: '10' is a word like any other.
+    """
+    if not len(keys) or isinstance(keys[0], str):
+        return None
     try:
-        return np.array(keys, np.int64) if len(keys) else None
+        return np.array(keys, np.int64)
     except (OverflowError, TypeError, ValueError):
         return None
 

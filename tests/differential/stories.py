@@ -24,6 +24,8 @@ DOMAINS: dict[str, tuple[list[Any], list[str]]] = {
         ["", "a", "ab", "abc", "b", "\ud7ff", "\ue000", "\U0001f600"],
         ["''", "'a'", "'ab'", "'b'", "'\ud7ff'", "'\ue000'"],
     ),
+    # Words that look like numbers, and are ordered as words.
+    "VARCHAR(9)": (["", " 3", "007", "10", "1e1", "2", "5"], ["'10'", "'2'", "'5'", "'007'"]),
     "BOOLEAN": ([True, False], ["TRUE", "FALSE"]),
     "DATE": (["1969-12-31", "2024-02-29", "2024-03-01"], ["DATE '2024-02-29'", "'2024-03-01'"]),
     "TIMESTAMP": (
