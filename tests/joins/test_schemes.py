@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.errors import PenstockError
-from penstock.joins import GroupStep, make_scheme, scheme_names
+from penstock.joins import GroupStep, make_scheme, remembered, scheme_names
 from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.joins.newcomers import newcomer_messages
-from penstock.joins.schemes import ref_sj_gap
 from penstock.joins.semijoin import partner_codes
 from penstock.joins.skyline import affected
 from penstock.messages import Message, PointId, Position, Reach, each_message
@@ -186,7 +185,7 @@ def test_a_lost_cache_costs_time_only(data: st.DataObject) -> None:
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ref_sj_gap, "MAX_REMEMBERED", 16)
+    monkeypatch.setattr(remembered, "MAX_REMEMBERED", 16)
     with Hub(scheme="ref-sj-gap") as hub:
         for table in ("r", "s"):
             hub.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, k INTEGER, a INTEGER)")
