@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
@@ -58,6 +59,7 @@ from penstock.log import (
     RecordKind,
     Tail,
 )
+from penstock.log.families import claim_family
 from penstock.log.home import home_path
 from penstock.log.inbox import Inbox
 from penstock.log.set_aside import (
@@ -146,20 +148,25 @@ class Hub:
         self._not_applied: dict[int, ChangeError] = {}  # events that are in quarantine
         self._closing = ExitStack()
         self._registry: Registry | None = None
-        if home is None:
-            self._home: AnyHome = MemoryHome()
-        else:
-            path = home_path(home)
-            self._home = Home.open(path) if os.path.lexists(path) else Home.create(path)
-            self._closing.enter_context(self._home.processing_lock("hub"))
-            self._registry = Registry(self._home)
-            self._engine.index.samples = samples(usable_statistics(path))
+        self._home: AnyHome = MemoryHome()
         try:
+            if home is not None:
+                self._home = self._settle_in(home_path(home))
             self._restore()
             self.expire()
         except BaseException:
-            self._closing.close()
+            self._closing.close()  # or the home stays locked as long as somebody has the error
             raise
+
+    def _settle_in(self, path: Path) -> Home:
+        """Take hold of a home on disk."""
+        home = Home.open(path) if os.path.lexists(path) else Home.create(path)
+        self._closing.enter_context(home.processing_lock("hub"))
+        scheme = self._make_scheme()
+        claim_family(home, scheme.family, scheme.name)
+        self._registry = Registry(home)
+        self._engine.index.samples = samples(usable_statistics(path))
+        return home
 
     def __enter__(self) -> Hub:
         return self

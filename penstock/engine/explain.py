@@ -6,18 +6,18 @@ depend on the machinery it explains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from penstock.catalog import Catalog, Row
 from penstock.engine.changes import Change, Op, check, row_after
+from penstock.engine.effects import Effect, Tables, Version, effects
 from penstock.engine.splitting import Filtering, filtering_text, join_text
 from penstock.engine.stages import RowStore
-from penstock.joins import join_value
-from penstock.predicates.boxes import Box, contains
+from penstock.predicates.boxes import Box, contains, describe_box
 from penstock.predicates.intervals import describe, show_value
 from penstock.sql.payload import whole
-from penstock.sql.query import Join, Query
+from penstock.sql.query import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,12 @@ class Explanation:
 def explain(
     subscription: int, query: Query, change: Change, catalog: Catalog, rows: RowStore, offset: int
 ) -> Explanation:
-    """Judge a change as if it came at `offset`. An insert of a row that exists is judged as new."""
+    """Judge a change as if it came at `offset`. An insert of a row that exists is judged as new.
+
+    It reaches a subscription exactly if there would be a notification: if a row of the content, by
+    its key, comes, goes, or shows other values. Rows that are counted as joining are those that the
+    version of the row in question meets; in a self-join it may meet itself.
+    """
     query, payload = whole(query, catalog)
     checked = check(change, catalog, offset)
     current = rows.get(checked.relation, checked.key)
@@ -86,39 +91,48 @@ def explain(
         old, new = None, checked.row
     else:
         old, new = current, row_after(checked, current)
+    tables = Tables(rows, checked.relation, checked.key)
     reasons: list[Reason] = []
-    for version, row in (("before", old), ("after", new)):
+    for name, row in (("before", old), ("after", new)):
         if row is not None:
-            reasons += _reasons(query, checked.relation.name, row, version, rows)
-    was = any(reason.in_content for reason in reasons if reason.version == "before")
-    will = any(reason.in_content for reason in reasons if reason.version == "after")
-    verdict = _verdict(query, checked.relation.name, was, will)
+            reasons += _reasons(query, checked.relation.name, name, Version(query, tables, row))
+    found = effects(query, tables, old, new)
+    verdict = _verdict(query, checked.relation.name, found, reasons)
     shown = f"{change.op} {checked.relation.name} {dict(change.row)}"
-    judged = (shown, was or will, verdict, tuple(reasons))
+    judged = (shown, bool(found), verdict, tuple(reasons))
     return Explanation(subscription, query.sql, *judged, payload=payload)
 
 
-def _verdict(query: Query, table: str, was: bool, will: bool) -> str:
+_HAPPENING = {
+    frozenset({Effect.ENTER}): "rows enter the content",
+    frozenset({Effect.LEAVE}): "rows leave the content",
+    frozenset({Effect.CHANGE}): "rows of the content change",
+    frozenset({Effect.ENTER, Effect.LEAVE}): "rows enter the content, and others leave it",
+    frozenset({Effect.ENTER, Effect.CHANGE}): "rows enter the content, and others change",
+    frozenset({Effect.LEAVE, Effect.CHANGE}): "rows leave the content, and others change",
+    frozenset(Effect): "rows enter the content, others leave it, and others change",
+}
+
+
+def _verdict(query: Query, table: str, found: set[Effect], reasons: Iterable[Reason]) -> str:
+    if found:
+        return f"reaches: {_HAPPENING[frozenset(found)]}"
     if all(node.relation.name != table for node in query.nodes):
         return f"does not reach: the query does not read {table}"
-    return {
-        (False, False): "does not reach: the row takes no part in the content",
-        (False, True): "reaches: rows enter the content",
-        (True, False): "reaches: rows leave the content",
-        (True, True): "reaches: rows of the content change, where the query shows what changed",
-    }[was, will]
+    if any(reason.in_content for reason in reasons):
+        return "does not reach: the query shows nothing of what changes"
+    return "does not reach: the row takes no part in the content"
 
 
-def _reasons(query: Query, table: str, row: Row, version: str, rows: RowStore) -> Iterator[Reason]:
+def _reasons(query: Query, table: str, name: str, version: Version) -> Iterator[Reason]:
+    assert version.row is not None
     for number, branch in enumerate(query.branches):
         for node, place in enumerate(query.nodes):
-            if place.relation.name != table:
-                continue
-            tests = tuple(_tests(query, node, branch[node], row))
-            partners = tuple(_partners(query, branch, node, row, rows))
-            selected = all(test.holds for test in tests)
-            found = selected and _joins(query, branch, {node: row}, rows)
-            yield Reason(version, number, place.alias, tests, partners, found)
+            if place.relation.name == table:
+                tests = tuple(_tests(query, node, branch[node], version.row))
+                partners = tuple(_partners(query, branch, node, version))
+                found = any(version.content_rows(branch, node))
+                yield Reason(name, number, place.alias, tests, partners, found)
 
 
 def _tests(query: Query, node: int, box: Box, row: Row) -> Iterator[Test]:
@@ -134,68 +148,18 @@ def _tests(query: Query, node: int, box: Box, row: Row) -> Iterator[Test]:
 
 
 def _partners(
-    query: Query, branch: tuple[Box, ...], node: int, row: Row, rows: RowStore
+    query: Query, branch: tuple[Box, ...], node: int, version: Version
 ) -> Iterator[Partner]:
     for join in query.joins:
         if node not in (join.left, join.right):
             continue
         other = join.right if node == join.left else join.left
         there = query.nodes[other]
-        joining = list(_matching(query, join, {node: row}, other, rows))
+        joining = [row for _, row in version.joining_changed(join, other)]
         satisfying = [r for r in joining if contains(branch[other], there.relation, r)]
-        conditions = tuple(
-            describe(i, there.relation.columns[c].name, there.relation.columns[c].type)
-            for c, i in branch[other]
-        )
+        conditions = tuple(describe_box(branch[other], there.relation))
         on = join_text(query, join)
         yield Partner(there.alias, on, len(joining), len(satisfying), conditions)
-
-
-def _matching(
-    query: Query, join: Join, bound: dict[int, Row], other: int, rows: RowStore
-) -> Iterator[Row]:
-    """The rows of an unbound node that fulfil a join with a bound one."""
-    here = join.left if other == join.right else join.right
-    side = 0 if here == join.left else 1
-    ours = tuple(pair[side] for pair in join.columns)
-    theirs = tuple(pair[1 - side] for pair in join.columns)
-    value = join_value(query.nodes[here].relation, ours, bound[here])
-    relation = query.nodes[other].relation
-    if value is not None:
-        for _, row in rows.rows(relation):
-            if join_value(relation, theirs, row) == value:
-                yield row
-
-
-def _joins(query: Query, branch: tuple[Box, ...], bound: dict[int, Row], rows: RowStore) -> bool:
-    """Whether the bound rows can be completed to a row of the content."""
-    if len(bound) == len(query.nodes):
-        return True
-    join, other = next(
-        (join, other)
-        for join in query.joins
-        for here, other in ((join.left, join.right), (join.right, join.left))
-        if here in bound and other not in bound
-    )
-    relation = query.nodes[other].relation
-    return any(
-        _joins(query, branch, {**bound, other: row}, rows)
-        for row in _matching(query, join, bound, other, rows)
-        if contains(branch[other], relation, row) and _agrees(query, bound, other, row)
-    )
-
-
-def _agrees(query: Query, bound: dict[int, Row], other: int, row: Row) -> bool:
-    """Whether a row fulfils all joins between its node and the bound ones."""
-    for join in query.joins:
-        for here, there, side in ((join.left, join.right, 0), (join.right, join.left, 1)):
-            if here in bound and there == other:
-                ours = tuple(pair[side] for pair in join.columns)
-                theirs = tuple(pair[1 - side] for pair in join.columns)
-                value = join_value(query.nodes[here].relation, ours, bound[here])
-                if value is None or value != join_value(query.nodes[there].relation, theirs, row):
-                    return False
-    return True
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:

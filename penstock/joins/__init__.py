@@ -2,12 +2,13 @@
 
 from penstock.joins.group import Group, GroupStep, GroupSteps, StepsByEdge
 from penstock.joins.points import SpacePoints
-from penstock.joins.registry import make_scheme, scheme_names
-from penstock.joins.scheme import Scheme
+from penstock.joins.registry import family_of, make_scheme, scheme_names
+from penstock.joins.scheme import Family, Scheme
 from penstock.joins.spaces import Edge, JoinValue, Placed, Side, Space, join_value, joiner, place
 
 __all__ = [
     "Edge",
+    "Family",
     "Group",
     "GroupStep",
     "GroupSteps",
@@ -18,6 +19,7 @@ __all__ = [
     "Space",
     "SpacePoints",
     "StepsByEdge",
+    "family_of",
     "join_value",
     "joiner",
     "make_scheme",

@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Row
+from penstock.joins.filter_vectors import Codes, FilterVectors, codes_of
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.point_arrays import CodeArray, Mask
 from penstock.joins.points import SpacePoints
@@ -45,16 +46,18 @@ class _Alone(NamedTuple):
     mask: Mask
 
 
-def envelope_messages(group: Group, step: GroupStep, points: SpacePoints) -> Iterator[Message]:
-    """The messages of one step, for the points of a space with several filter columns."""
+def envelope_messages(
+    group: Group, step: GroupStep, points: SpacePoints, vectors: FilterVectors
+) -> Iterator[Message]:
+    """The messages of one step, for the points of a space with several filter columns. The filter
+    vectors follow the step."""
     if points.space.side == step.side:
-        partners = list(group.sides[1 - step.side].values())
-        upsert = () if step.new is None else described(points, step.new, partners)
-        remove = () if step.old is None else described(points, step.old, partners)
+        upsert = () if step.new is None else described(points, step.new, vectors)
+        remove = () if step.old is None else described(points, step.old, vectors)
         if upsert or remove:
             yield base_row_message(step, points, upsert, remove)
     else:
-        yield from _of_joining_rows(group, step, points)
+        yield from _of_joining_rows(group, step, points, vectors)
 
 
 def envelope_initial(position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
@@ -75,22 +78,27 @@ def touching(points: SpacePoints, rows: Iterable[Row]) -> Mask:
 
 
 def seen_alone(
-    group: Group, step: GroupStep, points: SpacePoints
+    step: GroupStep, points: SpacePoints, vectors: FilterVectors
 ) -> tuple[_Alone | None, _Alone | None]:
-    """Whose filters contain the step's new (old) vector and no other one of its side beside it."""
-    mates = {points.vector(r) for k, r in group.sides[step.side].items() if k != step.key}
+    """Whose filters contain the step's new (old) vector and no other one of its side beside it. The
+    filter vectors follow the step."""
     new = None if step.new is None else points.vector(step.new)
     old = None if step.old is None else points.vector(step.old)
     if new == old:
         return None, None
-    return (
-        None if new is None else _alone(points, new, mates | ({old} if old is not None else set())),
-        None if old is None else _alone(points, old, mates | ({new} if new is not None else set())),
-    )
+    # What appears does so with the old vector still there; what vanishes, with the new one there.
+    shown = None if new is None else _alone(points, new, vectors)
+    vectors.follow(step)
+    hidden = None if old is None else _alone(points, old, vectors)
+    return shown, hidden
 
 
-def _of_joining_rows(group: Group, step: GroupStep, points: SpacePoints) -> Iterator[Message]:
-    shown, hidden = seen_alone(group, step, points)
+def _of_joining_rows(
+    group: Group, step: GroupStep, points: SpacePoints, vectors: FilterVectors
+) -> Iterator[Message]:
+    shown, hidden = seen_alone(step, points, vectors)
+    if shown is None and hidden is None:
+        return
     for key, row in group.sides[1 - step.side].items():
         upsert, remove = (_reached(alone, points, row) for alone in (shown, hidden))
         if upsert or remove:
@@ -103,14 +111,12 @@ def _reached(alone: _Alone | None, points: SpacePoints, row: Row) -> Reaches:
     return (alone.envelope,)
 
 
-def _alone(points: SpacePoints, vector: Vector, mates: set[Vector]) -> _Alone | None:
+def _alone(points: SpacePoints, vector: Vector, mates: FilterVectors) -> _Alone | None:
     """None if nobody does."""
-    # To the points at hand, vectors with the same codes are one and the same.
-    distinct = {_codes_of(points, mate): mate for mate in sorted(mates, key=_cuts)}
     mask = points.admitting(vector)
-    if _codes_of(points, vector) in distinct or not mask.any():
+    if mates.has(codes_of(points, vector)) or not mask.any():
         return None
-    nearest = skyline_envelope(list(distinct.values()), vector)
+    nearest = skyline_envelope(list(mates.representatives().values()), vector)
     seeing = [points.admitting(mate)[mask] for mate in nearest]
     kept_out, seen = _cover(seeing, int(mask.sum()))
     mask[mask] = ~seen
@@ -128,24 +134,28 @@ def skyline_envelope(vectors: Sequence[Vector], centre: Vector) -> list[Vector]:
     coded = _ranked([*vectors, centre])
     middle, others = coded[-1], coded[:-1]
     low, high = np.minimum(others, middle), np.maximum(others, middle)
-    nearest: list[Vector] = []
-    for i, vector in enumerate(vectors):
-        between = ((low[i] <= others) & (others <= high[i])).all(axis=1)
-        if between.sum() == 1:  # nothing but itself: vectors are different from one another
-            nearest.append(vector)
-    return nearest
+    # What stands between a vector and the centre is nearer to the centre than that vector. So the
+    # nearest of those that are left has nothing before it, and those it stands before are done.
+    left = np.argsort(np.abs(others - middle).sum(axis=1), kind="stable")
+    nearest: list[int] = []
+    while len(left):
+        first = others[left[0]]
+        nearest.append(int(left[0]))
+        is_behind = ((low[left] <= first) & (first <= high[left])).all(axis=1)
+        left = left[~is_behind]
+    return [vectors[i] for i in sorted(nearest)]
 
 
-def described(points: SpacePoints, row: Row, partners: Sequence[Row]) -> Reaches:
+def described(points: SpacePoints, row: Row, partners: FilterVectors) -> Reaches:
     """A description of the points that select a base row and contain one of the partners."""
-    if not partners:
-        return ()
     selected = points.selecting(row)
+    if not selected.any():
+        return ()
     boxes = _Boxes(
         [ranges.low[selected] for ranges in points.all_filters],
         [ranges.high[selected] for ranges in points.all_filters],
     )
-    vectors = sorted({_codes_of(points, points.vector(partner)) for partner in partners})
+    vectors = partners.codes()
     chosen, hit = _cover((boxes.around(v, v) for v in vectors), int(selected.sum()))
     coders = [ranges.codes for ranges in points.all_filters]
     return tuple(
@@ -159,17 +169,13 @@ def described(points: SpacePoints, row: Row, partners: Sequence[Row]) -> Reaches
     )
 
 
-_Codes: TypeAlias = tuple[int, ...]
-"""One value per filter column, in the codes of the points' filters."""
-
-
 class _Boxes(NamedTuple):
     """Filters in codes: for each column, the low and the high ends."""
 
     low: list[CodeArray]
     high: list[CodeArray]
 
-    def around(self, first: _Codes, last: _Codes) -> Mask:
+    def around(self, first: Codes, last: Codes) -> Mask:
         """The boxes with `low <= first` and `high >= last` in every column."""
         mask = (self.low[0] <= first[0]) & (self.high[0] >= last[0])
         for column in range(1, len(first)):
@@ -181,12 +187,12 @@ class _Boxes(NamedTuple):
         return _Boxes([low[mask] for low in self.low], [high[mask] for high in self.high])
 
 
-def _merged(vectors: Iterable[_Codes], missed: _Boxes) -> list[tuple[_Codes, _Codes]]:
+def _merged(vectors: Iterable[Codes], missed: _Boxes) -> list[tuple[Codes, Codes]]:
     """Fewer corners (first, last) that cover the boxes around the vectors and none that is missed.
 
     A vector is only tried with the few corners before it: each trial looks at all that is missed.
     """
-    merged: list[tuple[_Codes, _Codes]] = []
+    merged: list[tuple[Codes, Codes]] = []
     for vector in vectors:
         for i in range(len(merged) - 1, max(-1, len(merged) - 1 - TRIED_CORNERS), -1):
             first = tuple(map(max, merged[i][0], vector))
@@ -224,11 +230,6 @@ def _cover(marks: Iterable[Mask], size: int) -> tuple[list[int], Mask]:
     return sorted(chosen), covered
 
 
-def _codes_of(points: SpacePoints, vector: Vector) -> _Codes:
-    pairs = zip(points.all_filters, vector, strict=True)
-    return tuple(ranges.codes.value(key) for ranges, key in pairs)
-
-
 def _ranked(vectors: Sequence[Vector]) -> npt.NDArray[np.int64]:
     """Vectors with each value replaced by its rank in its column."""
     columns = []
@@ -236,7 +237,3 @@ def _ranked(vectors: Sequence[Vector]) -> npt.NDArray[np.int64]:
         ranks = {cut: rank for rank, cut in enumerate(sorted({below(value) for value in values}))}
         columns.append([ranks[below(value)] for value in values])
     return np.array(columns, np.int64).T
-
-
-def _cuts(vector: Vector) -> list[object]:
-    return [below(key) for key in vector]

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from penstock.joins.envelopes import envelope_initial, envelope_messages
+from penstock.joins.filter_vectors import FilterVectors
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
-from penstock.joins.scheme import Scheme
+from penstock.joins.remembered import Memory
+from penstock.joins.scheme import Family, Scheme
 from penstock.messages import Message, Position, Told
 
 
@@ -20,10 +22,15 @@ class Enveloping:
 
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
+        self._vectors = Memory(FilterVectors)
 
     @property
     def name(self) -> str:
         return self._scheme.name
+
+    @property
+    def family(self) -> Family:
+        return self._scheme.family
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
@@ -34,7 +41,9 @@ class Enveloping:
         if narrow:
             yield from self._scheme.messages(group, step, narrow)
         for points in wide:
-            yield from envelope_messages(group, step, points)
+            vectors = self._vectors.recall(points, group)
+            yield from envelope_messages(group, step, points, vectors)
+            vectors.version = group.version + 1  # the caller applies the step next
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]

@@ -23,6 +23,10 @@ class Group:
     sides: tuple[dict[RowKey, Row], dict[RowKey, Row]] = field(default_factory=lambda: ({}, {}))
     version: int = field(default=0, compare=False)
 
+    def __len__(self) -> int:
+        """How many rows there are on both sides."""
+        return len(self.sides[0]) + len(self.sides[1])
+
     @property
     def is_empty(self) -> bool:
         return not self.sides[0] and not self.sides[1]

@@ -17,7 +17,7 @@ from penstock.catalog import Row, RowKey
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.point_arrays import Mask
 from penstock.joins.points import SpacePoints
-from penstock.joins.scheme import StepByStep
+from penstock.joins.scheme import Family, StepByStep
 from penstock.messages import Envelope, Message, Position, Reach, Vector
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
 
@@ -118,6 +118,7 @@ class JoinRowScheme(StepByStep):
     """Join rows to regions: `ref-j`, and `ref-j+` if only those that somebody wants are sent."""
 
     name: str
+    family = Family.JOIN_ROWS
     only_wanted: bool
 
     def messages(

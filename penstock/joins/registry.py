@@ -16,9 +16,15 @@ from penstock.arguments import text
 from penstock.errors import PenstockError
 from penstock.joins import schemes
 from penstock.joins.enveloping import Enveloping
-from penstock.joins.scheme import Scheme
+from penstock.joins.scheme import Family, Scheme
 
 DEFAULT_NAME = "auto"
+
+_COMPACTING = {
+    Family.SEMIJOINS: DEFAULT_NAME,
+    Family.JOIN_ROWS: "ref-j+",
+    Family.SELECTIONS: "rel-sel",
+}
 
 # These name recipients, or one joining row at a time: to them, a filter may have any columns.
 _ANY_COLUMNS = frozenset({"enum-j", "enum-sj", "ref-j", "ref-j+", "rel-sel"})
@@ -33,6 +39,20 @@ def make_scheme(name: str = DEFAULT_NAME) -> Scheme:
     name = text(name, "the name of a scheme", PenstockError)
     scheme = _scheme_class(name)()
     return scheme if name in _ANY_COLUMNS else Enveloping(scheme)
+
+
+def family_of(name: str) -> Family:
+    """The family of a scheme; PenstockError if there is none of this name."""
+    return make_scheme(name).family
+
+
+def schemes_of(family: Family) -> list[str]:
+    return [name for name in scheme_names() if family_of(name) is family]
+
+
+def compacting_scheme(family: Family) -> Scheme:
+    """The scheme of a family that says most in the fewest messages, for all rows at once."""
+    return make_scheme(_COMPACTING[family])
 
 
 @cache

@@ -10,11 +10,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from enum import StrEnum
+from typing import ClassVar, Protocol
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.messages import Message, Position, Told
+
+
+class Family(StrEnum):
+    """What clients hold between two messages. Schemes of one family can take turns on a home; a
+    scheme of another one would count on rows that clients do not hold, or leave them with rows that
+    are gone."""
+
+    SEMIJOINS = "semijoins"
+    """A row is held while it joins with some row that passes the filter."""
+    JOIN_ROWS = "join rows"
+    """A row is held while a client knows a partner of it; partners are named by messages."""
+    SELECTIONS = "selections"
+    """Every row that a box selects is held, whether it joins or not."""
 
 
 class Scheme(Protocol):
@@ -22,6 +36,9 @@ class Scheme(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def family(self) -> Family: ...
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
@@ -44,6 +61,8 @@ class Scheme(Protocol):
 
 class StepByStep(ABC):
     """For schemes that gain nothing from seeing many steps at once."""
+
+    family: ClassVar[Family] = Family.SEMIJOINS
 
     @abstractmethod
     def messages(

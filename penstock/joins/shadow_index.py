@@ -8,7 +8,7 @@ gone: a shadow that is too large costs a skyline point or a needless message, ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.catalog import Key
@@ -121,7 +121,9 @@ class ShadowIndex:
 
     def exposed(self, x: Cut | None, cut: Cut, y: Cut | None, base: BaseValues) -> Flat:
         """Of some base values those selected by points inside the gap (x, y) containing a value."""
-        return united([segment.exposed(x, cut, y, base) for segment in self._segments()])
+        segments = self._segments()
+        base.keep(segments)
+        return united([segment.exposed(x, cut, y, base) for segment in segments])
 
     def holding(self, cuts: list[Cut], value: Key | None) -> tuple[list[Cut], bool]:
         """The gaps, by the value on the left, whose shadows hold a base value, sorted; and whether
@@ -151,7 +153,7 @@ class ShadowIndex:
         base = EVERYTHING if self.column is None else interval_of(point.base, self.column)
         return point.filter, base
 
-    def _segments(self) -> Iterable[Segment]:
+    def _segments(self) -> list[Segment]:
         if self._open and self._open_segment is None:
             self._open_segment = Segment.of([self._wish(p) for p in self._open.values()])
         return [*self._closed, self._open_segment] if self._open_segment else self._closed

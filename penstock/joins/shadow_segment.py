@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from penstock.catalog import Key
-from penstock.joins.array_codes import ArrayCodes, Values, as_numbers
+from penstock.joins.array_codes import ArrayCodes, Values
 from penstock.joins.column_values import places
 from penstock.joins.kernels.course import Script, Wishes
 from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, split_gap
@@ -31,14 +32,61 @@ def key_of(cut: Cut) -> Key | None:
 
 
 class BaseValues:
-    """The values of some base rows in the index's base column, and their codes in segments."""
+    """The values of some base rows in the index's base column, and their codes in segments.
+
+    It follows rows that come and go: a join value may have many, and most steps change one.
+    """
 
     def __init__(self, values: Iterable[Key | None]) -> None:
-        distinct = set(values)
-        self.has_null = None in distinct
-        self.keys: list[Key] = [key for key in distinct if key is not None]
-        self.numbers = as_numbers(self.keys)
-        self.codes: dict[Segment, CodeArray] = {}
+        self._rows = Counter(values)
+        self._codes: dict[Segment, CodeCounts] = {}
+
+    def add(self, value: Key | None) -> None:
+        self._rows[value] += 1
+        if self._rows[value] == 1:
+            for segment, codes in self._codes.items():
+                codes.add(segment.base_value_codes.value(value))
+
+    def remove(self, value: Key | None) -> None:
+        self._rows[value] -= 1
+        if not self._rows[value]:
+            del self._rows[value]
+            for segment, codes in self._codes.items():
+                codes.remove(segment.base_value_codes.value(value))
+
+    def codes_in(self, segment: Segment) -> CodeArray:
+        """The distinct codes of the values in a segment, sorted."""
+        known = self._codes.get(segment)
+        if known is None:
+            keys: list[Key | None] = [key for key in self._rows if key is not None]
+            coded = segment.base_value_codes.all_values(keys)
+            null = [NULL_CODE] if None in self._rows else []
+            known = self._codes[segment] = CodeCounts(np.append(coded, null).astype(np.int64))
+        return known.distinct
+
+    def keep(self, segments: Collection[Segment]) -> None:
+        """Forget the codes in other segments, which are no more."""
+        for gone in self._codes.keys() - set(segments):
+            del self._codes[gone]
+
+
+class CodeCounts:
+    """How many distinct values have each code."""
+
+    def __init__(self, codes: CodeArray) -> None:
+        self.distinct, counts = np.unique(codes, return_counts=True)
+        self._counts = Counter(dict(zip(self.distinct.tolist(), counts.tolist(), strict=True)))
+
+    def add(self, code: int) -> None:
+        self._counts[code] += 1
+        if self._counts[code] == 1:
+            self.distinct = np.insert(self.distinct, np.searchsorted(self.distinct, code), code)
+
+    def remove(self, code: int) -> None:
+        self._counts[code] -= 1
+        if not self._counts[code]:
+            del self._counts[code]
+            self.distinct = np.delete(self.distinct, np.searchsorted(self.distinct, code))
 
 
 class Plan(NamedTuple):
@@ -110,7 +158,7 @@ class Segment:
     def exposed(self, x: Cut | None, cut: Cut, y: Cut | None, base: BaseValues) -> Flat:
         """Of some base values those that are selected by points inside the gap (x, y) that contain
         a value of it."""
-        codes = self.base_codes(base)
+        codes = base.codes_in(self)
         marks = np.zeros(len(codes), np.bool_)
         low = NULL_CODE - 1 if x is None else self._code(x)
         high = self._filters.codes.top + 1 if y is None else self._code(y)
@@ -152,19 +200,6 @@ class Segment:
         values = self._codes.all_values(distinct)
         troupe = Troupe(self._base_codes.all_values(base), place, values, *there)
         return distinct, play(self.wishes_in_codes, troupe, steps)
-
-    def base_codes(self, base: BaseValues) -> CodeArray:
-        """The distinct codes of base values, sorted."""
-        known = base.codes.get(self)
-        if known is None:
-            codes = self._base_codes
-            if codes.numbers is not None and base.numbers is not None:
-                coded = codes.values(base.numbers)
-            else:
-                coded = np.array([codes.value(key) for key in base.keys], np.int64)
-            null = [NULL_CODE] if base.has_null else []
-            known = base.codes[self] = np.unique(np.append(coded, null).astype(np.int64))
-        return known
 
     def flat(self, low: CodeArray, high: CodeArray) -> Flat:
         """Ranges of base codes as cuts."""

@@ -30,7 +30,11 @@ from penstock.predicates.intervals import TOP, Cut, below
 QUIET_AFTER = 4
 """Base rows seen since the last change of filter values before it pays to prepare for more."""
 IDLE_AFTER = 64
-"""Changes of filter values without any base row after which the shadows are dropped."""
+"""Changes of filter values without any base row after which the shadows are dropped; at least as
+many as there are filter values, which all have to be gone over when shadows are made again."""
+VALUES_PER_STEP = 32
+"""Shadows are not made anew before so many of their filter values come to one step since the last
+time: a value takes half a microsecond."""
 FEW_VALUES = 32
 """With so few filter values, gaps are wide and their shadows many ranges: a walk for one base value
 takes less than a tenth of what it takes to gather them."""
@@ -62,7 +66,7 @@ class ValueShadows:
         # that one ends there, the value is in the set.
         self._ends: dict[Cut | None, Cut] = {}
         self._exact_ends: set[Cut | None] = set()
-        self._base_rows_since = self._values_since = 0
+        self._base_rows_since = self._values_since = self._steps_since_built = 0
 
     def describe(self, value: Key | None) -> Reaches:
         """The reaches of the points that select a base value and contain a filter value."""
@@ -71,8 +75,9 @@ class ValueShadows:
         self._values_since = 0
         self._base_rows_since += 1
         probe = below(value)
+        self._steps_since_built += 1
         if self._boundaries is None:
-            if self._base_rows_since <= QUIET_AFTER:
+            if self._base_rows_since <= QUIET_AFTER or self._is_too_soon():
                 return self._look_up(value, probe)
             self._settle()
         assert self._boundaries is not None
@@ -168,7 +173,8 @@ class ValueShadows:
         self._boundaries = None
         self._base_rows_since = 0
         self._values_since += 1
-        if self._values_since > IDLE_AFTER:
+        self._steps_since_built += 1
+        if self._values_since > max(IDLE_AFTER, len(self._cuts)):
             self._gaps = None
         if self._is_empty(x, cut, TOP if y is None else y):
             return NO_RANGES, NO_RANGES, NO_RANGES
@@ -206,6 +212,12 @@ class ValueShadows:
         self._gaps, self._affected = self.index.gaps(self._cuts)
         self._lefts = sorted(self._gaps)
         self._loose = False
+        self._steps_since_built = 0
+
+    def _is_too_soon(self) -> bool:
+        """Whether to live with a loose shadow of the affected for a while: among many filter
+        values, base rows and values that go may alternate."""
+        return self._loose and len(self._cuts) > VALUES_PER_STEP * self._steps_since_built
 
     def _settle(self) -> None:
         """Filter values seem to stay: make the shadows exact and find the cuts between answers."""

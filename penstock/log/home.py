@@ -45,6 +45,10 @@ MAX_PATH_BYTES = 4096  # as operating systems have it (PATH_MAX)
 PUBLISHING_LOCK_SECONDS = 60.0  # far longer than writing the largest batch
 LINGERING_SECONDS = 10.0  # Java ends half a second after the process that started it
 
+OLDEST_FAMILY = "semijoins"
+"""The family of the schemes that processed a home whose marker says nothing of it; see
+`penstock.log.families`."""
+
 _MARKER = "penstock.json"
 _LOCK_NAME = "processing.lock"
 _PUBLISHING_LOCK_NAME = "publishing.lock"
@@ -55,6 +59,7 @@ class _Marker(msgspec.Struct):
     penstock_home: int
     created: str
     shared: bool = False
+    schemes: str = OLDEST_FAMILY
 
 
 class _Holder(msgspec.Struct):
@@ -132,35 +137,27 @@ class Home:
     def open(cls, path: Path | str) -> Home:
         """The home at that path; HomeError if there is none that this release can use."""
         path = home_path(path)
-        try:
-            marker = msgspec.json.decode((path / _MARKER).read_bytes(), type=_Marker)
-        except (FileNotFoundError, NotADirectoryError):
-            if path.is_file():
-                raise HomeError(
-                    f"{path} is not a penstock home, but a file", hint="a home is a directory"
-                ) from None
-            what = "is not a penstock home" if path.exists() else "does not exist"
-            raise HomeError(f"{path} {what}", hint=f"make one: penstock init {path}") from None
-        except OSError as error:
-            raise HomeError(f"cannot open {path}: {error.strerror}") from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise HomeError(
-                f"{path} is not a penstock home",
-                detail=f"{_MARKER}: {error}",
-                hint=f"restore {_MARKER} from a backup",
-            ) from None
-        if marker.penstock_home != LAYOUT_VERSION:
-            raise HomeError(
-                f"{path} has layout version {marker.penstock_home}",
-                detail=f"this release knows version {LAYOUT_VERSION}",
-                hint="use the release that made it, or a newer one",
-            )
+        marker = _read_marker(path)
         missing = [name for name in _DIRECTORIES if not (path / name).is_dir()]
         if missing:
             raise HomeError(
                 f"{path} lacks its directory {missing[0]}", hint="was it moved in part?"
             )
         return cls(path, shared=marker.shared)
+
+    @property
+    def schemes(self) -> str:
+        """The family of the schemes that its messages are made by."""
+        return _read_marker(self.path).schemes
+
+    def record_schemes(self, family: str) -> None:
+        """Say by which family of schemes messages are made; for the holder of the processing
+        lock."""
+        marker = _read_marker(self.path)
+        if marker.schemes != family:
+            with os_errors("record the schemes of the home", self.path):
+                marker.schemes = family
+                write_aside(self.path / _MARKER, msgspec.json.encode(marker))
 
     @contextmanager
     def processing_lock(self, who: str, *, check: bool = True) -> Iterator[Processing]:
@@ -249,6 +246,34 @@ def home_path(path: object) -> Path:
     if b"\0" in encoded or not 0 < len(encoded) <= MAX_PATH_BYTES:
         raise HomeError(f"the path of a home cannot be {shown(plain)}")
     return Path(plain)
+
+
+def _read_marker(path: Path) -> _Marker:
+    """What the home at that path says of itself; HomeError if this release cannot use it."""
+    try:
+        marker = msgspec.json.decode((path / _MARKER).read_bytes(), type=_Marker)
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_file():
+            raise HomeError(
+                f"{path} is not a penstock home, but a file", hint="a home is a directory"
+            ) from None
+        what = "is not a penstock home" if path.exists() else "does not exist"
+        raise HomeError(f"{path} {what}", hint=f"make one: penstock init {path}") from None
+    except OSError as error:
+        raise HomeError(f"cannot open {path}: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HomeError(
+            f"{path} is not a penstock home",
+            detail=f"{_MARKER}: {error}",
+            hint=f"restore {_MARKER} from a backup",
+        ) from None
+    if marker.penstock_home != LAYOUT_VERSION:
+        raise HomeError(
+            f"{path} has layout version {marker.penstock_home}",
+            detail=f"this release knows version {LAYOUT_VERSION}",
+            hint="use the release that made it, or a newer one",
+        )
+    return marker
 
 
 def _check_unused(path: Path) -> None:

@@ -7,7 +7,7 @@ compacted a little less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,14 @@ from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
 from penstock.engine.events import encode_change
 from penstock.errors import HomeError
+from penstock.joins import Family, Space
+from penstock.joins.registry import compacting_scheme
 from penstock.log import BatchHeader, Home
 from penstock.log.compacting import compacted_segment
+from penstock.log.families import home_family
 from penstock.log.replaying import replay_tables
 from penstock.log.set_aside import events_not_applied
-from penstock.messages import Message, Position, decode_message, encode_message
+from penstock.messages import ANYONE, Message, Position, decode_message, encode_message
 from penstock.operate.findings import Advance, Step
 from penstock.pipeline.checkpoint import check_home, replayed_from
 from penstock.registry import Registry
@@ -93,40 +96,62 @@ def _last_batch(home: Home, to: int | None) -> tuple[BatchHeader | None, str]:
 def _compact_messages(home: Home, header: BatchHeader, step: Step) -> None:
     if home.messages.base == header:
         return
-    with step("reading messages") as advance:
-        _check_messages(home, header, lambda end: advance(end, header.end))
+    family = home_family(home)
     with step("replaying the log") as advance:
         replay = replay_tables(home, header.end, lambda end: advance(end, header.end))
+    with step("reading messages") as advance:
+        tables = {Space(relation.name).id for relation in replay.engine.catalog}
+        _check_messages(home, header, family, tables, lambda end: advance(end, header.end))
     with step("writing contents as messages") as advance, Registry(home) as registry:
-        messages = base_messages(registry, replay.engine, header, advance)
+        messages = base_messages(registry, replay.engine, header, family, advance)
         home.messages.write_base(header, messages)
 
 
-def _check_messages(home: Home, last: BatchHeader, on_end: Callable[[int], None]) -> None:
-    """What is let go of must be whole, and must be replaceable."""
+def _check_messages(
+    home: Home,
+    last: BatchHeader,
+    family: Family,
+    tables: Container[int],
+    on_end: Callable[[int], None],
+) -> None:
+    """What is let go of must be whole, and of the family of schemes that the home is said to have:
+    releases that did not record it let any scheme process a home."""
     for header in home.messages.batches():
         if header > last:
             return
         for data in home.messages.read(header):
-            if decode_message(data).partner is not None:
+            message = decode_message(data)
+            if message.space not in tables and _tells_other_family(message, family):
                 raise HomeError(
-                    f"batch {header} was made with a scheme that sends join rows",
-                    detail="a client counts the partners of a row, and a base cannot tell them",
-                    hint="homes that were processed with such schemes cannot be compacted",
+                    f"batch {header} was not made by a scheme that sends {family}",
+                    detail="several schemes have processed the home, or it does not say which, and "
+                    "clients of one cannot start from a base of another",
+                    hint="it cannot be compacted: publish its tables into a new home",
                 )
         on_end(header.end)
 
 
+def _tells_other_family(message: Message, family: Family) -> bool:
+    """Whether only a scheme of another family sends such a message to subscriptions over several
+    tables."""
+    if message.partner is not None:
+        return family is not Family.JOIN_ROWS
+    if ANYONE in (message.upsert, message.remove):
+        return family is not Family.SELECTIONS
+    return False
+
+
 def base_messages(
-    registry: Registry, tables: Engine, header: BatchHeader, advance: Advance
+    registry: Registry, tables: Engine, header: BatchHeader, family: Family, advance: Advance
 ) -> list[bytes]:
     """Messages that lead every client from nothing to its content at the end of a batch.
 
     All subscriptions that are active come first, then every row as if it were inserted now. So
-    their number follows the rows, not the subscribers. They stand at the last offset of the batch,
-    which no subscription in it has begun after.
+    their number follows the rows (or the join rows, where the family of schemes sends those), not
+    the subscribers. They stand at the last offset of the batch, which no subscription in it has
+    begun after.
     """
-    engine = Engine()
+    engine = Engine(compacting_scheme(family))
     for relation in tables.catalog:
         engine.catalog.add(relation, _BEFORE_ALL)
     changes = registry.changes_between(0, header.active)

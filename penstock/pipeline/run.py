@@ -20,10 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PipelineError
+from penstock.joins import family_of
 from penstock.log import Home
+from penstock.log.families import claim_family
 from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.in_java import settings_elsewhere
+from penstock.pipeline.join_stage import SCHEME
 from penstock.pipeline.kept_memory import keep_memory
 from penstock.pipeline.listener import BatchListener, listening
 from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset
@@ -117,6 +120,7 @@ def run(
     began = time.monotonic()
     with opened.processing_lock("pipeline") as processing:
         check_home(opened)
+        claim_family(opened, family_of(SCHEME), "the pipeline")
         check_whole(opened)
         keep_memory()
         sweep_staging(opened.staging)

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.errors import PenstockError
-from penstock.joins import GroupStep, make_scheme, scheme_names
+from penstock.joins import GroupStep, make_scheme, remembered, scheme_names
 from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.joins.newcomers import newcomer_messages
-from penstock.joins.schemes import ref_sj_gap
 from penstock.joins.semijoin import partner_codes
 from penstock.joins.skyline import affected
 from penstock.messages import Message, PointId, Position, Reach, each_message
@@ -186,7 +185,7 @@ def test_a_lost_cache_costs_time_only(data: st.DataObject) -> None:
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ref_sj_gap, "MAX_REMEMBERED", 16)
+    monkeypatch.setattr(remembered, "MAX_REMEMBERED", 16)
     with Hub(scheme="ref-sj-gap") as hub:
         for table in ("r", "s"):
             hub.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, k INTEGER, a INTEGER)")
@@ -234,3 +233,20 @@ def test_bytes_are_those_of_the_paper() -> None:
         Position(1, 1), 7, (1,), row, recipients=tuple(PointId(i, 0, 0) for i in range(5))
     )
     assert message_bytes(unicast) == 5 * 112
+
+
+@pytest.mark.parametrize("name", scheme_names())
+def test_words_that_look_like_numbers(name: str) -> None:
+    """They are ordered as words: '10' < '2'."""
+    words = ["05", "10", "2", "5", "50", " 3", "1e1", None]
+    with Hub(scheme=name) as hub:
+        for table in ("r", "s"):
+            hub.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, k INTEGER, a VARCHAR)")
+        text = "SELECT r.a AS r, s.a AS s FROM r JOIN s USING (k) WHERE r.a >= '10' AND s.a <= '2'"
+        early = hub.subscribe(text)
+        for i, word in enumerate(words):
+            hub.insert("r", {"id": i, "k": 1, "a": word})
+            hub.insert("s", {"id": i, "k": 1, "a": word})
+        expected = {(r, s) for r in words for s in words if r and s and r >= "10" and s <= "2"}
+        for sub in (early, hub.subscribe(text)):
+            assert {(row["r"], row["s"]) for row in sub.content()} == expected

@@ -205,13 +205,18 @@ def test_a_checkpoint_that_is_older_than_the_log(home: Path) -> None:
         shrink(home)
 
 
-def test_a_scheme_that_sends_join_rows(tmp_path: Path) -> None:
-    with Hub(tmp_path / "home", scheme="ref-j") as hub:
+@pytest.mark.parametrize("scheme", ["ref-j", "rel-sel"])
+def test_a_home_that_does_not_say_which_schemes_processed_it(tmp_path: Path, scheme: str) -> None:
+    """An earlier release let every scheme process a home, and recorded none."""
+    with Hub(tmp_path / "home", scheme=scheme) as hub:
         hub.execute(STOCKS)
         hub.execute(REVIEWS)
-        hub.subscribe(QUERIES[1])
+        for sql in QUERIES:
+            hub.subscribe(sql)
         tell(hub, 0)
-    with pytest.raises(HomeError, match="a scheme that sends join rows"):
+    marker = tmp_path / "home" / "penstock.json"
+    marker.write_bytes(b'{"penstock_home": 1, "created": "2026-01-01"}')
+    with pytest.raises(HomeError, match="not made by a scheme that sends semijoins"):
         shrink(tmp_path / "home")
 
 

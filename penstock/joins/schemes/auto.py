@@ -1,11 +1,12 @@
 """`auto`, the default: for each join group and space, the scheme that promises to cost least.
 
 Only schemes that leave the same tuples with the clients are chosen from, so the choice can change
-with every step. A few points are always looked through: that takes tens of microseconds, while
-shadows need kernels whose first compilation takes seconds. Gap shadows cost the same however many
-points there are, once they exist; for a join value that is seen once or twice, looking at all
-points can be cheaper than making them, and gives the fewest skyline points. The numbers of the cost
-model were measured on one core (docs/notes/joins.md says how).
+with every step. A few points and rows are always looked through: that takes tens of microseconds,
+while shadows need kernels whose first compilation takes seconds. Looking through takes time with
+every point and every row of the group, in each step; gap shadows, once they exist, cost the same
+however many points there are, and little more with more rows. For a join value that is seen once or
+twice, looking at all points can be cheaper than making them, and gives the fewest skyline points.
+The numbers of the cost model were measured on one core (docs/notes/joins.md says how).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
+from penstock.joins.scheme import Family
 from penstock.joins.schemes.ref_sj_gap import RefSjGap
 from penstock.joins.schemes.ref_sj_opt import RefSjOpt
 from penstock.joins.semijoin import initial_semijoins
@@ -42,11 +44,14 @@ class CostModel:
 
 
 SCANNED_POINTS = 1_000
-"""Spaces with fewer points are not worth an index."""
+"""Spaces with fewer points are not worth an index, unless a group has many rows."""
+SCANNED_ROWS = 256
+"""Looking through so many rows takes a quarter of a millisecond per step."""
 
 
 class Auto:
     name = "auto"
+    family = Family.SEMIJOINS
 
     def __init__(self, model: CostModel | None = None) -> None:
         self._model = model or CostModel()
@@ -56,9 +61,8 @@ class Auto:
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
-        rows = len(group.sides[0]) + len(group.sides[1])
         for points in spaces:
-            is_scan = self._scan_is_cheaper(points, rows, group.version)
+            is_scan = self._scan_is_cheaper(points, len(group), group.version)
             scheme = self._scan if is_scan else self._shadows
             yield from scheme.messages(group, step, [points])
 
@@ -66,7 +70,7 @@ class Auto:
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
     ) -> list[Told]:
         many = list(steps)
-        rows, seen = len(group.sides[0]) + len(group.sides[1]), group.version + len(many)
+        rows, seen = len(group) + len(many), group.version + len(many)
         if not any(self._scan_is_cheaper(points, rows, seen) for points in spaces):
             return self._shadows.run(group, many, spaces)
         found: list[Told] = []
@@ -81,7 +85,7 @@ class Auto:
     def _scan_is_cheaper(self, points: SpacePoints, rows: int, seen: int) -> bool:
         """Whether shadows would not pay in a group of so many rows: it is expected to see as many
         steps again as it has seen so far."""
-        if len(points) <= SCANNED_POINTS:
+        if len(points) <= SCANNED_POINTS and rows <= SCANNED_ROWS:
             return True
         model = self._model
         saved_per_step = model.scan(len(points), rows) - model.shadow_step

@@ -14,12 +14,13 @@ from penstock.joins.group import Group, GroupStep
 from penstock.joins.pairs import HalfVersion, addressed, half_changes, initial_pairs
 from penstock.joins.point_arrays import Mask
 from penstock.joins.points import SpacePoints
-from penstock.joins.scheme import StepByStep
+from penstock.joins.scheme import Family, StepByStep
 from penstock.messages import Message, Position
 
 
 class EnumJ(StepByStep):
     name = "enum-j"
+    family = Family.JOIN_ROWS
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]

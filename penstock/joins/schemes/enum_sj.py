@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.catalog import Row
 from penstock.joins.envelopes import envelope_initial, seen_alone, touching
+from penstock.joins.filter_vectors import FilterVectors
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.point_arrays import Mask
 from penstock.joins.points import SpacePoints
@@ -69,10 +70,12 @@ def _holders(points: SpacePoints, row: Row | None, joining: Mask) -> Mask:
 
 def _of_joining_rows(group: Group, step: GroupStep, points: SpacePoints) -> Iterator[Message]:
     nobody = np.zeros(len(points), np.bool_)
-    visible = seen_alone if points.has_envelopes else visible_through
-    shown, hidden = (
-        nobody if alone is None else alone[1] for alone in visible(group, step, points)
+    alone = (
+        seen_alone(step, points, FilterVectors(points, group))
+        if points.has_envelopes
+        else visible_through(group, step, points)
     )
+    shown, hidden = (nobody if one is None else one[1] for one in alone)
     if not (shown | hidden).any():
         return
     position = Position(step.offset, step.step)

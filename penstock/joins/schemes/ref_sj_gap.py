@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 from penstock.catalog import Row, RowKey
 from penstock.joins.course import GroupCourse, SpaceCourse
 from penstock.joins.exposures import Exposure
 from penstock.joins.group import Group, GroupStep, KeyedRow
 from penstock.joins.points import SpacePoints
+from penstock.joins.remembered import Memory
+from penstock.joins.scheme import Family
 from penstock.joins.semijoin import base_row_message, initial_semijoins, joining_row_messages
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.joins.shadow_segment import BaseValues
@@ -24,13 +25,11 @@ from penstock.joins.shadows import ValueShadows
 from penstock.messages import Message, Position, Reaches, Told, each_message
 from penstock.predicates.intervals import Cut, below
 
-MAX_REMEMBERED = 100_000
-"""So many pairs of space and join value are remembered, at a few kB each; then the longest known
-eighth is forgotten."""
-
-
 MANY_STEPS = 4
 """So many steps at once are worth leaving Python for."""
+ROWS_PER_STEP = 32
+"""Taking many steps at once means going over all rows of the group, at 1 us each; a step that
+builds on what is remembered takes some 30 us, however many rows there are."""
 
 
 class _Remembered:
@@ -76,11 +75,18 @@ class _Remembered:
         return below(self.points.base_key(self.column, row)), key
 
     def follow_base_row(self, step: GroupStep) -> None:
-        assert self.sorted_base is not None
-        if step.old is not None:
-            del self.sorted_base[bisect_left(self.sorted_base, self.place(step.key, step.old))]
-        if step.new is not None:
-            insort(self.sorted_base, self.place(step.key, step.new))
+        """Bring what is known of base rows to the state after a step."""
+        key, column = self.points.base_key, self.column
+        if self.base_values is not None:
+            if step.new is not None:
+                self.base_values.add(key(column, step.new))
+            if step.old is not None:
+                self.base_values.remove(key(column, step.old))
+        if self.sorted_base is not None:
+            if step.old is not None:
+                del self.sorted_base[bisect_left(self.sorted_base, self.place(step.key, step.old))]
+            if step.new is not None:
+                insort(self.sorted_base, self.place(step.key, step.new))
 
     def exposed(self, exposure: Exposure) -> Iterator[KeyedRow]:
         """The base rows whose values an exposure names."""
@@ -97,17 +103,17 @@ class _Remembered:
 
 class RefSjGap:
     name = "ref-sj-gap"
+    family = Family.SEMIJOINS
 
     def __init__(self) -> None:
-        # By space and group. What is remembered keeps its group, so no other takes its identity.
-        self._remembered: dict[tuple[int, int], _Remembered] = {}
+        self._memory = Memory(_Remembered)
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
         found: list[Told] = []
         for points in spaces:
-            known = self._recall(points, group)
+            known = self._memory.recall(points, group)
             if points.space.side == step.side:
                 _of_base_row(known, step, found)
             else:
@@ -125,7 +131,8 @@ class RefSjGap:
         for index in indexes:
             index.refresh()
         segments = [index.only_segment for index in indexes]
-        if len(many) < MANY_STEPS or None in segments:
+        is_large = len(group) > ROWS_PER_STEP * len(many)
+        if len(many) < MANY_STEPS or is_large or None in segments:
             return self._run_one_by_one(group, many, spaces)
         at_rest = self._at_rest(group, many, spaces)
         taken = GroupCourse(group, many)
@@ -150,13 +157,13 @@ class RefSjGap:
         if not group.version or any(step.side != side for step in steps):
             return {}
         here = [points for points in spaces if points.space.side == side]
-        return {points.space.id: self._recall(points, group) for points in here}
+        return {points.space.id: self._memory.recall(points, group) for points in here}
 
     def _run_one_by_one(
         self, group: Group, steps: Sequence[GroupStep], spaces: Sequence[SpacePoints]
     ) -> list[Told]:
         found: list[Told] = []
-        known = [self._recall(points, group) for points in spaces]
+        known = [self._memory.recall(points, group) for points in spaces]
         for step in steps:
             for one in known:
                 if one.side == step.side:
@@ -171,17 +178,6 @@ class RefSjGap:
     def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
         return initial_semijoins(position, group, points)
 
-    def _recall(self, points: SpacePoints, group: Group) -> _Remembered:
-        place = (points.space.id, id(group))
-        known = self._remembered.get(place)
-        if known is not None and known.fits(points, group):
-            return known
-        if len(self._remembered) >= MAX_REMEMBERED:
-            for oldest in list(islice(self._remembered, MAX_REMEMBERED // 8)):
-                del self._remembered[oldest]
-        known = self._remembered[place] = _Remembered(points, group)
-        return known
-
 
 def _of_base_row(known: _Remembered, step: GroupStep, found: list[Told]) -> None:
     """The message that carries the changed row itself."""
@@ -192,9 +188,7 @@ def _of_base_row(known: _Remembered, step: GroupStep, found: list[Told]) -> None
         upsert = shadows.describe(points.base_key(known.column, new))
     if old is not None:
         remove = shadows.describe(points.base_key(known.column, old))
-    known.base_values = None
-    if known.sorted_base is not None:
-        known.follow_base_row(step)
+    known.follow_base_row(step)
     if upsert or remove:
         found.append(base_row_message(step, points, upsert, remove))
 

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
-from penstock.joins.scheme import StepByStep
+from penstock.joins.scheme import Family, StepByStep
 from penstock.joins.semijoin import base_row_message, message_to
 from penstock.messages import ANYONE, Message, Position
 
 
 class RelSel(StepByStep):
     name = "rel-sel"
+    family = Family.SELECTIONS
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
