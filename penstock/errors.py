@@ -22,6 +22,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+MAX_REASON_CHARACTERS = 1_000
+"""Of each part of a reason that is kept. Names and values of publishers, up to a megabyte each,
+stand in reasons; the event itself is kept beside them anyway."""
+
 
 class PenstockError(Exception):
     """What went wrong, why, and what to do about it."""
@@ -45,6 +49,11 @@ class PenstockError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling, and Spark pickles errors.
         return (_rebuild, (type(self), dict(self.__dict__), self.primary))
+
+
+def shortened(text: str, most: int = MAX_REASON_CHARACTERS) -> str:
+    """A text, or its beginning and an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _rebuild(kind: type[PenstockError], state: dict[str, object], primary: str) -> PenstockError:
@@ -106,6 +115,10 @@ class ChangeError(PenstockError):
     """A change that does not fit the tables."""
 
     exit_code = 4
+
+    def reason(self) -> tuple[str, str, str]:
+        """Primary, detail and hint as the quarantine keeps them: each of limited length."""
+        return shortened(self.primary), shortened(self.detail), shortened(self.hint)
 
 
 class EventError(ChangeError):

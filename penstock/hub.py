@@ -453,8 +453,7 @@ class Hub:
             case RecordKind.EVENT:
                 outcome = self._engine.events((one.offset, one.body) for one in run)
                 for offset, raw, error in outcome.refused:
-                    reason = (error.primary, error.detail, error.hint)
-                    bad.append(QuarantinedEvent(offset, raw, *reason))
+                    bad.append(QuarantinedEvent(offset, raw, *error.reason()))
                 return outcome.messages
         return []
 

@@ -39,6 +39,7 @@ _OPS = {op.value: op for op in Op}
 _UNREADABLE = "unreadable_file"
 _PLAIN_MEMBERS = frozenset({"table", "op", "row"})
 _FORMS = 'write {"table": ..., "op": "insert", "row": {...}}, a Debezium event or a CloudEvent'
+_MAX_INTEGER_BITS = 4096  # far more than a column holds; Python refuses to write 4,300 digits
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -71,7 +72,9 @@ def change_from_mapping(event: Mapping[str, Any]) -> Change:
     name = event.get("op", "insert")
     op = _OPS.get(name) if isinstance(name, str) else None
     if op is None:
-        raise EventError(f"unknown op {name!r:.60}", hint=f"known: {', '.join(_OPS)}")
+        # Of a value from Python only the type is told: its text may be of any size and depth.
+        told = f"{name!r:.60}" if isinstance(name, str | None) else f"of type {type(name).__name__}"
+        raise EventError(f"unknown op {told}", hint=f"known: {', '.join(_OPS)}")
     return Change(table, op, row)
 
 
@@ -118,7 +121,7 @@ def unreadable_file_event(name: str, error: EventError) -> bytes:
     It is refused with the reason when its turn comes, and so ends up in the quarantine, in the
     place where the events of the file would have been.
     """
-    told = {"file": name, "reason": error.primary, "detail": error.detail, "hint": error.hint}
+    told = dict(zip(("reason", "detail", "hint"), error.reason(), strict=True), file=name)
     return _ENCODER.encode({_UNREADABLE: told})
 
 
@@ -147,7 +150,12 @@ def encode_change(change: Change) -> bytes:
 
 def json_value(name: str, value: Outside) -> Outside:
     """A value of a row as JSON can hold it, without losing a digit; ChangeError if it cannot."""
-    if value is None or isinstance(value, bool | str | int):
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        bits = value.bit_length()
+        if bits > _MAX_INTEGER_BITS:
+            raise ChangeError(f"column {name}: an integer of {bits} bits is too large")
         return value
     if isinstance(value, Decimal) and value.is_finite():
         text = str(value)

@@ -117,7 +117,7 @@ class Reason(NamedTuple):
 
     @classmethod
     def of(cls, error: ChangeError) -> Reason:
-        return cls(error.primary, error.detail, error.hint)
+        return cls(*error.reason())
 
     def to_bytes(self) -> bytes:
         return pack(self)

@@ -24,7 +24,12 @@ from penstock.catalog import (
 )
 from penstock.catalog.types import ValueType
 from penstock.engine.changes import Change, Op
-from penstock.engine.events import MAX_EVENT_BYTES, decode_event, encode_change
+from penstock.engine.events import (
+    MAX_EVENT_BYTES,
+    change_from_mapping,
+    decode_event,
+    encode_change,
+)
 from penstock.errors import ChangeError, EventError
 
 ROW = {"id": 4, "symbol": "GOOG", "per": Decimal("52.1")}
@@ -128,6 +133,14 @@ def test_no_damaged_line_crashes_it(data: st.DataObject) -> None:
     assert isinstance(change, Change)
 
 
+def test_an_op_from_python_of_any_depth_is_refused() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(EventError, match="unknown op of type list"):
+        change_from_mapping({"table": "t", "op": deep, "row": {}})
+
+
 # CloudEvents
 
 
@@ -165,6 +178,10 @@ def test_a_cloud_event(members: dict[str, object]) -> None:
         ({"data_base64": "?"}, "is not base64"),
         ({"data_base64": 5}, "must be a string"),
         ({"data_base64": "eyI="}, "cut short"),
+        ({"data_base64": base64.b64encode(b"[" * 1000).decode()}, "64 levels"),
+        ({"data_base64": base64.b64encode(b'{"a":' * 65).decode()}, "64 levels"),
+        ({"data_base64": base64.b64encode(b"\xff").decode()}, "not valid JSON"),
+        ({"data": json.loads("[" * 64 + "]" * 64)}, "64 levels"),
         ({"data": None}, "tombstone"),
         ({"data": "text"}, "not a JSON object"),
         ({"data": {"specversion": "1.0"}}, "inside a CloudEvent"),
@@ -230,7 +247,9 @@ def test_values_as_they_are_written() -> None:
     )
 
 
-@pytest.mark.parametrize("value", [b"bytes", [1], {"a": 1}, object(), "\ud800"])
+@pytest.mark.parametrize(
+    "value", [b"bytes", [1], {"a": 1}, object(), "\ud800", 10**5000, -(10**5000)], ids=type
+)
 def test_values_that_no_column_has(value: object) -> None:
     with pytest.raises(ChangeError):
         encode_change(Change("t", Op.INSERT, {"a": value}))
