@@ -10,29 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from decimal import MAX_EMAX, Decimal, InvalidOperation
 
 import msgspec
 
+from penstock.catalog.numerals import read_number
 from penstock.errors import EventError
 
 MAX_EVENT_BYTES = 1 << 20  # 1 MiB
 MAX_EVENT_DEPTH = 64  # a change event with its schema nests about 8 deep
 
-
-def _number(text: str) -> Decimal:
-    """A number with a point or an exponent. One beyond all exponents that Decimal knows becomes the
-    one with the largest exponent it knows: no column type tells them apart."""
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        mantissa, _, exponent = text.lower().partition("e")
-        value = Decimal(mantissa)
-        farthest = -MAX_EMAX if exponent.startswith("-") else MAX_EMAX
-        return Decimal((int(value.is_signed()), (1,), farthest)) if value else value
-
-
-_DECODER = msgspec.json.Decoder(float_hook=_number)
+_DECODER = msgspec.json.Decoder(float_hook=read_number)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _EXCERPT_BYTES = 20
 _DIGITS = "integers of more than 4,300 digits are not read"  # Python's own limit
