@@ -6,11 +6,13 @@
     ├── CatalogError              a relation cannot be declared
     ├── ChangeError               a change does not fit the tables (bad value, duplicate key, ...)
     │   └── EventError            bytes from a publisher that are not a change at all
+    │       └── NoChangeError     nor meant as one: a tombstone, a heartbeat; counted, not kept
     ├── SubscriptionError         no such subscription, or it was withdrawn
     ├── WireError                 bytes that are not a message of a known version
     ├── HomeError                 a home is missing, foreign, or in use
     │   ├── CorruptionError       a checksum failed; names the file and the place
-    │   └── LockedError           another process works on this home
+    │   ├── LockedError           another process works on this home
+    │   └── InputError            a file of events cannot be read; the home is as it was
     ├── BacklogError              the log runs too far ahead of the pipeline; try again later
     └── PipelineError             Spark could not start, or the query failed
 
@@ -37,6 +39,8 @@ class PenstockError(Exception):
         self.primary = primary
         self.detail = detail
         self.hint = hint
+        self.facts: dict[str, object] = {}
+        """For programs: what was done before it went wrong."""
 
     def __str__(self) -> str:
         lines = [self.primary]
@@ -125,6 +129,10 @@ class EventError(ChangeError):
     """Bytes from a publisher that cannot be read as a change."""
 
 
+class NoChangeError(EventError):
+    """Bytes that ask for no change and are in order: whoever processes events leaves them out."""
+
+
 class SubscriptionError(PenstockError):
     """No such subscription."""
 
@@ -153,6 +161,14 @@ class LockedError(HomeError):
     """Another process works on this home."""
 
     exit_code = 8
+
+
+class InputError(HomeError):
+    """A file of events cannot be read: it is gone, or it is none, or we may not."""
+
+    def __init__(self, primary: str, *, detail: str = "", is_gone: bool = False) -> None:
+        super().__init__(primary, detail=detail)
+        self.is_gone = is_gone
 
 
 class BacklogError(PenstockError):

@@ -16,7 +16,7 @@ from penstock.engine.index import Index
 from penstock.engine.memory import MemoryGroups, MemoryRows
 from penstock.engine.plain_events import read_change
 from penstock.engine.stages import JoinStage, RowStage
-from penstock.errors import ChangeError, SubscriptionError
+from penstock.errors import ChangeError, NoChangeError, SubscriptionError
 from penstock.joins import Edge, Placed, Scheme, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.joins.decomposition.statistics import Statistics
@@ -116,6 +116,8 @@ class Engine:
             try:
                 checked = read_change(raw, self.catalog, offset)
                 delta = self._row_stage.resolve(offset, checked)
+            except NoChangeError:
+                continue
             except ChangeError as error:
                 outcome.refused.append((offset, raw, error))
             else:

@@ -4,8 +4,8 @@ An event is one change, in one of three forms: a plain line
 
     {"table": "stocks", "op": "insert", "row": {"id": 4, "symbol": "GOOG", "per": 52.1}}
 
-(op may also be update, upsert or delete, and is insert if missing), a Debezium change event, or a
-CloudEvent (structured JSON, version 1.0) whose data is one of the former two.
+(op may also be update, upsert, delete or remove, and is insert if missing), a Debezium change
+event, or a CloudEvent (structured JSON, version 1.0) whose data is one of the former two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.catalog import Outside
 from penstock.engine.changes import Change, Op
 from penstock.engine.debezium import change_from_debezium, looks_like_debezium
 from penstock.engine.strict_json import MAX_EVENT_BYTES, parse_json
-from penstock.errors import ChangeError, EventError
+from penstock.errors import ChangeError, EventError, NoChangeError
 
 __all__ = [
     "MAX_EVENT_BYTES",
@@ -44,12 +44,13 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def decode_event(raw: bytes) -> Change:
-    """The change that an event asks for; EventError says why it cannot be read."""
+    """The change that an event asks for; EventError says why it cannot be read, NoChangeError that
+    it asks for none."""
     event = parse_json(raw)
     if isinstance(event, dict) and "specversion" in event:
         event = _data_of_cloud_event(event)
     if event is None:
-        raise EventError("null is a tombstone, not a change", hint=_FORMS)
+        raise NoChangeError("null is a tombstone, not a change")
     if not isinstance(event, dict):
         raise EventError("the event is not a JSON object", hint=_FORMS)
     if looks_like_debezium(event):

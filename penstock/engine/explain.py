@@ -82,7 +82,7 @@ def explain(
     checked = check(change, catalog, offset)
     current = rows.get(checked.relation, checked.key)
     new: Row | None
-    if change.op is Op.INSERT:
+    if checked.op is Op.INSERT:
         old, new = None, checked.row
     else:
         old, new = current, row_after(checked, current)
@@ -93,7 +93,7 @@ def explain(
     was = any(reason.in_content for reason in reasons if reason.version == "before")
     will = any(reason.in_content for reason in reasons if reason.version == "after")
     verdict = _verdict(query, checked.relation.name, was, will)
-    shown = f"{change.op} {checked.relation.name} {dict(change.row)}"
+    shown = f"{checked.op} {checked.relation.name} {dict(change.row)}"
     judged = (shown, was or will, verdict, tuple(reasons))
     return Explanation(subscription, query.sql, *judged, payload=payload)
 

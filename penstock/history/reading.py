@@ -9,7 +9,7 @@ from itertools import pairwise
 from penstock.catalog import Catalog
 from penstock.engine.changes import Checked
 from penstock.engine.plain_events import read_change
-from penstock.errors import CatalogError, ChangeError, HomeError, SqlError
+from penstock.errors import CatalogError, ChangeError, HomeError, NoChangeError, SqlError
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.sql import parse_relation
 
@@ -68,7 +68,9 @@ def changes_in(
     for first, entries in log.frames(*stretch, _EVENTS):
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:
-                yield offset, _checked(body, catalog, offset)
+                change = _checked(body, catalog, offset)
+                if not isinstance(change, NoChangeError):
+                    yield offset, change
 
 
 def _checked(body: bytes, catalog: Catalog, offset: int) -> Checked | ChangeError:

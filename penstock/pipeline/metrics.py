@@ -29,6 +29,7 @@ class Totals(msgspec.Struct, frozen=True):
     message_bytes: int = 0
     bad: int = 0
     seconds: float = 0.0
+    skipped: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(
@@ -38,6 +39,7 @@ class Totals(msgspec.Struct, frozen=True):
             self.message_bytes + other.message_bytes,
             self.bad + other.bad,
             round(self.seconds + other.seconds, 3),
+            self.skipped + other.skipped,
         )
 
 
@@ -59,6 +61,8 @@ class BatchMetrics(msgspec.Struct, frozen=True):
     state_rows: int
     state_bytes: int
     totals: Totals
+    skipped: int = 0
+    """Events that ask for no change."""
 
     @property
     def records(self) -> int:
@@ -78,7 +82,7 @@ def batch_metrics(
     start = (source["startOffset"] or {"position": 0})["position"]
     end = source["endOffset"]["position"]
     counted = progress["counted"]
-    messages, bad = counted.get("messages", 0), counted.get("bad", 0)
+    messages, bad, skipped = (counted.get(name, 0) for name in ("messages", "bad", "skipped"))
     seconds = progress["batchDuration"] / 1000
     durations = progress.get("durationMs", {})
     operators = progress.get("stateOperators", [])
@@ -95,7 +99,8 @@ def batch_metrics(
         bad=bad,
         state_rows=sum(operator["numRowsTotal"] for operator in operators),
         state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
-        totals=before + Totals(1, end - start, messages, message_bytes, bad, seconds),
+        totals=before + Totals(1, end - start, messages, message_bytes, bad, seconds, skipped),
+        skipped=skipped,
     )
 
 
@@ -114,6 +119,7 @@ _COUNTERS = (
     ("message_bytes", "Bytes of message files."),
     ("quarantined", "Events that could not be applied."),
     ("busy_seconds", "Time spent on batches."),
+    ("skipped", "Events that ask for no change, such as tombstones."),
 )
 
 

@@ -41,7 +41,7 @@ def advance_rows(bucket: int, inbox: Inbox, store: StoredRows, view: View) -> Ro
     (tick,) = inbox.rows(RowKind.TICK)
     out = RowBuffer()
     out.add(bucket, RowKind.TICK, tick.offset, tick.body)
-    out.forward(bucket, inbox, RowKind.BAD, RowKind.MESSAGE, RowKind.STEP)
+    out.forward(bucket, inbox, RowKind.BAD, RowKind.SKIPPED, RowKind.MESSAGE, RowKind.STEP)
     span = Span.from_bytes(tick.body)
     view.move_to(span.active, span.end)
     stage = RowStage(store, view.index)

@@ -67,6 +67,8 @@ class RowKind(IntEnum):
     """An event that cannot be applied, with the reason."""
     EVENTS = 8
     """Events of a stream that are done with, on the way to where they are kept."""
+    SKIPPED = 9
+    """An event that asks for no change; it is counted."""
 
 
 class StageRow(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -162,7 +163,8 @@ PLAIN = {"table": "t", "op": "delete", "row": {"id": 1}}
     ],
 )
 def test_a_cloud_event(members: dict[str, object]) -> None:
-    assert decode_event(cloud(**members)) == Change("t", Op.DELETE, {"id": 1})
+    change = decode_event(cloud(**members))
+    assert replace(change, at_least_once=False) == Change("t", Op.DELETE, {"id": 1})
 
 
 @pytest.mark.parametrize(
