@@ -54,8 +54,8 @@ def watch(
     stocks/anything.csv. A file is then moved to DIR/taken; one that cannot be read goes to
     DIR/refused, and to the quarantine with the reason. Names that begin with . or _ are left alone:
     write under such a name and rename. Links, pipes and what may not be read stay where they are,
-    and are reported once. A file is known by its name and its content, so the same one dropped again
-    is not taken again.
+    and are reported once. A file is known by its name and its content, so the same one dropped
+    again is not taken again.
     """
     from penstock.cli.interruptible import run_interruptible
     from penstock.cli.watching import file_text
