@@ -6,12 +6,14 @@
     ├── CatalogError              a relation cannot be declared
     ├── ChangeError               a change does not fit the tables (bad value, duplicate key, ...)
     │   └── EventError            bytes from a publisher that are not a change at all
+    │       └── NoChangeError     nor meant as one: a tombstone, a heartbeat; counted, not kept
     ├── SubscriptionError         no such subscription, or it was withdrawn
     ├── WireError                 bytes that are not a message of a known version
     ├── HomeError                 a home is missing, foreign, or in use
     │   ├── CorruptionError       a checksum failed; names the file and the place
     │   ├── RecordError           a record of the log that another release wrote
-    │   └── LockedError           another process works on this home
+    │   ├── LockedError           another process works on this home
+    │   └── InputError            a file of events cannot be read; the home is as it was
     ├── BacklogError              the log runs too far ahead of the pipeline; try again later
     └── PipelineError             Spark could not start, or the query failed
 
@@ -22,6 +24,10 @@ door: it is caught where it is understood and raised again as one of these.
 from __future__ import annotations
 
 from typing import ClassVar
+
+MAX_REASON_CHARACTERS = 1_000
+"""Of each part of a reason that is kept. Names and values of publishers, up to a megabyte each,
+stand in reasons; the event itself is kept beside them anyway."""
 
 
 class PenstockError(Exception):
@@ -34,6 +40,8 @@ class PenstockError(Exception):
         self.primary = primary
         self.detail = detail
         self.hint = hint
+        self.facts: dict[str, object] = {}
+        """For programs: what was done before it went wrong."""
 
     def __str__(self) -> str:
         lines = [self.primary]
@@ -46,6 +54,11 @@ class PenstockError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling, and Spark pickles errors.
         return (_rebuild, (type(self), dict(self.__dict__), self.primary))
+
+
+def shortened(text: str, most: int = MAX_REASON_CHARACTERS) -> str:
+    """A text, or its beginning and an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _rebuild(kind: type[PenstockError], state: dict[str, object], primary: str) -> PenstockError:
@@ -108,9 +121,17 @@ class ChangeError(PenstockError):
 
     exit_code = 4
 
+    def reason(self) -> tuple[str, str, str]:
+        """Primary, detail and hint as the quarantine keeps them: each of limited length."""
+        return shortened(self.primary), shortened(self.detail), shortened(self.hint)
+
 
 class EventError(ChangeError):
     """Bytes from a publisher that cannot be read as a change."""
+
+
+class NoChangeError(EventError):
+    """Bytes that ask for no change and are in order: whoever processes events leaves them out."""
 
 
 class SubscriptionError(PenstockError):
@@ -145,6 +166,14 @@ class LockedError(HomeError):
     """Another process works on this home."""
 
     exit_code = 8
+
+
+class InputError(HomeError):
+    """A file of events cannot be read: it is gone, or it is none, or we may not."""
+
+    def __init__(self, primary: str, *, detail: str = "", is_gone: bool = False) -> None:
+        super().__init__(primary, detail=detail)
+        self.is_gone = is_gone
 
 
 class BacklogError(PenstockError):

@@ -653,8 +653,7 @@ class Hub:
         for one in run if refused or len(accepted) < len(run) else ():
             error = refused.get(one.offset) or self._not_applied.get(one.offset)
             if error is not None:
-                reason = (error.primary, error.detail, error.hint)
-                bad.append(QuarantinedEvent(one.offset, one.body, *reason))
+                bad.append(QuarantinedEvent(one.offset, one.body, *error.reason()))
         return outcome.messages
 
     def _subscribe(self, record: Record) -> list[Message]:

@@ -19,9 +19,10 @@ from penstock import Hub, hub, sql
 from penstock.catalog import catalog as catalogs
 from penstock.cli.failures import EXIT_CODES
 from penstock.cli.output import size
-from penstock.engine import events
+from penstock.engine import events, strict_json
 from penstock.joins import make_scheme
 from penstock.lab.demo import Advance, run_demo
+from penstock.log import csv_files, frames, parquet_files, tabular
 from penstock.pipeline import offsets
 from penstock.pipeline import run as pipeline
 from penstock.registry import leases, registry
@@ -135,6 +136,7 @@ def test_limits() -> None:
         "columns of a table": sql.MAX_COLUMNS,
         "tables and streams in a home": catalogs.MAX_RELATIONS,
         "bytes of an event": events.MAX_EVENT_BYTES,
+        "levels of nesting in an event": strict_json.MAX_EVENT_DEPTH,
         "changes in one batch of a Hub": hub.MAX_BATCH_CHANGES,
         "bytes of the log in one batch of the pipeline (`--batch-mb`)": offsets.BATCH_BYTES,
         "subscriptions registered at once": registry.MAX_SUBSCRIPTIONS_AT_ONCE,
@@ -142,6 +144,23 @@ def test_limits() -> None:
     }
     assert table_rows("Limits") == [[name, f"{limit:,}"] for name, limit in limits.items()]
     assert f"Beyond {sql.MAX_BRANCHES:,} branches" in README
+
+
+def test_limits_of_files() -> None:
+    formats = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    for what, limit in (
+        ("bytes of a line", frames.MAX_RECORD_BYTES),
+        ("bytes of a CSV row, or of the header", csv_files.BLOCK_BYTES),
+        (
+            "bytes of CSV rows with too many or too few fields, in one file",
+            csv_files.MAX_RAGGED_BYTES,
+        ),
+        ("bytes of a Parquet footer", parquet_files.MAX_FOOTER_BYTES),
+    ):
+        assert f"| {what} | {limit:,} |" in formats
+    assert f"{parquet_files.MAX_COMPRESSION} times its packed bytes" in formats
+    assert f"{tabular.MAX_EXPANSION:,} times the bytes of the file" in formats
+    assert f"{events.MAX_EVENT_BYTES:,} bytes and {strict_json.MAX_EVENT_DEPTH} levels" in formats
 
 
 def test_the_scheme_is_the_one_that_is_used() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+from penstock.catalog.coercions import store_lossless
 from penstock.catalog.types import Key, Outside, Stored, ValueType
 from penstock.errors import ChangeError
 
@@ -83,7 +84,7 @@ class Relation:
                 return None
             raise ChangeError(f"column {column.name} of {self.name} must not be NULL")
         try:
-            return column.type.store(value)
+            return store_lossless(column.type, value)
         except ChangeError as error:
             raise ChangeError(
                 f"column {column.name} of {self.name}: {error.primary}", detail=error.detail

@@ -20,9 +20,10 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Context, Decimal, Inexact, InvalidOperation
+from decimal import Context, Decimal, Inexact
 from typing import ClassVar, TypeAlias
 
+from penstock.catalog.numerals import read_numeral
 from penstock.errors import ChangeError
 
 Outside: TypeAlias = object
@@ -178,13 +179,14 @@ class DecimalType(ValueType):
         """Any value, digit by digit, so that a misfit can be explained."""
         if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
             raise self.misfit(value)
-        if isinstance(value, str) and not _NUMBER_TEXT.fullmatch(value.strip()):
-            raise self.misfit(value)  # Python would read digits of all scripts
-        try:
+        if isinstance(value, str):
+            read = read_numeral(value)
+            if read is None:
+                raise self.misfit(value)
+            exact = read
+        else:
             # A float stands for the decimal its shortest text shows: 0.1 means 0.1.
             exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-        except InvalidOperation:
-            raise self.misfit(value) from None
         if not exact.is_finite():
             raise self.misfit(value, "decimals are finite")
         sign, digits, exponent = exact.as_tuple()
@@ -310,7 +312,7 @@ class TimestampType(ValueType):
 
     def store(self, value: Outside) -> Stored:
         if isinstance(value, str):
-            value = _parsed(self, value, datetime.fromisoformat)
+            value = read_timestamp(self, value)
         if not isinstance(value, datetime):
             raise self.misfit(value)
         if value.tzinfo is not None:
@@ -338,6 +340,24 @@ def _parsed(value_type: ValueType, text: str, parse: Callable[[str], Outside]) -
         return parse(text.strip())
     except ValueError:
         raise value_type.misfit(text, "write it as ISO 8601") from None
+
+
+_FRACTION = re.compile(r"[.,]([0-9]{7,})")
+_MAX_FRACTION_DIGITS = 9  # nanoseconds, the finest that databases write
+
+
+def read_timestamp(value_type: ValueType, text: str) -> datetime:
+    """The moment of an ISO 8601 text. Digits beyond microseconds must be zeros: Python would cut
+    off others without a word."""
+    found = _FRACTION.search(text)
+    if found is not None:
+        digits = found[1]
+        if len(digits) > _MAX_FRACTION_DIGITS or digits[6:].strip("0"):
+            raise value_type.misfit(text, "timestamps are kept to the microsecond")
+        text = text[: found.start(1) + 6] + text[found.end(1) :]
+    moment = _parsed(value_type, text, datetime.fromisoformat)
+    assert isinstance(moment, datetime)
+    return moment
 
 
 def joinable(left: ValueType, right: ValueType) -> bool:

@@ -106,6 +106,7 @@ def _members(error: BaseException) -> dict[str, object]:
     members: dict[str, object] = {"exit_code": exit_code_of(error), "kind": type(error).__name__}
     if isinstance(error, PenstockError):
         members |= {"primary": error.primary, "detail": error.detail, "hint": error.hint}
+        members |= error.facts
     else:
         members |= {"primary": str(error) or type(error).__name__, "detail": "", "hint": ""}
     if isinstance(error, SqlError):

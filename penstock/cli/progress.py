@@ -64,6 +64,7 @@ def batches_shown() -> Iterator[Callable[[Progress], None]]:
 
 def _batch_text(done: Progress) -> str:
     bad = f", {count(done.bad, 'event')} into quarantine" if done.bad else ""
+    bad += f", {count(done.skipped, 'event')} skipped" if done.skipped else ""
     return (
         f"batch {done.batch}: {done.done:,} of {count(done.total, 'record')} processed, "
         f"{count(done.messages, 'message')}{bad}, {done.seconds:.1f} s"

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def file_text(took: Took) -> str:
     """What became of a file, in a line."""
     refused = f"; refused: {took.refused}" if took.refused else ""
-    return f"{took.name}: {count(took.events, 'event')}{refused}"
+    left = f"; left where it is: {took.left}" if took.left else ""
+    return f"{took.name}: {count(took.events, 'event')}{refused}{left}"
 
 
 @contextmanager

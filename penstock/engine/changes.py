@@ -21,16 +21,24 @@ class Op(StrEnum):
     UPDATE = "update"
     UPSERT = "upsert"
     DELETE = "delete"
+    REMOVE = "remove"
+    """Delete the row if it is there. With `UPSERT`, for publishers who may repeat themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One requested change. An update names the key and the columns that change; a delete needs
-    only the key; an upsert replaces the whole row, or inserts it."""
+    only the key; an upsert replaces the whole row, or inserts it; a remove deletes it, if there is
+    one.
+
+    What comes at least once may come again, in order, from some earlier change on: then a row that
+    is inserted may be there, and one that is deleted may be gone.
+    """
 
     table: str
     op: Op
     row: Mapping[str, Outside]
+    at_least_once: bool = False
 
 
 class Checked(NamedTuple):
@@ -60,19 +68,28 @@ def check(change: Change, catalog: Catalog, offset: int) -> Checked:
     if relation is None:
         known = ", ".join(catalog.names()[:10]) or "none"
         raise ChangeError(f"unknown table {change.table}", hint=f"known tables: {known}")
-    if relation.is_stream and change.op is not Op.INSERT:
+    op = _repeatable_op(change, relation) if change.at_least_once else change.op
+    if relation.is_stream and op is not Op.INSERT:
         raise ChangeError(
-            f"{change.op} on stream {relation.name}: events can only be inserted",
+            f"{op} on stream {relation.name}: events can only be inserted",
             hint="declare it with CREATE TABLE if its rows change",
         )
-    if change.op in (Op.INSERT, Op.UPSERT):
+    if op in (Op.INSERT, Op.UPSERT):
         row = relation.store_row(change.row)
         everything = tuple(range(len(row)))
-        return Checked(relation, change.op, relation.key_of(row, offset), row, everything)
-    return _check_partial(change, relation)
+        return Checked(relation, op, relation.key_of(row, offset), row, everything)
+    return _check_partial(change, op, relation)
 
 
-def _check_partial(change: Change, relation: Relation) -> Checked:
+def _repeatable_op(change: Change, relation: Relation) -> Op:
+    """The operation that means the same when it is carried out again. A stream has none: an event
+    that comes twice is there twice, unless its key tells."""
+    if relation.is_stream:
+        return Op.INSERT if change.op is Op.UPSERT else change.op
+    return {Op.INSERT: Op.UPSERT, Op.DELETE: Op.REMOVE}.get(change.op, change.op)
+
+
+def _check_partial(change: Change, op: Op, relation: Relation) -> Checked:
     """An update or delete: the key must be there, other columns may be."""
     row: list[Stored] = [None] * len(relation.columns)
     given: list[int] = []
@@ -87,14 +104,15 @@ def _check_partial(change: Change, relation: Relation) -> Checked:
     missing = [relation.columns[i].name for i in relation.key if i not in given]
     if missing:
         raise ChangeError(
-            f"{change.op} on {relation.name} lacks key column {missing[0]}",
+            f"{op} on {relation.name} lacks key column {missing[0]}",
             hint="a row is found by its primary key",
         )
     stored = tuple(row)
-    return Checked(relation, change.op, relation.key_of(stored, 0), stored, tuple(sorted(given)))
+    return Checked(relation, op, relation.key_of(stored, 0), stored, tuple(sorted(given)))
 
 
-_INSERT, _UPSERT, _DELETE = Op.INSERT, Op.UPSERT, Op.DELETE  # members of enums take long to reach
+# Members of enums take long to reach.
+_INSERT, _UPSERT, _DELETE, _REMOVE = Op.INSERT, Op.UPSERT, Op.DELETE, Op.REMOVE
 
 
 def row_after(checked: Checked, current: Row | None) -> Row | None:
@@ -104,6 +122,8 @@ def row_after(checked: Checked, current: Row | None) -> Row | None:
     if op is _INSERT:
         if current is not None:
             raise refusal(relation, op, key)
+    elif op is _REMOVE:
+        return None
     elif op is not _UPSERT:
         if current is None:
             raise refusal(relation, op, key)

@@ -2,6 +2,11 @@
 
 With the schema in the envelope, dates, timestamps and decimals are converted from the numbers and
 bytes that Kafka Connect writes. Without it they are taken as they are.
+
+Debezium delivers at least once, in order: after a crash it reads the database's log again from some
+earlier place. So a row that is created may be there, and one that is deleted may be gone; neither
+is an error (`Change.at_least_once`). And it sends events that are no changes (tombstones,
+heartbeats, metadata of transactions and schemas), which are recognised and skipped.
 """
 
 from __future__ import annotations
@@ -14,8 +19,9 @@ from decimal import Context, Decimal
 from typing import Any
 
 from penstock.engine.changes import Change, Op
-from penstock.errors import EventError
+from penstock.errors import EventError, NoChangeError
 
+# A snapshot may repeat rows that were read as changes.
 _OPS = {"c": Op.INSERT, "r": Op.UPSERT, "u": Op.UPDATE, "d": Op.DELETE}
 
 _UNAVAILABLE = "__debezium_unavailable_value"
@@ -31,7 +37,9 @@ _EPOCH = datetime(1970, 1, 1)
 def looks_like_debezium(event: Mapping[str, Any]) -> bool:
     if "table" in event:
         return False
-    return "payload" in event or ("op" in event and not event.keys().isdisjoint(_PARTS))
+    if "payload" in event or ("op" in event and not event.keys().isdisjoint(_PARTS)):
+        return True
+    return _side_event(event) is not None
 
 
 _PARTS = frozenset({"before", "after", "source"})
@@ -42,12 +50,12 @@ def change_from_debezium(event: Mapping[str, Any]) -> Change:
     if "payload" in event:
         schema, payload = event.get("schema"), event["payload"]
         if payload is None:
-            raise EventError(
-                "this is a tombstone, not a change",
-                hint="the delete event before it suffices; set tombstones.on.delete=false",
-            )
+            raise NoChangeError("this is a tombstone, not a change")
     if not isinstance(payload, dict):
         raise EventError("the payload of a Debezium event must be an object")
+    side_event = "the key of a row" if _is_key(schema) else _side_event(payload)
+    if side_event is not None:
+        raise NoChangeError(f"this is {side_event}, not a change")
     op = _op(payload.get("op"))
     side = "before" if op is Op.DELETE else "after"
     row = payload.get(side)
@@ -60,7 +68,31 @@ def change_from_debezium(event: Mapping[str, Any]) -> Change:
         row = {name: value for name, value in row.items() if value is not None}
     elif op is Op.UPDATE:
         row = {name: value for name, value in row.items() if value != _UNAVAILABLE}
-    return Change(_table(payload.get("source")), op, row)
+    return Change(_table(payload.get("source")), op, row, at_least_once=True)
+
+
+_TIMES = frozenset({"ts_ms", "ts_us", "ts_ns"})
+_TRANSACTION = frozenset({"status", "id", "event_count", "data_collections"}) | _TIMES
+
+
+def _side_event(payload: Mapping[str, Any]) -> str | None:
+    """What a payload is, if it is one of those that Debezium sends beside changes."""
+    names = payload.keys()
+    if isinstance(payload.get("ts_ms"), int) and names <= _TIMES:
+        return "a heartbeat"
+    if payload.get("status") in ("BEGIN", "END") and "id" in names and names <= _TRANSACTION:
+        return "metadata of a transaction"
+    if "op" not in names and "ddl" in names and not names.isdisjoint({"databaseName", "source"}):
+        return "a change of a schema"
+    if payload.get("op") == "m" and "message" in names:
+        return "a message in the database's log"
+    return None
+
+
+def _is_key(schema: object) -> bool:
+    """Whether a schema is that of a row's key alone, which comes with a tombstone."""
+    name = schema.get("name") if isinstance(schema, dict) else None
+    return isinstance(name, str) and name.endswith(".Key")
 
 
 def _op(code: object) -> Op:
@@ -68,7 +100,7 @@ def _op(code: object) -> Op:
         raise EventError("TRUNCATE cannot be followed", hint="publish a delete for each row")
     if not isinstance(code, str) or code not in _OPS:
         raise EventError(
-            f"{code!r} is not an operation of a Debezium change event", hint="known: c, r, u, d"
+            f"{code!r:.60} is not an operation of a Debezium change event", hint="known: c, r, u, d"
         )
     return _OPS[code]
 

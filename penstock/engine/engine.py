@@ -17,7 +17,7 @@ from penstock.engine.index import Index
 from penstock.engine.memory import GroupsAside, MemoryGroups, MemoryRows, RowsAside
 from penstock.engine.plain_events import read_change
 from penstock.engine.stages import GroupStore, JoinStage, RowStage, RowStore
-from penstock.errors import ChangeError, SubscriptionError
+from penstock.errors import ChangeError, NoChangeError, SubscriptionError
 from penstock.joins import Edge, Placed, Scheme, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.joins.decomposition.statistics import Statistics
@@ -138,6 +138,8 @@ class Engine:
             try:
                 checked = read_change(raw, self.catalog, offset)
                 delta = self._row_stage.resolve(offset, checked)
+            except NoChangeError:
+                continue
             except ChangeError as error:
                 outcome.refused.append((offset, raw, error))
             except Exception as error:

@@ -4,8 +4,8 @@ An event is one change, in one of three forms: a plain line
 
     {"table": "stocks", "op": "insert", "row": {"id": 4, "symbol": "GOOG", "per": 52.1}}
 
-(op may also be update, upsert or delete, and is insert if missing), a Debezium change event, or a
-CloudEvent (structured JSON, version 1.0) whose data is one of the former two.
+(op may also be update, upsert, delete or remove, and is insert if missing), a Debezium change
+event, or a CloudEvent (structured JSON, version 1.0) whose data is one of the former two.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.catalog import Outside
 from penstock.engine.changes import Change, Op
 from penstock.engine.debezium import change_from_debezium, looks_like_debezium
 from penstock.engine.strict_json import MAX_EVENT_BYTES, parse_json
-from penstock.errors import ChangeError, EventError
+from penstock.errors import ChangeError, EventError, NoChangeError
 
 __all__ = [
     "MAX_EVENT_BYTES",
@@ -41,17 +41,20 @@ _OPS = {op.value: op for op in Op}
 _UNREADABLE = "unreadable_file"
 _PLAIN_MEMBERS = frozenset({"table", "op", "row"})
 _FORMS = 'write {"table": ..., "op": "insert", "row": {...}}, a Debezium event or a CloudEvent'
+_MAX_INTEGER_BITS = 4096  # far more than a column holds; Python refuses to write 4,300 digits
 _ENCODER = msgspec.json.Encoder()
-_AS_THEY_ARE = frozenset({bool, str, int})
+_AS_THEY_ARE = frozenset({bool, str})
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 def decode_event(raw: bytes) -> Change:
-    """The change that an event asks for; EventError says why it cannot be read."""
+    """The change that an event asks for; EventError says why it cannot be read, NoChangeError that
+    it asks for none."""
     event = parse_json(raw)
     if isinstance(event, dict) and "specversion" in event:
         event = _data_of_cloud_event(event)
     if event is None:
-        raise EventError("null is a tombstone, not a change", hint=_FORMS)
+        raise NoChangeError("null is a tombstone, not a change")
     if not isinstance(event, dict):
         raise EventError("the event is not a JSON object", hint=_FORMS)
     if looks_like_debezium(event):
@@ -123,7 +126,7 @@ def unreadable_file_event(name: str, error: EventError) -> bytes:
     It is refused with the reason when its turn comes, and so ends up in the quarantine, in the
     place where the events of the file would have been.
     """
-    told = {"file": name, "reason": error.primary, "detail": error.detail, "hint": error.hint}
+    told = dict(zip(("reason", "detail", "hint"), error.reason(), strict=True), file=name)
     return _ENCODER.encode({_UNREADABLE: told})
 
 
@@ -160,10 +163,16 @@ def json_value(name: str, value: Outside) -> Outside:
     """A value of a row as JSON can hold it, without losing a digit; ChangeError if it cannot."""
     if value is None or type(value) in _AS_THEY_ARE:
         return value
+    if type(value) is int and _LOWEST <= value <= _HIGHEST:  # nearly all are, and are found at once
+        return value
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, Integral):  # of NumPy, for instance
-        return int(value)
+        whole = int(value)
+        bits = whole.bit_length()
+        if bits > _MAX_INTEGER_BITS:
+            raise ChangeError(f"column {name}: an integer of {bits} bits is too large")
+        return whole
     if isinstance(value, Decimal) and value.is_finite():
         text = str(value)
         # Without a point or an exponent it would be read back as an integer.

@@ -87,7 +87,7 @@ def explain(
     checked = check(change, catalog, offset)
     current = rows.get(checked.relation, checked.key)
     new: Row | None
-    if change.op is Op.INSERT:
+    if checked.op is Op.INSERT:
         old, new = None, checked.row
     else:
         old, new = current, row_after(checked, current)
@@ -98,7 +98,7 @@ def explain(
             reasons += _reasons(query, checked.relation.name, name, Version(query, tables, row))
     found = effects(query, tables, old, new)
     verdict = _verdict(query, checked.relation.name, found, reasons)
-    shown = f"{change.op} {checked.relation.name} {dict(change.row)}"
+    shown = f"{checked.op} {checked.relation.name} {dict(change.row)}"
     judged = (shown, bool(found), verdict, tuple(reasons))
     return Explanation(subscription, query.sql, *judged, payload=payload)
 

@@ -9,7 +9,7 @@ leaves to them, so both ways always agree.
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Union
 
 import msgspec
@@ -68,7 +68,11 @@ class PlainReader:
             return None
         try:
             event = self._decoder.decode(raw)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, InvalidOperation):
+            return None
+        except RecursionError:
+            # Whatever stands before the table is skipped, level by level. No plain event nests so
+            # deep; the long way counts the levels before it parses.
             return None
         form = self._forms[type(event).__name__]
         written = event.op

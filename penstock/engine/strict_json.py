@@ -1,25 +1,28 @@
 """JSON from strangers: limits before parsing, no member given twice, no digit lost.
 
 Numbers with a point or an exponent become `Decimal`, so that they arrive as they were written.
+Everything that a publisher may write ends in a value or in an `EventError`: the depth is checked
+before any parser recurses, and a number is never expanded to the digits that its exponent asks for.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from decimal import Decimal
+from collections.abc import Callable, Iterable
 
 import msgspec
 
+from penstock.catalog.numerals import read_number
 from penstock.errors import EventError
 
 MAX_EVENT_BYTES = 1 << 20  # 1 MiB
 MAX_EVENT_DEPTH = 64  # a change event with its schema nests about 8 deep
 
-_DECODER = msgspec.json.Decoder(float_hook=Decimal)
+_DECODER = msgspec.json.Decoder(float_hook=read_number)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _EXCERPT_BYTES = 20
+_DIGITS = "integers of more than 4,300 digits are not read"  # Python's own limit
 _CONTAINERS = frozenset({dict, list})
 
 
@@ -38,8 +41,13 @@ def parse_json(raw: bytes) -> object:
     # Every member has one colon outside of strings. Where there are no more colons than members,
     # none was given twice; this saves the slow look at most events.
     if raw.count(b":") != _count_members(value):
-        json.loads(raw, object_pairs_hook=_without_duplicates, parse_int=str, parse_float=str)
+        _loads(raw, _without_duplicates)
     return value
+
+
+def _loads(raw: bytes, hook: Callable[[list[tuple[str, object]]], object] | None = None) -> object:
+    # As text: of bytes, the standard library would guess another encoding than UTF-8.
+    return json.loads(raw.decode(), object_pairs_hook=hook, parse_int=str, parse_float=str)
 
 
 def _check_depth(raw: bytes) -> None:
@@ -70,7 +78,7 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> None:
     seen = set()
     for name, _ in pairs:
         if name in seen:
-            raise EventError(f"the event gives {name!r} twice in one object")
+            raise EventError(f"the event gives {name!r:.60} twice in one object")
         seen.add(name)
 
 
@@ -90,6 +98,8 @@ def _not_json(raw: bytes, error: msgspec.DecodeError) -> EventError:
     reason = str(error).removeprefix("JSON is malformed: ")
     if not raw.strip():
         return EventError("the event is empty")
+    if "Integer value out of range" in reason:
+        return EventError("a number in the event has too many digits", detail=_DIGITS)
     if "truncated" in reason:
         if _has_lone_surrogate(raw):
             return EventError(
@@ -110,7 +120,7 @@ def _not_json(raw: bytes, error: msgspec.DecodeError) -> EventError:
 def _has_lone_surrogate(raw: bytes) -> bool:
     """Whether the text is whole, so that only a surrogate can have ended it for the parser."""
     try:
-        json.loads(raw, parse_int=str, parse_float=str)
+        _loads(raw)
     except ValueError:
         return False
     return True

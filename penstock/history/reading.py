@@ -10,7 +10,7 @@ from penstock.catalog import Catalog
 from penstock.engine.changes import Checked
 from penstock.engine.faults import RecordFaultError, blaming
 from penstock.engine.plain_events import read_change
-from penstock.errors import ChangeError, HomeError
+from penstock.errors import ChangeError, HomeError, NoChangeError
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.log.set_aside import events_not_applied
 from penstock.sql import parse_relation
@@ -73,7 +73,9 @@ def changes_in(
     for first, entries in log.frames(*stretch, _EVENTS):
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:
-                yield offset, not_applied.get(offset) or _checked(body, catalog, offset)
+                change = not_applied.get(offset) or _checked(body, catalog, offset)
+                if not isinstance(change, NoChangeError):
+                    yield offset, change
 
 
 def _checked(body: bytes, catalog: Catalog, offset: int) -> Checked | ChangeError:

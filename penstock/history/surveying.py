@@ -50,6 +50,8 @@ def _carry_out(
     except ChangeError:
         survey.table(relation).refused += 1
         return
+    if old is None and new is None:
+        return  # what was to be removed is not there
     survey.table(relation).note_change(event.offset, old, new)
     if new is None:
         del current[place]

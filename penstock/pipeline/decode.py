@@ -21,7 +21,7 @@ from penstock.engine.packed.rows import event_deltas
 from penstock.engine.plain_events import reader_of
 from penstock.engine.stepping import FIRST_STEP
 from penstock.engine.streams import event_messages, event_steps, needs_no_rows
-from penstock.errors import ChangeError
+from penstock.errors import ChangeError, NoChangeError
 from penstock.messages import ANYONE, event_template
 from penstock.pipeline.bodies import change_row, row_place
 from penstock.pipeline.row_stage import add_messages, add_steps, tell_groups
@@ -129,6 +129,9 @@ def _decode_each(
     for offset, body in events:
         try:
             checked = read(body, offset)
+        except NoChangeError:
+            out.add(_any_bucket(offset), RowKind.SKIPPED, offset, b"")
+            continue
         except ChangeError as error:
             out.add(_any_bucket(offset), RowKind.BAD, offset, Reason.of(error).to_bytes())
             continue

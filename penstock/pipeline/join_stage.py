@@ -33,7 +33,7 @@ def advance_groups(
     out = RowBuffer()
     if bucket == BUCKETS[0]:
         out.add(bucket, RowKind.HEADER, tick.offset, tick.body)
-    out.forward(bucket, inbox, RowKind.MESSAGE, RowKind.BAD, RowKind.FAULT)
+    out.forward(bucket, inbox, RowKind.MESSAGE, RowKind.BAD, RowKind.SKIPPED, RowKind.FAULT)
     span = Span.from_bytes(tick.body)
     view.move_to(span.active, span.end)
     # What a scheme remembers of groups would be of no use in the next batch, which reads them anew.

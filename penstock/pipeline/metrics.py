@@ -32,6 +32,7 @@ class Totals(msgspec.Struct, frozen=True):
     message_bytes: int = 0
     bad: int = 0
     seconds: float = 0.0
+    skipped: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(
@@ -41,6 +42,7 @@ class Totals(msgspec.Struct, frozen=True):
             self.message_bytes + other.message_bytes,
             self.bad + other.bad,
             round(self.seconds + other.seconds, 3),
+            self.skipped + other.skipped,
         )
 
 
@@ -62,6 +64,8 @@ class BatchMetrics(msgspec.Struct, frozen=True):
     state_rows: int
     state_bytes: int
     totals: Totals
+    skipped: int = 0
+    """Events that ask for no change."""
 
     def __post_init__(self) -> None:
         # ValueError, and so the line is passed over, if it is damaged.
@@ -86,7 +90,7 @@ def batch_metrics(
     start = (source["startOffset"] or {"position": 0})["position"]
     end = source["endOffset"]["position"]
     counted = progress["counted"]
-    messages, bad = counted.get("messages", 0), counted.get("bad", 0)
+    messages, bad, skipped = (counted.get(name, 0) for name in ("messages", "bad", "skipped"))
     seconds = progress["batchDuration"] / 1000
     durations = progress.get("durationMs", {})
     operators = progress.get("stateOperators", [])
@@ -103,7 +107,8 @@ def batch_metrics(
         bad=bad,
         state_rows=sum(operator["numRowsTotal"] for operator in operators),
         state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
-        totals=before + Totals(1, end - start, messages, message_bytes, bad, seconds),
+        totals=before + Totals(1, end - start, messages, message_bytes, bad, seconds, skipped),
+        skipped=skipped,
     )
 
 
@@ -122,6 +127,7 @@ _COUNTERS = (
     ("message_bytes", "Bytes of message files."),
     ("quarantined", "Events that could not be applied."),
     ("busy_seconds", "Time spent on batches."),
+    ("skipped", "Events that ask for no change, such as tombstones."),
 )
 
 

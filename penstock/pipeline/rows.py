@@ -67,7 +67,9 @@ class RowKind(IntEnum):
     """An event that cannot be applied, with the reason."""
     EVENTS = 8
     """Events of a stream that are done with, on the way to where they are kept."""
-    FAULT = 9
+    SKIPPED = 9
+    """An event that asks for no change; it is counted."""
+    FAULT = 10
     """A record that leads to a fault, and is to be set aside; or a fault of the fast path that the
     plain one did without."""
 
@@ -120,7 +122,7 @@ class Reason(NamedTuple):
 
     @classmethod
     def of(cls, error: ChangeError) -> Reason:
-        return cls(error.primary, error.detail, error.hint)
+        return cls(*error.reason())
 
     def to_bytes(self) -> bytes:
         return pack(self)

@@ -72,6 +72,8 @@ class Progress:
     messages: int
     bad: int
     seconds: float
+    skipped: int = 0
+    """Events that ask for no change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class RunSummary:
     messages: int
     bad: int
     seconds: float
+    skipped: int = 0
+    """Events that ask for no change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +279,7 @@ def _progress(progress: dict[str, Any], home: Home) -> Progress:
         messages=counted.get("messages", 0),
         bad=counted.get("bad", 0),
         seconds=progress["batchDuration"] / 1000,
+        skipped=counted.get("skipped", 0),
     )
 
 
@@ -286,4 +291,5 @@ def _summary(home: Home, done: list[Progress], seconds: float) -> RunSummary:
         messages=sum(progress.messages for progress in done),
         bad=sum(progress.bad for progress in done),
         seconds=seconds,
+        skipped=sum(progress.skipped for progress in done),
     )

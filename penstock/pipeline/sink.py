@@ -53,6 +53,7 @@ class MessageSink:
         self._counted[batch_id] = {
             "messages": inbox.count(RowKind.MESSAGE),
             "bad": inbox.count(RowKind.BAD),
+            "skipped": inbox.count(RowKind.SKIPPED),
         }
         try:
             self.commit(inbox)
@@ -66,7 +67,7 @@ class MessageSink:
         return found
 
     def counted(self, batch_id: int) -> dict[str, int]:
-        """How many messages and bad events a batch had; asked once."""
+        """How many messages, bad and skipped events a batch had; asked once."""
         return self._counted.pop(batch_id, {})
 
     def commit(self, inbox: Inbox) -> None:

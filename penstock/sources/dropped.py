@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from penstock.catalog import Catalog, Relation
 from penstock.log.disk import os_errors
 from penstock.log.files import CSV_SUFFIXES, LINE_SUFFIXES, PARQUET_SUFFIXES
+from penstock.sources.directories import open_directory
 
 SUFFIXES = LINE_SUFFIXES | CSV_SUFFIXES | PARQUET_SUFFIXES
 
@@ -22,6 +24,9 @@ _UNFINISHED = (".", "_")
 """Names that begin like this are by custom those of files that are still written."""
 _HASHED_BYTES = 1 << 20
 
+LINK = "a symbolic link is not followed"
+NO_FILE = "it is not a regular file"
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Dropped:
@@ -29,46 +34,79 @@ class Dropped:
 
     modified_ns: int
     name: str
-    """Relative to the directory."""
+    """Relative to the directory. Bytes that are no text stand in it as lone surrogates."""
     size: int
     inode: int
 
 
+@dataclass(slots=True)
+class Found:
+    """What is in a directory and one level below it."""
+
+    files: list[Dropped] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    """Names that look like ours, and why they are left alone."""
+
+
 def dropped_files(directory: Path) -> list[Dropped]:
-    """The files that are there for us, in the directory and one level below it, in order."""
-    found = []
+    """The files that are there for us, in order."""
+    return look_into(directory).files
+
+
+def look_into(directory: Path) -> Found:
+    found = Found()
     with os_errors("look into the directory", directory):
-        for path in _candidates(directory):
-            try:
-                status = path.stat()
-            except FileNotFoundError:
-                continue  # gone meanwhile
-            name = path.relative_to(directory).as_posix()
-            found.append(Dropped(status.st_mtime_ns, name, status.st_size, status.st_ino))
-    return sorted(found)
+        for entry in _entries(directory, ""):
+            if entry.name in _OURS:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                _look_below(directory, entry.name, found)
+            elif entry.is_symlink() and entry.is_dir():
+                found.left[entry.name] = LINK
+            else:
+                _add(entry, entry.name, found)
+    found.files.sort()
+    return found
 
 
-def _candidates(directory: Path) -> Iterable[Path]:
-    for entry in os.scandir(directory):
-        if entry.name.startswith(_UNFINISHED):
-            continue
-        if entry.is_dir() and entry.name not in _OURS:
-            for inner in os.scandir(entry.path):
-                if inner.is_file() and _is_ours(inner.name):
-                    yield Path(inner.path)
-        elif entry.is_file() and _is_ours(entry.name):
-            yield Path(entry.path)
+def _look_below(directory: Path, folder: str, found: Found) -> None:
+    try:
+        for entry in _entries(directory, folder):
+            _add(entry, f"{folder}/{entry.name}", found)
+    except FileNotFoundError:
+        return  # gone meanwhile
+    except OSError as error:
+        found.left[folder] = f"it cannot be looked into: {error.strerror}"
 
 
-def _is_ours(name: str) -> bool:
-    return not name.startswith(_UNFINISHED) and Path(name).suffix.lower() in SUFFIXES
+def _entries(directory: Path, folder: str) -> Iterator[os.DirEntry[str]]:
+    with open_directory(directory, folder) as descriptor, os.scandir(descriptor) as entries:
+        for entry in entries:
+            if not entry.name.startswith(_UNFINISHED):
+                yield entry
 
 
-def digest_of(path: Path) -> str:
+def _add(entry: os.DirEntry[str], name: str, found: Found) -> None:
+    if Path(entry.name).suffix.lower() not in SUFFIXES:
+        return
+    if entry.is_symlink():
+        found.left[name] = LINK
+    elif not entry.is_file(follow_symlinks=False):
+        found.left[name] = NO_FILE
+    else:
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return  # gone meanwhile
+        found.files.append(Dropped(status.st_mtime_ns, name, status.st_size, status.st_ino))
+
+
+def digest_of(file: BinaryIO) -> str:
+    """What a file holds, in short. Reads it all, and goes back to its beginning."""
     digest = hashlib.blake2b(digest_size=16)
-    with os_errors("read the file", path), path.open("rb") as file:
-        while block := file.read(_HASHED_BYTES):
-            digest.update(block)
+    while block := file.read(_HASHED_BYTES):
+        digest.update(block)
+    file.seek(0)
     return digest.hexdigest()
 
 

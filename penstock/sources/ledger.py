@@ -8,6 +8,7 @@ that nobody has to read the whole log to find out.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import msgspec
@@ -79,6 +80,20 @@ def taken_body(body: bytes) -> TakenBody:
         ) from None
 
 
+def ledger_name(name: str) -> str:
+    """The name of a file as the ledger knows it: text, and another one for every name.
+
+    Names are bytes. Where they are no UTF-8, what is not is written as escapes, and a slash is put
+    behind, which no name of a file ends in; so no other name becomes the same.
+    """
+    raw = os.fsencode(name)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        escaped = raw.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+        return f"{escaped}/"
+
+
 def taken_entry(file: FileId, taken: Taken) -> tuple[RecordKind, bytes]:
     """The record, once its reader has found in it what was meant."""
     meant = TakenBody(file.name, file.digest, taken.events, taken.complete, taken.refused)
@@ -120,6 +135,16 @@ class Ledger:
         with self._database.reading() as connection:
             row = connection.execute(found).one_or_none()
         return Taken() if row is None else Taken(row.events, bool(row.complete), row.refused)
+
+    def unfinished(self, name: str) -> dict[str, int]:
+        """How many events are in the log of files of that name that are not there as a whole, by
+        the digests of their contents."""
+        self._catch_up(self._log.end)
+        found = select(files.c.digest, files.c.events).where(
+            files.c.name == name, files.c.complete == 0, files.c.events > 0
+        )
+        with self._database.reading() as connection:
+            return {row.digest: row.events for row in connection.execute(found)}
 
     def _catch_up(self, to: int) -> None:
         with self._database.reading() as connection:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from penstock.catalog import Catalog
 from penstock.engine.changes import Op
@@ -23,11 +22,12 @@ from penstock.log.files import (
     MAX_BACKLOG,
     PARQUET_SUFFIXES,
     check_backlog,
-    read_file,
+    read_open_file,
 )
+from penstock.log.inputs import InputFile, shown_name
 from penstock.registry import Registry
 from penstock.sources.dropped import digest_of, table_of
-from penstock.sources.ledger import FileId, Ledger, Taken, taken_entry
+from penstock.sources.ledger import FileId, Ledger, Taken, ledger_name, taken_entry
 
 _TABULAR = CSV_SUFFIXES | PARQUET_SUFFIXES
 
@@ -37,10 +37,13 @@ class Took:
     """What became of one file."""
 
     name: str
+    """As it can be printed."""
     events: int
     """Appended now: none, if all of them were in the log before."""
     refused: str = ""
     """Why the file, or the rest of it, cannot be read; the quarantine will say so too."""
+    left: str = ""
+    """Why the file is left where it is."""
 
 
 class Taker:
@@ -57,56 +60,65 @@ class Taker:
         self._registry.close()
         self._ledger.close()
 
-    def take(self, path: Path, name: str) -> Took:
+    def take(self, source: InputFile, name: str) -> Took:
         """Append those events of the file that are not in the log yet.
 
         BacklogError if the log is too far ahead of its processing: the rest can be taken later.
+        InputError if the file cannot be read any further.
         """
-        status = path.stat()
-        file, placed = FileId(name, digest_of(path)), status.st_ctime_ns
-        before = self._ledger.taken(file)
+        status = os.fstat(source.file.fileno())
+        with source.errors():
+            file, placed = FileId(ledger_name(name), digest_of(source.file)), status.st_ctime_ns
+        before, shown = self._ledger.taken(file), shown_name(name)
         if before.complete:
-            return Took(name, 0)
+            return Took(shown, 0)
         if before.refused == placed:
-            return Took(name, 0, "it was refused before")
+            return Took(shown, 0, "it was refused before")
         done = before.events
         try:
-            for events in _behind(self._read(path, name), before.events):
+            for events in behind(self._read(source, name), before.events):
                 self._append(file, done, events, Taken(done + len(events)))
                 done += len(events)
-            _check_unchanged(path, status)
+            check_unchanged(source, status)
             self._append(file, done, [], Taken(done, complete=True))
         except EventError as error:
-            event = unreadable_file_event(name, error)
+            event = unreadable_file_event(shown, error)
             self._append(file, done, [event], Taken(done, refused=placed))
-            return Took(name, done - before.events, error.primary)
-        return Took(name, done - before.events)
+            return Took(shown, done - before.events, error.primary)
+        return Took(shown, done - before.events)
 
-    def _read(self, path: Path, name: str) -> Iterator[list[bytes]]:
+    def _read(self, source: InputFile, name: str) -> Iterator[list[bytes]]:
         relation = None
-        if path.suffix.lower() in _TABULAR:
+        if source.path.suffix.lower() in _TABULAR:
             self._registry.catch_up()
             relation = table_of(name, self._registry.catalog())
             if relation is None:
-                raise _nobodys(name, self._registry.catalog())
-        for batch in read_file(path, relation, self._op):
+                raise _nobodys(shown_name(name), self._registry.catalog())
+        for batch in read_open_file(source, relation, self._op):
             yield batch.events
 
     def _append(self, file: FileId, done: int, events: list[bytes], after: Taken) -> None:
-        """Append events that follow the first `done` of the file, unless somebody else has."""
         check_backlog(self._home, self._max_backlog)
-        entries = [taken_entry(file, after), *((RecordKind.EVENT, event) for event in events)]
-        with self._home.log.appending() as tail:
-            present = self._ledger.taken(file, tail.end)
-            if present.complete or present.events > done:
-                raise LockedError(
-                    f"{file.name} is being taken by another process",
-                    hint="let one process watch a directory",
-                )
-            tail.append(entries)
+        append_taken(self._home, self._ledger, file, done, events, after)
 
 
-def _behind(batches: Iterable[list[bytes]], done: int) -> Iterator[list[bytes]]:
+def append_taken(
+    home: Home, ledger: Ledger, file: FileId, done: int, events: list[bytes], after: Taken
+) -> int:
+    """Append events that follow the first `done` of the file, unless somebody else has; where the
+    first of them is."""
+    entries = [taken_entry(file, after), *((RecordKind.EVENT, event) for event in events)]
+    with home.log.appending() as tail:
+        present = ledger.taken(file, tail.end)
+        if present.complete or present.events > done:
+            raise LockedError(
+                f"{shown_name(file.name)} is being taken by another process",
+                hint="let one process watch a directory",
+            )
+        return tail.append(entries) + 1
+
+
+def behind(batches: Iterable[list[bytes]], done: int) -> Iterator[list[bytes]]:
     """The events behind the first `done`."""
     for events in batches:
         rest = events[done:]
@@ -115,11 +127,12 @@ def _behind(batches: Iterable[list[bytes]], done: int) -> Iterator[list[bytes]]:
             yield rest
 
 
-def _check_unchanged(path: Path, before: os.stat_result) -> None:
-    after = path.stat()
+def check_unchanged(source: InputFile, before: os.stat_result) -> None:
+    """EventError if the file is not what it was before it was read."""
+    after = os.fstat(source.file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise EventError(
-            f"{path.name} was changed while it was read",
+            f"{source.name} was changed while it was read",
             detail="what had been read of it is in the log",
             hint="write under a name that begins with a dot, and rename the file when it is done",
         )

@@ -2,6 +2,9 @@
 
 A file is complete when nobody has touched it for a while. Those who cannot promise to write without
 pauses give it a name that begins with a dot or an underscore and rename it when it is done.
+
+Nothing in the directory stops the watching: what is no regular file, cannot be read, or cannot be
+moved is reported once and left alone.
 """
 
 from __future__ import annotations
@@ -9,18 +12,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.engine.changes import Op
-from penstock.errors import BacklogError, HomeError
+from penstock.errors import BacklogError, HomeError, InputError
 from penstock.log import Home
-from penstock.log.disk import os_errors, sync_directory
+from penstock.log.inputs import shown_name
+from penstock.sources.directories import move_file, open_dropped
 from penstock.sources.dropped import (
     REFUSED_DIRECTORY,
     TAKEN_DIRECTORY,
     Dropped,
     dropped_files,
+    look_into,
 )
 from penstock.sources.taking import Taker, Took
 
@@ -35,10 +40,19 @@ class WatchSummary:
     files: int = 0
     events: int = 0
     refused: int = 0
+    left: int = 0
+    """Links, pipes and others that look like files for us, and files that we may not read."""
 
     def plus(self, took: Took) -> WatchSummary:
+        if took.left and not took.events and not took.refused:
+            return replace(self, left=self.left + 1)
         bad = bool(took.refused)
-        return WatchSummary(self.files + 1, self.events + took.events, self.refused + bad)
+        return replace(
+            self,
+            files=self.files + 1,
+            events=self.events + took.events,
+            refused=self.refused + bad,
+        )
 
 
 class Watcher:
@@ -61,6 +75,8 @@ class Watcher:
         self._settle_seconds = settle_seconds
         self._seen: dict[str, tuple[Dropped, float]] = {}
         self._done: set[Dropped] = set()
+        self._unreadable: set[Dropped] = set()
+        self._told: dict[str, str] = {}
 
     def close(self) -> None:
         self._taker.close()
@@ -68,16 +84,29 @@ class Watcher:
     @property
     def waiting(self) -> bool:
         """Whether there are files that may not be complete yet."""
-        return any(file not in self._done for file in dropped_files(self._directory))
+        settled = self._done | self._unreadable
+        return any(file not in settled for file in dropped_files(self._directory))
 
     def look(self) -> Iterator[Took]:
         """Take every file that is complete by now, as they are asked for."""
         now = time.monotonic()
-        found = dropped_files(self._directory)
-        self._done &= set(found)
-        settled = [f for f in found if f not in self._done and self._is_settled(f, now)]
-        self._seen = {file.name: self._seen[file.name] for file in found if file.name in self._seen}
-        yield from map(self._take, settled)
+        found = look_into(self._directory)
+        files = found.files
+        self._done &= set(files)
+        self._unreadable &= set(files)
+        settled = [f for f in files if f not in self._done and self._is_settled(f, now)]
+        self._seen = {file.name: self._seen[file.name] for file in files if file.name in self._seen}
+        yield from self._left_alone(found.left)
+        for file in settled:
+            took = self._take(file)
+            if took is not None:
+                yield took
+
+    def _left_alone(self, left: dict[str, str]) -> Iterator[Took]:
+        """What is not for us, once."""
+        for name in sorted(left.keys() - self._told.keys()):
+            yield Took(shown_name(name), 0, left=left[name])
+        self._told = left
 
     def _is_settled(self, file: Dropped, now: float) -> bool:
         """Whether the file has looked the same for long enough: by our own clock, and by its."""
@@ -87,28 +116,38 @@ class Watcher:
         age = time.time() - file.modified_ns / 1e9
         return max(quiet, age) >= self._settle_seconds
 
-    def _take(self, file: Dropped) -> Took:
-        path = self._directory / file.name
-        took = self._taker.take(path, file.name)
+    def _take(self, file: Dropped) -> Took | None:
+        """What became of a file; None if it is gone, or cannot be read and that was said before."""
+        try:
+            with open_dropped(self._directory, file.name) as source:
+                took = self._taker.take(source, file.name)
+        except InputError as error:
+            if error.is_gone or file in self._unreadable:
+                return None
+            self._unreadable.add(file)  # tried again at every look, without a word
+            return Took(shown_name(file.name), 0, left=error.primary)
+        self._unreadable.discard(file)
         if self._keep:
             self._done.add(file)
-        else:
-            put_aside(path, self._directory, REFUSED_DIRECTORY if took.refused else TAKEN_DIRECTORY)
-        return took
+            return took
+        return replace(took, left=self._put_aside(file, took))
+
+    def _put_aside(self, file: Dropped, took: Took) -> str:
+        """Move a file out of the way; why it stays, if it does. It is known then, and not taken
+        again."""
+        try:
+            put_aside(self._directory, file, REFUSED_DIRECTORY if took.refused else TAKEN_DIRECTORY)
+        except FileNotFoundError:
+            return ""  # somebody else has moved it
+        except OSError as error:
+            self._done.add(file)
+            return f"it could not be moved: {error.strerror}"
+        return ""
 
 
-def put_aside(path: Path, directory: Path, kind: str) -> Path:
+def put_aside(directory: Path, file: Dropped, kind: str) -> None:
     """Move a file out of the way, under a name that is free."""
-    target = directory / kind / path.relative_to(directory)
-    with os_errors("put the file aside", path):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        number = 1
-        while target.exists():
-            target = target.with_name(f"{path.stem}.{number}{path.suffix}")
-            number += 1
-        path.rename(target)
-        sync_directory(target.parent)
-    return target
+    move_file(directory, file.name, kind, file.inode)
 
 
 def watch(

@@ -85,7 +85,7 @@ class Oracle:
         keys = [relation.columns[i].name for i in relation.key]
         where = " AND ".join(f'"{key}" = ?' for key in keys)
         key_values = [change.row.get(key) for key in keys]
-        if change.op in (Op.DELETE, Op.UPSERT):
+        if change.op in (Op.DELETE, Op.REMOVE, Op.UPSERT):
             self._run(f'DELETE FROM "{relation.name}" WHERE {where}', key_values)
         if change.op in (Op.INSERT, Op.UPSERT):
             names = ", ".join(f'"{name}"' for name in change.row)

@@ -48,6 +48,7 @@ def test_summary(cli: Cli, home: Path, calls: list[dict[str, Any]]) -> None:
         "messages": 6,
         "quarantined": 1,
         "seconds": 1.2,
+        "skipped": 0,
     }
 
 

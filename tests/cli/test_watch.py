@@ -37,6 +37,7 @@ def test_once(cli: Cli, home: Path, drop: Path) -> None:
         "files": 0,
         "events": 0,
         "refused": 0,
+        "left": 0,
     }
 
 

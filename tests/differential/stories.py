@@ -258,13 +258,17 @@ class _Teller:
         ops = (
             [Op.INSERT]
             if spec.is_stream or not alive
-            else [Op.INSERT, Op.UPDATE, Op.DELETE, Op.UPSERT]
+            else [Op.INSERT, Op.UPDATE, Op.DELETE, Op.UPSERT, Op.REMOVE]
         )
         op = draw(st.sampled_from(ops))
         if op is Op.INSERT:
             self._next_id += 1
             alive.append(self._next_id)
             return Change(spec.name, op, draw(rows(spec, self._next_id)))
+        if op is Op.REMOVE:  # of rows that are there, were there, or are another table's
+            gone = draw(st.integers(1, self._next_id))
+            self._alive[spec.name] = [number for number in alive if number != gone]
+            return Change(spec.name, op, {"id": gone})
         number = draw(st.sampled_from(alive))
         if op is Op.DELETE:
             alive.remove(number)

@@ -109,6 +109,56 @@ time_texts = (
 )
 any_bytes = st.binary(max_size=40) | st.text(max_size=40).map(lambda t: t.encode(errors="ignore"))
 
+_WHOLE = (
+    b'{"table":"quotes","op":"insert","row":{"id":7,"Big":12,"d":1.5,"n":2.25,"s":"a\\u0041\xc3\xa4",'
+    b'"b":true,"day":"2024-05-06","at":"2024-05-06T07:08:09.123","zoned":"2024-05-06T07:08:09Z"}}'
+)
+_PIECES = [b"[", b"{", b"}", b'"', b"\\", b":", b",", b"\xff", b"\x00", b"e", b"-", b"0", b"null"]
+
+
+def _damaged(cuts: list[tuple[int, int, bytes]]) -> bytes:
+    raw = _WHOLE
+    for at, length, piece in cuts:
+        raw = raw[:at] + piece + raw[at + length :]
+    return raw
+
+
+damaged_lines = st.lists(
+    st.tuples(st.integers(0, len(_WHOLE)), st.integers(0, 3), st.sampled_from(_PIECES)),
+    min_size=1,
+    max_size=3,
+).map(_damaged)
+"""A plain line with some bytes cut out, and others put in."""
+
+DEEP = [
+    *(b"[" * levels + b"]" * levels for levels in (2, 61, 62, 63, 64, 65, 200, 1_000, 100_000)),
+    b'{"a":' * 1_000 + b"1" + b"}" * 1_000,
+    b"[" * 1_000,
+    b'[{"a":' * 30_000,
+]
+"""Values within values, closed and not."""
+
+ODD_NUMBERS = [
+    b"1e99999999999999999999999",
+    b"-1e99999999999999999999999",
+    b"1e-99999999999999999999999",
+    b"0e99999999999999999999999",
+    b"-0.0e-99999999999999999999999",
+    b"1e999999999",
+    b"1e-400",
+    b"9" * 400,
+    b"9" * 4_301,
+    b"1." + b"0" * 100_000,
+    b"0." + b"1" * 100_000,
+    b"NaN",
+    b"Infinity",
+    b"-Infinity",
+    b"0x10",
+    b"1_000",
+    b"+1",
+    b"01",
+]
+
 ODD_LINES = [
     b'{"table":"quotes","row":{"id":1,"id":2}}',
     b'{"table":"quotes","row":{"id":1,"s":"a:b"}}',
@@ -136,6 +186,37 @@ ODD_LINES = [
     b'{"table":"quotes","row":{"id":1,"n":10000}}',
     b'{"table":"quotes","row":{"id":1,"n":1e-9}}',
     b'{"table":"quotes","row":{"id":1,"s":"\\ud800"}}',
+    *(
+        part.replace(b"?", deep)
+        for part in (
+            b'{"x":?,"table":"quotes","row":{"id":1}}',
+            b'{"table":"quotes","row":{"id":1},"x":?}',
+            b'{"row":{"id":1,"s":?},"table":"quotes"}',
+            b'{"op":?,"table":"quotes","row":{"id":1}}',
+            b'{"specversion":"1.0","id":"1","source":"s","type":"t","data":?}',
+            b'{"schema":?,"payload":{"op":"c","after":{"id":1},"source":{"table":"quotes"}}}',
+            b"?",
+        )
+        for deep in DEEP
+    ),
+    *(
+        b'{"table":"quotes","row":{"id":1,"%s":%s}}' % (column, number)
+        for column in (b"id", b"Big", b"d", b"n", b"wide", b"s", b"b", b"day")
+        for number in ODD_NUMBERS
+    ),
+    b'\xef\xbb\xbf{"table":"quotes","row":{"id":1}}',
+    b'\x00{"table":"quotes","row":{"id":1}}',
+    b'{"table":"quotes","row":{"id":1}}\x00',
+    b'{"table":"quotes","row":{"id":1}} x',
+    '{"table":"quotes","row":{"id":1}}'.encode("utf-16"),
+    '{"table":"quotes","row":{"id":1}}'.encode("utf-16-le"),
+    '{"table":"quotes","row":{"id":1}}'.encode("utf-32"),
+    b'{"table":"quotes","row":{"' + b"k" * 900_000 + b'":1}}',
+    b'{"table":"' + b"t" * 900_000 + b'","row":{"id":1}}',
+    b'{"table":"quotes","op":"' + b"o" * 900_000 + b'","row":{"id":1}}',
+    b'{"table":"quotes","row":{"id":1},"' + b"m" * 900_000 + b'":1}',
+    b'{"table":"quotes","row":{"id":1},"row":{"id":1,"s":"\xff"}}',
+    b'{"table":"quotes","row":{"id":1,"\\u0073":"x","s":"y"}}',
     b'{"table":"quotes","row":{"id":1,"s":"\xed\xa0\x80"}}',
     b'{"table":"quotes","row":{"id":1,"s":"\x00"}}',
     b'{"table":"quotes","row":{"id":1,"s":"\x7f"}}',

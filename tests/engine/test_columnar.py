@@ -104,6 +104,11 @@ def test_any_bytes(raw: list[bytes]) -> None:
     check_events(raw)
 
 
+@given(st.lists(lines.damaged_lines, max_size=6))
+def test_damaged_lines(raw: list[bytes]) -> None:
+    check_events(raw)
+
+
 @pytest.mark.parametrize("raw", lines.ODD_LINES, ids=range(len(lines.ODD_LINES)))
 def test_odd_lines(raw: bytes) -> None:
     check_events([raw])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.engine.changes import Change, Op
 from penstock.engine.events import decode_event
-from penstock.errors import EventError
+from penstock.errors import EventError, NoChangeError
 
 SOURCE = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "stocks"}
 
@@ -36,19 +36,19 @@ def enveloped(columns: list[dict[str, object]], one: dict[str, object]) -> bytes
 @pytest.mark.parametrize(
     ("one", "change"),
     [
-        (payload("c", after={"id": 1}), Change("stocks", Op.INSERT, {"id": 1})),
-        (payload("r", after={"id": 1}), Change("stocks", Op.UPSERT, {"id": 1})),
+        (payload("c", after={"id": 1}), Change("stocks", Op.INSERT, {"id": 1}, True)),
+        (payload("r", after={"id": 1}), Change("stocks", Op.UPSERT, {"id": 1}, True)),
         (
             payload("u", before={"id": 1, "a": 1}, after={"id": 1, "a": 2}),
-            Change("stocks", Op.UPDATE, {"id": 1, "a": 2}),
+            Change("stocks", Op.UPDATE, {"id": 1, "a": 2}, True),
         ),
         (
             payload("u", after={"id": 1, "a": None, "b": "__debezium_unavailable_value"}),
-            Change("stocks", Op.UPDATE, {"id": 1, "a": None}),
+            Change("stocks", Op.UPDATE, {"id": 1, "a": None}, True),
         ),
         (
             payload("d", before={"id": 1, "a": None}),
-            Change("stocks", Op.DELETE, {"id": 1}),
+            Change("stocks", Op.DELETE, {"id": 1}, True),
         ),
     ],
 )
@@ -58,10 +58,51 @@ def test_every_op_with_and_without_envelope(one: dict[str, object], change: Chan
     assert decode_event(json.dumps({"schema": None, "payload": one}).encode()) == change
 
 
+HEARTBEAT = {"ts_ms": 1700000000000}
+TRANSACTION = {"status": "END", "id": "571:53195832", "event_count": 2, "data_collections": []}
+DDL = "ALTER TABLE stocks ADD COLUMN x INT"
+SIDE_EVENTS: list[tuple[object, str]] = [
+    (None, "tombstone"),
+    ({"schema": None, "payload": None}, "tombstone"),
+    (HEARTBEAT, "heartbeat"),
+    ({"schema": {"name": "io.debezium.connector.common.Heartbeat"}, "payload": HEARTBEAT}, "heart"),
+    ({**HEARTBEAT, "ts_us": 1, "ts_ns": 1}, "heartbeat"),
+    (TRANSACTION, "transaction"),
+    ({"payload": {**TRANSACTION, "status": "BEGIN", "ts_ms": 5}}, "transaction"),
+    ({"source": SOURCE, "databaseName": "shop", "ddl": DDL, "tableChanges": []}, "schema"),
+    ({"payload": {"source": SOURCE, "ts_ms": 5, "ddl": DDL}}, "schema"),
+    (payload("m", message={"prefix": "p", "content": "Yg=="}), "message"),
+    ({"schema": {"type": "struct", "name": "s.stocks.Key"}, "payload": {"id": 1}}, "key"),
+]
+
+
+@pytest.mark.parametrize(("event", "what"), SIDE_EVENTS)
+def test_what_is_no_change_is_skipped(event: object, what: str) -> None:
+    with pytest.raises(NoChangeError, match=what):
+        decode_event(json.dumps(event).encode())
+
+
+NO_SIDE_EVENTS: list[dict[str, object]] = [
+    {"ts_ms": "soon"},
+    {"ts_ms": 1, "id": 5},
+    {"status": "END", "id": "1", "row": {}},
+    {"ddl": DDL},
+    {"payload": {"id": 1}},
+    {"schema": {"name": "s.stocks.Value"}, "payload": {"id": 1}},
+    {},
+]
+
+
+@pytest.mark.parametrize("event", NO_SIDE_EVENTS)
+def test_what_only_looks_like_it_is_refused(event: dict[str, object]) -> None:
+    with pytest.raises(EventError) as caught:
+        decode_event(json.dumps(event).encode())
+    assert not isinstance(caught.value, NoChangeError)
+
+
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        ({"schema": None, "payload": None}, "tombstone"),
         ({"payload": 5}, "must be an object"),
         (payload("t"), "TRUNCATE"),
         (payload("m", after={}), "'m' is not an operation"),

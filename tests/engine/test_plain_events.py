@@ -10,7 +10,7 @@ from penstock.catalog import Catalog
 from penstock.engine.changes import check
 from penstock.engine.events import decode_event
 from penstock.engine.plain_events import PlainReader
-from penstock.errors import ChangeError
+from penstock.errors import ChangeError, EventError
 from tests.engine import plain_lines as lines
 
 READER = PlainReader(lines.CATALOG)
@@ -45,6 +45,11 @@ def test_any_bytes(raw: bytes) -> None:
     assert quick(raw) == careful(raw)
 
 
+@given(lines.damaged_lines)
+def test_damaged_lines(raw: bytes) -> None:
+    assert quick(raw) == careful(raw)
+
+
 @pytest.mark.parametrize("raw", lines.ODD_LINES, ids=range(len(lines.ODD_LINES)))
 def test_odd_lines(raw: bytes) -> None:
     assert quick(raw) == careful(raw)
@@ -66,3 +71,15 @@ def test_the_usual_lines_are_read_quickly() -> None:
 def test_a_catalog_without_tables() -> None:
     with pytest.raises(ChangeError, match="unknown table x"):
         PlainReader(Catalog()).read(b'{"table": "x", "row": {}}', 0)
+
+
+@pytest.mark.parametrize("deep", lines.DEEP[6:], ids=len)
+def test_deep_values_are_refused_by_name(deep: bytes) -> None:
+    """However deep, and wherever: before the table the quick parser skips them one by one."""
+    for raw in (
+        b'{"x":' + deep + b',"table":"quotes","row":{"id":1}}',
+        b'{"row":{"id":' + deep + b'},"table":"quotes"}',
+        b'{"table":"quotes","row":{"id":' + deep + b"}}",
+    ):
+        with pytest.raises(EventError, match="nested more than 64 levels"):
+            READER.read(raw, OFFSET)

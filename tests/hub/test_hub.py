@@ -244,6 +244,29 @@ class TestHome:
             assert [event.raw for event in bad] == [b"{", b"\xff\xfe", good]
             assert "already has a row" in bad[2].primary
 
+    def test_no_event_stops_it_and_no_reason_is_long(self, tmp_path: Path) -> None:
+        """Each of these once stopped the Hub, or put a megabyte into the quarantine as a reason."""
+        row = b'"row": {"id": 5}}'
+        odd = [
+            b'{"x": ' + b"[" * 1000 + b"]" * 1000 + b', "table": "stocks", ' + row,
+            b'{"table": "stocks", "row": {"id": 1e99999999999999999999999}}',
+            b'{"table": "' + b"t" * 1_000_000 + b'", ' + row,
+            b'{"table": "stocks", "row": {"' + b"c" * 1_000_000 + b'": 5}}',
+            b'{"op": "' + b"o" * 1_000_000 + b'", "after": {"id": 1}}',
+            b'{"payload": {"op": "c", "after": {"id": 1}, "' + b"m" * 1_000_000 + b'": 1}}',
+        ]
+        with Hub(tmp_path / "home") as hub:
+            hub.execute(STOCKS)
+            hub.execute(REVIEWS)
+            other = Home.open(tmp_path / "home")
+            other.log.append([(RecordKind.EVENT, raw) for raw in odd])
+            bad = hub.quarantine()
+            assert [event.raw for event in bad] == odd
+            assert "nested more than 64 levels deep" in bad[0].primary
+            for event in bad:
+                assert max(map(len, (event.primary, event.detail, event.hint))) <= 1000
+            assert bad[2].primary.endswith("t…")
+
     def test_a_crash_between_log_and_message_log(self, tmp_path: Path) -> None:
         with Hub(tmp_path / "home") as hub:
             hub.execute(STOCKS)

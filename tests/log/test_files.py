@@ -19,7 +19,7 @@ from penstock.engine.changes import Op, check
 from penstock.engine.events import decode_event
 from penstock.errors import BacklogError, ChangeError, EventError, HomeError
 from penstock.log import BatchHeader, MemoryHome, files, tabular
-from penstock.log.files import InputBatch, publish, read_file, read_lines
+from penstock.log.files import InputBatch, Published, publish, read_file, read_lines
 from penstock.sql import parse_relation
 
 EVERYTHING = parse_relation(
@@ -82,7 +82,7 @@ def test_a_pipe_is_read_as_it_is_filled() -> None:
         os.write(write_end, b"one\ntwo\nthr")
         assert next(batches).events == [b"one", b"two"]
         os.write(write_end, b"ee\n")
-        assert next(batches) == InputBatch([b"three"], 14, None)
+        assert next(batches) == InputBatch([b"three"], 14, None, range(3, 4))
         os.close(write_end)
         assert list(batches) == []
 
@@ -96,10 +96,10 @@ def test_a_line_that_is_too_long_is_named(
     path, home = tmp_path / "x.jsonl", MemoryHome()
     for rest in (b"", b"\n", b"\nmore\n"):
         path.write_bytes(b"one\n" * 20 + b"x" * 121 + rest)
-        home = MemoryHome()
-        with pytest.raises(EventError, match=r"line 21 of x\.jsonl is longer than 100") as caught:
-            publish(home, read_file(path))
-        assert "20 events before it are in the log" in caught.value.detail
+        home, published = MemoryHome(), Published()
+        with pytest.raises(EventError, match=r"line 21 of x\.jsonl is longer than 100"):
+            publish(home, read_file(path), published)
+        assert published == Published(20, 0, 20)
         assert home.log.end == 20
 
 
@@ -108,7 +108,7 @@ def test_publishing_reports_progress(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path, home = tmp_path / "x.jsonl", MemoryHome()
     path.write_bytes(b"".join(b'{"n": %d}\n' % i for i in range(1000)))
     seen: list[InputBatch] = []
-    assert publish(home, read_file(path), seen.append) == 1000
+    assert publish(home, read_file(path), progress=seen.append) == Published(1000, 0, 1000)
     assert home.log.end == 1000
     assert [record.body for record in home.log.read(998)] == [b'{"n": 998}', b'{"n": 999}']
     assert len(seen) > 5
@@ -236,19 +236,23 @@ def test_integers_written_as_doubles(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "values", "reason"),
     [
-        ("x", pa.array([[1, 2]]), "is not a DOUBLE"),
-        ("x", pa.array([{"a": 1}]), "is not a DOUBLE"),
+        ("x", pa.array(["1,5"]), "is not a DOUBLE"),
+        ("id", pa.array([1.5]), "is not a BIGINT"),
+        ("id", pa.array([2.0**60]), "is not a BIGINT"),
+        ("t", pa.array([1], pa.timestamp("ns")), "is not a TIMESTAMP"),
+        ("z", pa.array([1], pa.timestamp("ns", "UTC")), "is not a TIMESTAMP"),
         ("s", pa.array([b"\xff"]), "not valid UTF-8"),
         ("t", pa.array([10**15], pa.timestamp("ms")), "is not a TIMESTAMP"),
         ("day", pa.array([10**7], pa.date32()), "is not a DATE"),
-        ("b", pa.array(["true"]), "is not a BOOLEAN"),
+        ("b", pa.array(["yes"]), "is not a BOOLEAN"),
+        ("b", pa.array([2]), "is not a BOOLEAN"),
         ("b", pa.array([5], pa.duration("s")), "is not a BOOLEAN"),
     ],
 )
 def test_a_bad_value_is_still_an_event(
     tmp_path: Path, column: str, values: pa.Array, reason: str
 ) -> None:
-    (event,) = parquet_events(tmp_path, id=pa.array([1]), **{column: values})
+    (event,) = parquet_events(tmp_path, **{"id": pa.array([1]), column: values})
     assert reason in refusal(event)
 
 
@@ -279,11 +283,11 @@ def test_parquet_progress(tmp_path: Path) -> None:
 def test_publishers_wait_when_the_log_is_too_far_ahead() -> None:
     home = MemoryHome()
     batches = [InputBatch([b"{}"] * 3, 0, None)] * 4
-    with pytest.raises(BacklogError) as caught:
-        publish(home, batches, max_backlog=5)
+    published = Published()
+    with pytest.raises(BacklogError, match="6 records wait"):
+        publish(home, batches, published, max_backlog=5)
     assert home.log.end == 6
-    assert "6 records wait" in str(caught.value)
-    assert "6 events before it are in the log" in str(caught.value)
+    assert published == Published(6, 0, 6)
     home.messages.publish(BatchHeader(0, 4, 0), [], [])
-    assert publish(home, batches[:1], max_backlog=5) == 3
-    assert publish(home, batches, max_backlog=0) == 12
+    assert publish(home, batches[:1], max_backlog=5).events == 3
+    assert publish(home, batches, max_backlog=0).events == 12

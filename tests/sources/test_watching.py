@@ -26,8 +26,9 @@ from penstock.errors import BacklogError, HomeError, LockedError
 from penstock.log import Home, RecordKind
 from penstock.registry import Registry
 from penstock.sources import taking
+from penstock.sources.directories import open_dropped
 from penstock.sources.dropped import dropped_files, table_of
-from penstock.sources.taking import Taker
+from penstock.sources.taking import Taker, Took
 from penstock.sources.watching import Watcher, WatchSummary, watch
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)"
@@ -51,6 +52,11 @@ def drop(tmp_path: Path) -> Path:
 
 def take_all(home: Home, drop: Path, **options: bool) -> WatchSummary:
     return watch(home, drop, once=True, settle_seconds=0.0, **options)
+
+
+def take(home: Home, path: Path) -> Took:
+    with open_dropped(path.parent, path.name) as source:
+        return Taker(home).take(source, path.name)
 
 
 def events(home: Home) -> list[bytes]:
@@ -176,14 +182,14 @@ def test_a_bad_row_is_quarantined_alone(home: Home, drop: Path) -> None:
 def test_a_file_that_changes_while_it_is_read(home: Home, drop: Path) -> None:
     path = drop / "a.jsonl"
     path.write_bytes(lines(1))
-    original = taking.read_file
+    original = taking.read_open_file
 
     def read_and_write(*arguments: object) -> Iterator[object]:
         yield from original(*arguments)  # type: ignore[arg-type]
         path.write_bytes(lines(1, 2))
 
-    with mock.patch("penstock.sources.taking.read_file", read_and_write):
-        assert "changed while it was read" in Taker(home).take(path, "a.jsonl").refused
+    with mock.patch("penstock.sources.taking.read_open_file", read_and_write):
+        assert "changed while it was read" in take(home, path).refused
     with Hub(home.path) as hub:
         assert "changed while it was read" in hub.quarantine()[0].primary
 
@@ -202,19 +208,19 @@ def test_which_table_a_file_belongs_to(home: Home) -> None:
 def test_two_who_take_the_same_file(home: Home, drop: Path) -> None:
     path = drop / "a.jsonl"
     path.write_bytes(lines(1, 2))
-    original = taking.read_file
+    original = taking.read_open_file
 
     def overtaken(*arguments: object) -> Iterator[object]:
         """Before this one has read anything, another process takes the whole file."""
-        with mock.patch("penstock.sources.taking.read_file", original):
-            Taker(home).take(path, "a.jsonl")
+        with mock.patch("penstock.sources.taking.read_open_file", original):
+            take(home, path)
         yield from original(*arguments)  # type: ignore[arg-type]
 
     with (
-        mock.patch("penstock.sources.taking.read_file", overtaken),
+        mock.patch("penstock.sources.taking.read_open_file", overtaken),
         pytest.raises(LockedError, match="another process"),
     ):
-        Taker(home).take(path, "a.jsonl")
+        take(home, path)
     assert events(home) == [line(1), line(2)]
 
 
@@ -288,14 +294,14 @@ def test_crashes_anywhere(
 
 
 def small_frames(size: int) -> AbstractContextManager[object]:
-    original = taking.read_file
+    original = taking.read_open_file
 
     def read(*arguments: object) -> Iterator[object]:
         for batch in original(*arguments):  # type: ignore[arg-type]
             for start in range(0, len(batch.events), size):
                 yield mock.Mock(events=batch.events[start : start + size])
 
-    return mock.patch("penstock.sources.taking.read_file", read)
+    return mock.patch("penstock.sources.taking.read_open_file", read)
 
 
 def crash_after(countdown: int, written: bool) -> AbstractContextManager[object]:

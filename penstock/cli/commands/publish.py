@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from enum import StrEnum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -13,11 +13,13 @@ import typer
 from penstock.cli.output import Output, count
 from penstock.cli.parameters import HomeArgument, JsonOption
 from penstock.engine.changes import Op
-from penstock.errors import ChangeError
-from penstock.log.files import MAX_BACKLOG
+from penstock.errors import ChangeError, PenstockError
+from penstock.log.files import MAX_BACKLOG, Format
+from penstock.log.inputs import shown_name
 
 if TYPE_CHECKING:
     from penstock.catalog import Relation
+    from penstock.cli.publishing import FileDone
     from penstock.log import Home
     from penstock.log.files import ByteSource, InputBatch
 
@@ -25,17 +27,13 @@ PANEL = "Publish and subscribe"
 EXAMPLES = """
   penstock publish shop changes.jsonl
   penstock publish shop stocks.csv --table stocks --op upsert
+  penstock publish shop stocks.csv --table stocks --check
+  penstock publish shop large.jsonl --resume
   generate-changes | penstock publish shop -
   echo '{"table": "stocks", "row": {"id": 4}}' | penstock publish shop -
 """
 
 STANDARD_INPUT = Path("-")
-
-
-class Format(StrEnum):
-    JSONL = "jsonl"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 def publish(
@@ -55,6 +53,20 @@ def publish(
         Format | None,
         typer.Option("--format", help="By default what the name of a file ends in."),
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Append nothing; say what would be accepted, and what not."),
+    ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Keep account in the log; the same command again goes on from there."
+        ),
+    ] = False,
+    skip: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Leave out the first N events of the first file."),
+    ] = 0,
     max_backlog: Annotated[
         int,
         typer.Option(
@@ -67,32 +79,41 @@ def publish(
 
     A file holds one event on each line (plain, Debezium or CloudEvents), or is CSV or Parquet with
     the rows of one table. An event that cannot be applied is found out when it is processed, and
-    is then in quarantine.
+    is then in quarantine; --check finds out before. With --resume, a file is published once however
+    often the command is repeated, and whatever has stopped it, even in the middle of the file; it
+    is known by its path, its content and its table. Without, an error says what is in the log and
+    how to publish the rest.
     """
-    from penstock.cli.following import is_processed
-    from penstock.cli.progress import bar
     from penstock.log import Home
-    from penstock.log.files import publish as append
 
     opened = Home.open(home)
-    relation = _relation(opened, table)
-    _check_files(files, format_)
-    events = 0
-    for path in files:
-        batches = _batches(path, relation, op, format_)
-        with bar(f"publishing {path}", "bytes") as advance:
-            events += append(
-                opened,
-                batches,
-                lambda done: advance(done.done_bytes, done.total_bytes or 0),
-                max_backlog,
-            )
-    processed = is_processed(opened)
+    request = _Request(home, table, _relation(opened, table), op, format_, resume, max_backlog)
+    _check_files(files, request, skip)
     out = Output(as_json=as_json)
-    out.result({"events": events, "log_end": opened.log.end, "being_processed": processed})
-    out.say(f"published {count(events, 'event')}")
-    if not processed:
-        out.note(f"nobody processes this home now: penstock run {home} --once")
+    if check:
+        _check(opened, request, files, skip, out)
+    else:
+        _publish(opened, request, files, skip, out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """How files are to be published."""
+
+    home: Path
+    table: str | None
+    relation: Relation | None
+    op: Op
+    format_: Format | None
+    resume: bool
+    max_backlog: int
+
+    @property
+    def options(self) -> list[str]:
+        """As they stand on the command line."""
+        given = ["--table", self.table] if self.table is not None else []
+        given += ["--op", self.op.value] if self.op is not Op.INSERT else []
+        return given + (["--format", self.format_.value] if self.format_ is not None else [])
 
 
 def _relation(home: Home, table: str | None) -> Relation | None:
@@ -100,7 +121,8 @@ def _relation(home: Home, table: str | None) -> Relation | None:
         return None
     from penstock.registry import Registry
 
-    catalog = Registry(home).catalog()
+    with Registry(home) as registry:
+        catalog = registry.catalog()
     relation = catalog.get(table)
     if relation is None:
         known = ", ".join(catalog.names()[:10]) or "none"
@@ -108,30 +130,124 @@ def _relation(home: Home, table: str | None) -> Relation | None:
     return relation
 
 
-def _check_files(files: list[Path], format_: Format | None) -> None:
+def _check_files(files: list[Path], request: _Request, skip: int) -> None:
     """Look at all files before the first event is appended."""
+    if request.resume and skip:
+        raise typer.BadParameter("--resume knows by itself where to go on; leave out --skip")
     for path in files:
         if path == STANDARD_INPUT:
-            if format_ not in (None, Format.JSONL):
-                raise typer.BadParameter(f"{format_} is not read from standard input")
+            if request.format_ not in (None, Format.JSONL):
+                raise typer.BadParameter(f"{request.format_} is not read from standard input")
+            if request.resume:
+                raise typer.BadParameter("standard input cannot be read again: use --skip")
         elif not path.is_file():
             raise typer.BadParameter(f"{path} is not a file")
+    if request.format_ not in (None, Format.JSONL) and request.relation is None:
+        raise typer.BadParameter(f"--format {request.format_} needs --table")
 
 
-def _batches(
-    path: Path, relation: Relation | None, op: Op, format_: Format | None
-) -> Iterator[InputBatch]:
+def _publish(home: Home, request: _Request, files: list[Path], skip: int, out: Output) -> None:
+    from penstock.cli.following import is_processed
+    from penstock.cli.publishing import FileDone, tell_partial
+
+    done = [FileDone(path, before=skip if i == 0 else 0) for i, path in enumerate(files)]
+    try:
+        for one in done:
+            _publish_file(home, request, one)
+    except PenstockError as error:
+        tell_partial(error, done, _rest(request, done), home.log.end)
+        raise
+    except KeyboardInterrupt:
+        out.note(f"in the log: {', '.join(one.text for one in done)}")
+        out.note(f"to publish the rest: {_rest(request, done)}")
+        raise
+    processed = is_processed(home)
+    events, before = (sum(counts) for counts in zip(*map(_counts, done), strict=True))
+    facts: dict[str, object] = {"events": events, "log_end": home.log.end}
+    known = {"events_before": before} if request.resume else {}
+    out.result({**facts, "being_processed": processed, **known})
+    was = "was" if before == 1 else "were"
+    there = f"; {count(before, 'event')} {was} in the log before" if known and before else ""
+    out.say(f"published {count(events, 'event')}{there}")
+    if not processed:
+        out.note(f"nobody processes this home now: penstock run {request.home} --once")
+
+
+def _counts(one: FileDone) -> tuple[int, int]:
+    return one.published.events, one.before
+
+
+def _rest(request: _Request, done: list[FileDone]) -> str:
+    from penstock.cli.publishing import rest_command
+
+    if request.resume:
+        return "repeat the command; it goes on where it has stopped"
+    return rest_command(request.home, request.options, done)
+
+
+def _publish_file(home: Home, request: _Request, one: FileDone) -> None:
+    from penstock.cli.progress import bar
+    from penstock.log.files import leave_out
+    from penstock.log.files import publish as append
+
+    def shown(done: InputBatch) -> None:
+        advance(done.done_bytes, done.total_bytes or 0)
+
+    with bar(f"publishing {one.path}", "bytes") as advance:
+        most = request.max_backlog
+        if request.resume:
+            _resume(home, request, one, shown)
+        else:
+            batches = _batches(one.path, request)
+            if one.before:
+                batches = leave_out(batches, one.before, str(one.path))
+            append(home, batches, one.published, progress=shown, max_backlog=most)
+    one.complete = True
+
+
+def _resume(
+    home: Home, request: _Request, one: FileDone, shown: Callable[[InputBatch], None]
+) -> None:
+    from penstock.log.files import publish as append
+    from penstock.sources.resuming import resumable
+
+    given = (request.relation, request.op, request.format_)
+    with resumable(home, one.path, *given) as file:
+        one.before = file.before
+        append(
+            home,
+            file.rest(*given),
+            one.published,
+            append=file.append,
+            progress=shown,
+            max_backlog=request.max_backlog,
+        )
+        file.finish()
+
+
+def _check(home: Home, request: _Request, files: list[Path], skip: int, out: Output) -> None:
+    from penstock.cli.publishing import show_check
+    from penstock.engine.plain_events import PlainReader
+    from penstock.log.files import leave_out
+    from penstock.registry import Registry
+    from penstock.sources.checking import check_file
+
+    with Registry(home) as registry:
+        reader = PlainReader(registry.catalog())
+    checks = []
+    for i, path in enumerate(files):
+        batches = _batches(path, request)
+        if skip and i == 0:
+            batches = leave_out(batches, skip, str(path))
+        checks.append(check_file(shown_name(str(path)), batches, reader, home.log.end))
+    show_check(out, checks)
+    if not all(check.is_good for check in checks):
+        raise typer.Exit(ChangeError.exit_code)
+
+
+def _batches(path: Path, request: _Request) -> Iterator[InputBatch]:
     from penstock.log import files
 
     if path == STANDARD_INPUT:
         return files.read_lines(cast("ByteSource", sys.stdin.buffer), "standard input")
-    if format_ is None:
-        return files.read_file(path, relation, op)
-    if format_ is Format.JSONL:
-        return files.read_line_file(path)
-    if relation is None:
-        raise typer.BadParameter(f"--format {format_} needs --table")
-    from penstock.log import tabular
-
-    reader = tabular.read_csv if format_ is Format.CSV else tabular.read_parquet
-    return reader(path, relation, op)
+    return files.read_file(path, request.relation, request.op, request.format_)

@@ -103,5 +103,5 @@ def _show(out: Output, summary: RunSummary) -> None:
         "quarantined": summary.bad,
         "seconds": round(summary.seconds, 1),
     }
-    out.result(figures)
+    out.result(figures | {"skipped": summary.skipped})
     out.table(list(figures), [list(figures.values())])

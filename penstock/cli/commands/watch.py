@@ -53,8 +53,9 @@ def watch(
     Parquet files belong to the table they are called after: stocks.csv, stocks-2024-05.parquet, or
     stocks/anything.csv. A file is then moved to DIR/taken; one that cannot be read goes to
     DIR/refused, and to the quarantine with the reason. Names that begin with . or _ are left alone:
-    write under such a name and rename. A file is known by its name and its content, so the same one
-    dropped again is not taken again.
+    write under such a name and rename. Links, pipes and what may not be read stay where they are,
+    and are reported once. A file is known by its name and its content, so the same one dropped
+    again is not taken again.
     """
     from penstock.cli.interruptible import run_interruptible
     from penstock.cli.watching import file_text
@@ -78,8 +79,10 @@ def watch(
 
     ended = run_interruptible(work)
     summary = ended.result
-    out.result({"files": summary.files, "events": summary.events, "refused": summary.refused})
+    counts = {"files": summary.files, "events": summary.events, "refused": summary.refused}
+    out.result({**counts, "left": summary.left})
     bad = f", {count(summary.refused, 'file')} refused" if summary.refused else ""
+    bad += f", {summary.left:,} left where they are" if summary.left else ""
     out.say(f"took {count(summary.events, 'event')} of {count(summary.files, 'file')}{bad}")
     if ended.by_interrupt:
         raise typer.Exit(INTERRUPTED)

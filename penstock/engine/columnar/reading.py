@@ -47,7 +47,7 @@ ABSENT, NULL, GIVEN = range(3)
 """What an event says of a column."""
 
 OPS = tuple(Op)
-INSERT, UPDATE, UPSERT, DELETE = range(len(OPS))
+INSERT, UPDATE, UPSERT, DELETE, REMOVE = range(len(OPS))
 
 _TABLE, _OP, _ROW = (np.frombuffer(word, np.uint8) for word in (b"table", b"op", b"row"))
 _NULL, _TRUE, _FALSE = (np.frombuffer(word, np.uint8) for word in (b"null", b"true", b"false"))
@@ -250,7 +250,7 @@ def _read_text(
     if kind == DATE and stop - at == 10:
         is_fit, stored = read_date(data, at)
     elif kind in (TIMESTAMP, ZONED):
-        is_fit, stored = read_timestamp(data, at, stop, kind == ZONED)
+        is_fit, stored = read_timestamp(data, at, stop)
     fields.values[i, column] = stored
     return is_fit
 

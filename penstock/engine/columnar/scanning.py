@@ -135,10 +135,10 @@ def read_date(data: Bytes8, at: int) -> tuple[bool, int]:
 
 
 @njit
-def read_timestamp(data: Bytes8, at: int, stop: int, is_zoned: bool) -> tuple[bool, int]:
-    """The microseconds since 1970 of [at, stop), like 2024-05-06T07:08:09.123; with a time zone,
-    a Z may follow."""
-    if is_zoned and stop > at and data[stop - 1] == 90:
+def read_timestamp(data: Bytes8, at: int, stop: int) -> tuple[bool, int]:
+    """The microseconds since 1970 of [at, stop), like 2024-05-06T07:08:09.123. A Z may follow; it
+    means the same with a time zone and without."""
+    if stop > at and data[stop - 1] == 90:
         stop -= 1
     length = stop - at
     if length != 19 and length != 23 and length != 26:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from penstock.engine.columnar.forms import Bytes8, Codes8, Ints
 from penstock.engine.columnar.packing import put_array, put_bytes
-from penstock.engine.columnar.reading import DELETE, INSERT, OP_NAMES, UPDATE
+from penstock.engine.columnar.reading import DELETE, INSERT, OP_NAMES, REMOVE, UPDATE
 from penstock.engine.columnar.scanning import find_name
 from penstock.engine.packed.spans import NOWHERE, Spans, grown
 from penstock.engine.packed.values import (
@@ -113,12 +113,14 @@ def resolve(heap: Bytes8, changes: Changes, numbers: Ints, now: Spans) -> Resolv
             refused[bad] = i
             bad += 1
             continue
-        if op == DELETE:
+        if op == REMOVE and not is_there:
+            continue
+        if op in (DELETE, REMOVE):
             row, row_end = NOWHERE, NOWHERE
         elif op == UPDATE:
             heap = grown(heap, used, used + (end - begin) + (row_end - row) + _FEW)
             row, row_end = used, _put_updated(heap, used, begin, row, changes.given[i])
-        if is_there and op != DELETE and is_same_row(heap, begin, row):
+        if is_there and row != NOWHERE and is_same_row(heap, begin, row):
             continue
         used = max(used, row_end)
         made[found] = i
