@@ -57,7 +57,7 @@ PLACES = (
     "file/below",
     "directory",
     "empty.csv",
-    "closed.jsonl",
+    "odd.jsonl",
 )
 
 SOUND: dict[str, str] = {"number": "2", "numbers": "2", "offset": "5", "offsets": "5"}
@@ -110,7 +110,7 @@ def places(tmp_path: Path) -> Path:
     (tmp_path / "file").write_text("no home")
     (tmp_path / "directory").mkdir()
     (tmp_path / "empty.csv").touch()
-    (tmp_path / "closed.jsonl").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "odd.jsonl").write_bytes(b"\xff\xfe\x00")
     return tmp_path
 
 
