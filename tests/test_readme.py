@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from penstock import Hub, hub, sql
+from penstock import Hub, hub, sql, subscription
 from penstock.catalog import catalog as catalogs
 from penstock.cli.failures import EXIT_CODES
 from penstock.cli.output import size
@@ -141,6 +141,10 @@ def test_limits() -> None:
         "bytes of the log in one batch of the pipeline (`--batch-mb`)": offsets.BATCH_BYTES,
         "subscriptions registered at once": registry.MAX_SUBSCRIPTIONS_AT_ONCE,
         "days that a lease lasts": leases.MAX_LEASE_SECONDS // 86_400,
+        "notifications that wait for one subscription of a Hub": (
+            subscription.MAX_PENDING_NOTIFICATIONS
+        ),
+        "bytes of them, about": subscription.MAX_PENDING_BYTES,
     }
     assert table_rows("Limits") == [[name, f"{limit:,}"] for name, limit in limits.items()]
     assert f"Beyond {sql.MAX_BRANCHES:,} branches" in README

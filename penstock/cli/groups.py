@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Callable
+from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
 
@@ -36,6 +37,16 @@ class FoundGroup(TyperGroup):
         if cmd_name.replace("-", "_") not in module_names(self.package):
             return None
         return _command(cmd_name, self._module(cmd_name))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except typer.TyperException as error:
+            # The suggestions of typer are from commands that were listed, and here none are.
+            close = get_close_matches(args[0], self.list_commands(ctx)) if args else []
+            if close:
+                error.message = f"{error.message.rstrip('.')}. Did you mean {close[0]!r}?"
+            raise
 
     def _module(self, command: str) -> ModuleType:
         return importlib.import_module(f"{self.package}.{command.replace('-', '_')}")

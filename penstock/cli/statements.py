@@ -50,8 +50,10 @@ def _without_comment(piece: re.Match[str]) -> str:
 
 def given_statements(sql: str | None, file: Path | None) -> list[Statement]:
     """What a command was given: one statement, or the file with several."""
-    if (sql is None) == (file is None):
-        raise typer.BadParameter("give one statement, or --file with several")
+    if sql is not None and file is not None:
+        raise typer.BadParameter("give one statement, or --file with several, not both")
+    if sql is None and file is None:
+        raise typer.BadParameter("behind HOME, give one statement, or --file with several")
     if file is None:
         assert sql is not None
         return [Statement(sql, 1)]

@@ -154,3 +154,16 @@ def test_help_does_not_wait_for_spark() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+def test_a_command_that_is_nearly_right(cli: Cli) -> None:
+    ran = cli("contents", "shop", 2)
+    assert ran.code == 2
+    assert "No such command 'contents'. Did you mean 'content'?" in ran.err
+    assert "Did you mean" not in cli("xyz").err
+
+
+def test_a_home_that_was_forgotten(cli: Cli) -> None:
+    ran = cli("execute", "CREATE TABLE t (id INT PRIMARY KEY)")
+    assert ran.code == 2
+    assert "behind HOME, give one statement" in ran.err

@@ -55,7 +55,7 @@ def test_reoptimising(cli: Cli, shop: Path, process: Callable[[], None]) -> None
 
 def test_an_unknown_method_is_refused(cli: Cli, home: Path) -> None:
     ran = cli("reoptimise", home, "--method", "magic")
-    assert ran.code != 0
+    assert ran.code == 2
     assert "unknown method magic" in ran.err
 
 

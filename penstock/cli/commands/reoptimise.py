@@ -47,9 +47,14 @@ def reoptimise(
     from penstock.cli.replaying import reoptimised, reoptimised_as_analysed
     from penstock.engine.planning import Method
     from penstock.engine.splitting import filtering_text
+    from penstock.errors import PenstockError
     from penstock.log import Home
 
-    chosen = Method.of(method or ("selective" if analysed else "simulation"))
+    try:
+        chosen = Method.of(method or ("selective" if analysed else "simulation"))
+    except PenstockError as error:
+        message = f"{error.primary}; {error.hint}"
+        raise typer.BadParameter(message, param_hint="--method") from None
     if analysed and chosen is Method.SIMULATION:
         raise typer.BadParameter(
             "an analysis keeps no rows to simulate with", param_hint="--method"

@@ -18,8 +18,8 @@ PANEL = "Look"
 EXAMPLES = """
   penstock tail shop 2
   penstock tail shop 2 --no-follow --json
-  penstock tail shop 2 --from 1042      (the cursor of a content, or of the last line you have seen)
-  penstock tail shop 2 --after 1041     (changes of later records than that one)
+  penstock tail shop 2 --from 1042      (the cursor of a content, or a line)
+  penstock tail shop 2 --after 1041     (changes behind that offset)
 """
 
 LOOK_EVERY_SECONDS = 0.25
