@@ -104,8 +104,12 @@ def work_for(pattern: Pattern, query: str, count: int, updates: int = 0) -> Work
     sql = f"SELECT r.id AS r, s.id AS s FROM r JOIN s USING (k) WHERE {QUERIES[query]}"
     work = Work()
     rows = type("Rows", (CountedRows,), {"work": work})
+
+    def counted_group() -> Group:
+        return Group((rows(), rows()))
+
     with (
-        mock.patch("penstock.engine.memory.Group", lambda: Group((rows(), rows()))),
+        mock.patch("penstock.engine.memory.Group", counted_group),
         Hub(reoptimise_every=None) as hub,
     ):
         for table in ("r", "s"):
