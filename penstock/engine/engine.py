@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
+from penstock.catalog.halves import is_half
 from penstock.engine.changes import Change, Checked, Delta, check, row_after
 from penstock.engine.faults import RecordFaultError, blaming, is_fault
 from penstock.engine.index import Index
@@ -18,7 +19,7 @@ from penstock.engine.memory import GroupsAside, MemoryGroups, MemoryRows, RowsAs
 from penstock.engine.plain_events import read_change
 from penstock.engine.stages import GroupStore, JoinStage, RowStage, RowStore
 from penstock.errors import ChangeError, NoChangeError, SubscriptionError
-from penstock.joins import Edge, Placed, Scheme, make_scheme
+from penstock.joins import Edge, JoinValue, Placed, Scheme, SpacePoints, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.joins.decomposition.statistics import Statistics
 from penstock.joins.selections import NewSelections
@@ -26,6 +27,9 @@ from penstock.messages import Message, each_message
 from penstock.sql import Query, ShapeBinder, parse_relation
 
 _POSITION = attrgetter("position")
+
+FEW_POINTS = 64
+"""Up to here, a pass over a table for each point takes less than putting all groups together."""
 
 
 @dataclass
@@ -113,8 +117,16 @@ class Engine:
             if points.space.edge is None:
                 messages += self._row_stage.initial(offset, NewSelections(points))
             else:
-                messages += self._join_stage.initial(offset, points)
+                values = self._join_values(points)
+                messages += self._join_stage.initial(offset, points, values=values)
         return messages
+
+    def _join_values(self, points: SpacePoints) -> list[JoinValue] | None:
+        """Which groups have rows for some points, if that is found sooner than by going through
+        all of them."""
+        if len(points) > FEW_POINTS or is_half(points.space.table):
+            return None
+        return self._row_stage.join_values(points)
 
     def withdraw(self, subscription: int) -> None:
         self.query(subscription)

@@ -32,6 +32,7 @@ from penstock.joins import (
     Space,
     SpacePoints,
     StepsByEdge,
+    joiner,
 )
 from penstock.joins.newcomers import MANY_NEWCOMERS, newcomer_messages
 from penstock.joins.point_arrays import Mask
@@ -92,6 +93,17 @@ class RowStage:
             EdgeSteps(relation, edge).add(entering, groups)
         return groups
 
+    def join_values(self, points: SpacePoints) -> list[JoinValue]:
+        """By what the base rows are joined, each once, that some of a few points select."""
+        side, relation = points.space.base_side, points.base
+        of_row, values = joiner(relation, side.columns), dict[JoinValue, None]()
+        for part in _batched(self._store.rows(relation), _ROWS_AT_ONCE):
+            for i in np.flatnonzero(points.selected_by_any(part)).tolist():
+                value = of_row(part[i][1])
+                if value is not None:
+                    values[value] = None
+        return list(values)
+
     def initial(self, offset: int, new: NewSelections) -> Iterator[Message]:
         """The current content of new subscriptions over one table, a message for each row."""
         position, space = Position(offset, INITIAL_STEP), Space(new.relation.name).id
@@ -146,17 +158,25 @@ class JoinStage:
             self._store.put(edge, value, group)
 
     def initial(
-        self, offset: int, points: SpacePoints, since: int | None = None
+        self,
+        offset: int,
+        points: SpacePoints,
+        since: int | None = None,
+        values: Iterable[JoinValue] | None = None,
     ) -> Iterator[Message]:
         """The rows of one base table that new subscriptions need to start with. `since`, if their
-        points are all of the space that were recorded from there on."""
-        assert points.space.edge is not None
-        position = Position(offset, INITIAL_STEP)
-        for _, group in self._store.groups(points.space.edge):
-            if since is not None and len(points) >= MANY_NEWCOMERS:
+        points are all of the space that were recorded from there on; `values`, if it is known which
+        groups have base rows that these points select."""
+        edge, position = points.space.edge, Position(offset, INITIAL_STEP)
+        assert edge is not None
+        groups = (group for _, group in self._store.groups(edge))
+        if values is not None:
+            groups = (self._store.get(edge, value) for value in values)
+        if since is not None and len(points) >= MANY_NEWCOMERS:
+            for group in groups:
                 yield from newcomer_messages(position, group, points, since)
-            else:
-                yield from self._scheme.initial(position, group, points)
+        else:
+            yield from self._scheme.initial(position, groups, points)
 
 
 class Consequences(NamedTuple):

@@ -9,11 +9,12 @@ import numpy as np
 
 from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep
+from penstock.joins.initial import initial_semijoins
 from penstock.joins.kernels.clusters import NOWHERE_ABOVE, NOWHERE_BELOW
 from penstock.joins.point_arrays import CodeArray
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
-from penstock.joins.semijoin import base_row_message, initial_semijoins, neighbours
+from penstock.joins.semijoin import base_row_message, neighbours
 from penstock.joins.stabbing import StabbingIndex
 from penstock.messages import Message, Point, PointId, Position, Reach, Reaches
 from penstock.predicates.boxes import contains, interval_of
@@ -112,8 +113,10 @@ class ClusterScheme(StepByStep):
             else:
                 yield from _of_joining_rows(group, step, points, index)
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        return initial_semijoins(position, group, points)
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        return initial_semijoins(position, groups, points)
 
     @abstractmethod
     def reaches(

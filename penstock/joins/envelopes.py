@@ -30,8 +30,8 @@ from penstock.joins.filter_vectors import Codes, FilterVectors, codes_of
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.point_arrays import CodeArray, Mask
 from penstock.joins.points import SpacePoints
-from penstock.joins.semijoin import base_row_message, joining_row_message, message_to
-from penstock.messages import Envelope, Message, Position, Reach, Reaches, Vector
+from penstock.joins.semijoin import base_row_message, joining_row_message
+from penstock.messages import Envelope, Message, Reach, Reaches, Vector
 from penstock.predicates.intervals import BOTTOM, TOP, above, below
 
 TRIED_CORNERS = 3
@@ -58,15 +58,6 @@ def envelope_messages(
             yield base_row_message(step, points, upsert, remove)
     else:
         yield from _of_joining_rows(group, step, points, vectors)
-
-
-def envelope_initial(position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-    """The rows of a group that belong to the semijoins of these points, for them alone."""
-    side = points.space.side
-    touched = touching(points, group.sides[1 - side].values())
-    if touched.any():
-        for key, row in group.sides[side].items():
-            yield from message_to(position, points, key, row, touched & points.selecting(row))
 
 
 def touching(points: SpacePoints, rows: Iterable[Row]) -> Mask:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from penstock.joins.envelopes import envelope_initial, envelope_messages
+from penstock.joins.envelopes import envelope_messages
 from penstock.joins.filter_vectors import FilterVectors
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
@@ -56,7 +56,7 @@ class Enveloping:
             group.apply(step)
         return found
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        if points.has_envelopes:
-            return envelope_initial(position, group, points)
-        return self._scheme.initial(position, group, points)
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        return self._scheme.initial(position, groups, points)

@@ -103,10 +103,13 @@ def addressed(
         )
 
 
-def initial_pairs(position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
+def initial_pairs(
+    position: Position, groups: Iterable[Group], points: SpacePoints
+) -> Iterator[Message]:
     """The join rows that new points start with, as halves for them alone."""
     side = points.space.side
-    for partner, other in group.sides[1 - side].items():
+    pairs = ((group, one) for group in groups for one in group.sides[1 - side].items())
+    for group, (partner, other) in pairs:
         vector = points.vector(other)
         for key, row in group.sides[side].items():
             half = HalfVersion(row, vector)
@@ -129,8 +132,10 @@ class JoinRowScheme(StepByStep):
                 if not self.only_wanted or _anybody_wants(change, points):
                     yield region_message(step, points, change)
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        return initial_pairs(position, group, points)
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        return initial_pairs(position, groups, points)
 
 
 def _anybody_wants(change: HalfChange, points: SpacePoints) -> bool:

@@ -274,6 +274,19 @@ class SpacePoints:
             return [None] * len(rows)
         return values_of(self._filter_types[0], [row[attribute] for _, row in rows])
 
+    def filter_codes(self, rows: Sequence[KeyedRow]) -> CodeArray:
+        """The codes of rows of the filter table in all filter columns, by row and column."""
+        filters = self._compiled.filters
+        codes = np.empty((len(rows), len(filters)), np.int64)
+        if not self._filter_types:
+            codes[:, 0] = filters[0].codes.value(None)
+            return codes
+        of_columns = zip(self.space.attributes, self._filter_types, filters, strict=True)
+        for place, (attribute, kind, ranges) in enumerate(of_columns):
+            values = values_of(kind, [row[attribute] for _, row in rows])
+            codes[:, place] = ranges.codes.all_values(values)
+        return codes
+
     def base_values(self, column: int | None, rows: Sequence[KeyedRow]) -> Values:
         """`base_key` of many rows."""
         if column is None:
@@ -311,6 +324,14 @@ class SpacePoints:
         for column, ranges in arrays.base.items():
             mask &= ranges.containing(self.base_key(column, row))
         return mask
+
+    def selected_by_any(self, rows: Sequence[KeyedRow]) -> Mask:
+        """Which of many rows are in the base box of some point; meant for a few points."""
+        codes, (low, high) = self.base_codes(rows), self.base_table
+        found = np.zeros(len(rows), np.bool_)
+        for point in range(len(self)):
+            found |= ((low[:, point] <= codes) & (codes <= high[:, point])).all(axis=1)
+        return found
 
     @property
     def mentioned_columns(self) -> set[int]:

@@ -54,8 +54,10 @@ class Scheme(Protocol):
         """
         ...
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        """What new points need to start with, of the rows of one group."""
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        """What new points need to start with, of the rows of some groups."""
         ...
 
 

@@ -15,13 +15,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep, KeyedRow
-from penstock.joins.kernels.starting import containing_any, selecting_each
+from penstock.joins.initial import initial_semijoins
 from penstock.joins.point_arrays import CodeArray, CodedRanges, Mask
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
@@ -44,8 +43,10 @@ class SemijoinScheme(StepByStep):
             else:
                 yield from self._of_joining_rows(group, step, points)
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        return initial_semijoins(position, group, points)
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        return initial_semijoins(position, groups, points)
 
     @abstractmethod
     def describe(self, points: SpacePoints, row: Row, partners: CodeArray) -> list[SkylinePoint]:
@@ -212,23 +213,6 @@ def neighbours(
     before = (ordered[preceding],) if preceding >= 0 else None
     after = (ordered[following],) if following < len(ordered) else None
     return before, after
-
-
-def initial_semijoins(position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-    """The rows of a group that belong to the semijoins of these points, for them alone."""
-    side, filters, space = points.space.side, points.filters, points.space.id
-    others, rows = list(group.sides[1 - side].items()), list(group.sides[side].items())
-    if not others or not rows:
-        return
-    partners = np.unique(filters.codes.all_values(points.filter_values(others)))
-    joined = containing_any(filters.low, filters.high, partners, filters.codes.top)
-    begin, found = selecting_each(*points.base_table, joined, points.base_codes(rows))
-    ids, is_sorted, numbers = points.ids, points.ids_are_sorted, found.tolist()
-    for (key, row), (first, last) in zip(rows, pairwise(begin.tolist()), strict=True):
-        if first < last:
-            chosen = [ids[i] for i in numbers[first:last]]
-            recipients = tuple(chosen if is_sorted else sorted(chosen))
-            yield Message(position, space, key, row=row, recipients=recipients)
 
 
 def message_to(

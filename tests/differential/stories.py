@@ -77,12 +77,16 @@ class Shape:
     nodes: tuple[int, int]
     ranges: int = 0
     """So many more conditions, all of which must hold: boxes with several columns."""
+    is_hot: bool = False
+    """Most rows share one join value, come in bursts, and move from one join value to another."""
 
 
 SELECTIONS = Shape(tables=(1, 2), nodes=(1, 1))
 PAIRS = Shape(tables=(2, 2), nodes=(2, 2))
 MULTI_WAY = Shape(tables=(3, 5), nodes=(3, 5))
 SELF_JOINS = Shape(tables=(1, 1), nodes=(2, 3))
+HOT_KEYS = Shape(tables=(1, 2), nodes=(2, 2), is_hot=True)
+"""With one table, nearly every row joins itself."""
 WIDE = Shape(tables=(2, 3), nodes=(2, 3), ranges=4)
 JOINS = Shape(tables=(1, 4), nodes=(2, 4))
 MIXED = Shape(tables=(1, 4), nodes=(1, 4))
@@ -99,12 +103,19 @@ def tables(draw: st.DrawFn, shape: Shape) -> list[TableSpec]:
     return specs
 
 
+COLD = ([0, 1, 2, None], [0, 1])
+HOT = ([0, 0, 0, 0, 0, 0, 1, None], [0, 0, 0, 1])
+"""Values of the columns that tables are joined by."""
+
+
 @st.composite
-def rows(draw: st.DrawFn, table: TableSpec, number: int) -> dict[str, Any]:
+def rows(
+    draw: st.DrawFn, table: TableSpec, number: int, joined_by: tuple[list[Any], list[Any]] = COLD
+) -> dict[str, Any]:
     return {
         "id": number,
-        "k": draw(st.sampled_from([0, 1, 2, None])),
-        "j": draw(st.sampled_from([0, 1])),
+        "k": draw(st.sampled_from(joined_by[0])),
+        "j": draw(st.sampled_from(joined_by[1])),
         "a": draw(values(table.types["a"])),
         "b": draw(values(table.types["b"])),
     }
@@ -191,9 +202,11 @@ def stories(
 ) -> Story:
     """`any_plan`: subscriptions have any decomposition, and get others on the way."""
     moves = ["subscribe", "change", "change", "change", "batch", "withdraw"]
+    if shape.is_hot:
+        moves += ["burst", "burst", "move"]
     specs = draw(tables(shape))
     story = Story([Define(spec.ddl) for spec in specs])
-    teller = _Teller(specs)
+    teller = _Teller(specs, shape.is_hot)
     for _ in range(draw(st.integers(1, max_steps))):
         move = draw(st.sampled_from([*moves, "replan", "replan"] if any_plan else moves))
         story.steps.append(draw(_steps(move, teller, shape, any_plan)))
@@ -204,7 +217,7 @@ def stories(
 def rounds(draw: st.DrawFn, shape: Shape, count: int, records: int) -> list[Story]:
     """A story in parts of so many records each, in each of which subscriptions come and go."""
     specs = draw(tables(shape))
-    teller = _Teller(specs)
+    teller = _Teller(specs, shape.is_hot)
     told: list[Story] = []
     while len(told) < count:
         story = Story([] if told else [Define(spec.ddl) for spec in specs])
@@ -230,6 +243,10 @@ def _steps(draw: st.DrawFn, move: str, teller: _Teller, shape: Shape, any_plan: 
         return Replan(draw(st.sampled_from(teller.names)), draw(st.integers(0, 50)))
     if move == "withdraw" and len(teller.names) > 1:
         return Withdraw(teller.names.pop(0))
+    if move == "burst":
+        return Publish(tuple(draw(teller.burst())))
+    if move == "move":
+        return Publish((draw(teller.move()),))
     size = draw(st.integers(2, 5)) if move == "batch" else 1
     return Publish(tuple(draw(teller.change()) for _ in range(size)))
 
@@ -237,8 +254,9 @@ def _steps(draw: st.DrawFn, move: str, teller: _Teller, shape: Shape, any_plan: 
 class _Teller:
     """Knows which rows exist, so that every change it tells is valid."""
 
-    def __init__(self, specs: list[TableSpec]) -> None:
+    def __init__(self, specs: list[TableSpec], is_hot: bool = False) -> None:
         self.specs = specs
+        self._joined_by = HOT if is_hot else COLD
         self.names: list[str] = []
         self._told = 0
         self._next_id = 0
@@ -252,6 +270,37 @@ class _Teller:
     def change(self) -> st.SearchStrategy[Change]:
         return _changes(self)
 
+    def burst(self) -> st.SearchStrategy[list[Change]]:
+        """Many rows for one table at once."""
+        return _bursts(self)
+
+    def move(self) -> st.SearchStrategy[Change]:
+        """A row that is joined by another value from now on, if there is one that can be."""
+        return _moves(self)
+
+    def draw_burst(self, draw: st.DrawFn) -> list[Change]:
+        spec = draw(st.sampled_from(self.specs))
+        return [self._insert(draw, spec) for _ in range(draw(st.integers(5, 14)))]
+
+    def draw_move(self, draw: st.DrawFn) -> Change:
+        movable = [
+            (spec, number)
+            for spec in self.specs
+            if not spec.is_stream
+            for number in self._alive[spec.name]
+        ]
+        if not movable:
+            return self.draw_change(draw)
+        spec, number = draw(st.sampled_from(movable))
+        column, values = draw(st.sampled_from([("k", COLD[0]), ("j", COLD[1])]))
+        return Change(spec.name, Op.UPDATE, {"id": number, column: draw(st.sampled_from(values))})
+
+    def _insert(self, draw: st.DrawFn, spec: TableSpec) -> Change:
+        self._next_id += 1
+        self._alive[spec.name].append(self._next_id)
+        row = draw(rows(spec, self._next_id, self._joined_by))
+        return Change(spec.name, Op.INSERT, row)
+
     def draw_change(self, draw: st.DrawFn) -> Change:
         spec = draw(st.sampled_from(self.specs))
         alive = self._alive[spec.name]
@@ -262,9 +311,7 @@ class _Teller:
         )
         op = draw(st.sampled_from(ops))
         if op is Op.INSERT:
-            self._next_id += 1
-            alive.append(self._next_id)
-            return Change(spec.name, op, draw(rows(spec, self._next_id)))
+            return self._insert(draw, spec)
         if op is Op.REMOVE:  # of rows that are there, were there, or are another table's
             gone = draw(st.integers(1, self._next_id))
             self._alive[spec.name] = [number for number in alive if number != gone]
@@ -273,7 +320,7 @@ class _Teller:
         if op is Op.DELETE:
             alive.remove(number)
             return Change(spec.name, op, {"id": number})
-        row = draw(rows(spec, number))
+        row = draw(rows(spec, number, self._joined_by))
         if op is Op.UPDATE:
             kept = draw(st.sets(st.sampled_from(["k", "j", "a", "b"])))
             row = {name: value for name, value in row.items() if name == "id" or name in kept}
@@ -283,3 +330,13 @@ class _Teller:
 @st.composite
 def _changes(draw: st.DrawFn, teller: _Teller) -> Change:
     return teller.draw_change(draw)
+
+
+@st.composite
+def _bursts(draw: st.DrawFn, teller: _Teller) -> list[Change]:
+    return teller.draw_burst(draw)
+
+
+@st.composite
+def _moves(draw: st.DrawFn, teller: _Teller) -> Change:
+    return teller.draw_move(draw)

@@ -26,6 +26,7 @@ from penstock.subscription import Subscription
 from penstock.testing.oracle import Oracle
 from penstock.testing.scenario import Define, Publish, Subscribe
 from tests.differential.stories import (
+    HOT_KEYS,
     MIXED,
     MULTI_WAY,
     SELECTIONS,
@@ -171,6 +172,12 @@ def test_changes_of_self_joins(story: Story) -> None:
 @settings(max_examples=examples(150))
 @given(stories(FEW))
 def test_changes_of_joins(story: Story) -> None:
+    foretell(story)
+
+
+@settings(max_examples=examples(60))
+@given(stories(HOT_KEYS, max_steps=6))
+def test_changes_under_hot_keys(story: Story) -> None:
     foretell(story)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import cycle
 from unittest import mock
 
@@ -17,6 +19,7 @@ from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Replan, Subscribe, Withdraw
 from tests.differential.stories import (
+    HOT_KEYS,
     JOINS,
     MIXED,
     MULTI_WAY,
@@ -165,6 +168,43 @@ def test_any_decomposition_with_every_scheme(scheme: str, story: Story) -> None:
 @given(story=stories(WIDE, any_plan=True))
 def test_several_filter_columns_with_every_scheme(scheme: str, story: Story) -> None:
     check_with(scheme, story)
+
+
+@contextmanager
+def hurried() -> Iterator[None]:
+    """With limits so low that in small stories `auto` changes its way within a group, remembered
+    shadows are used for batches, too, and loose ones are lived with."""
+    with (
+        mock.patch("penstock.joins.schemes.auto.SCANNED_ROWS", 6),
+        mock.patch("penstock.joins.schemes.ref_sj_gap.ROWS_PER_STEP", 1),
+        mock.patch("penstock.joins.shadows.VALUES_PER_STEP", 1),
+        mock.patch("penstock.joins.shadows.IDLE_AFTER", 2),
+    ):
+        yield
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
+@given(stories(HOT_KEYS, any_plan=True))
+def test_hot_keys(story: Story) -> None:
+    with hurried():
+        check(story)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", scheme_names())
+@settings(max_examples=EXAMPLES_OF_EACH_SCHEME)
+@given(story=stories(HOT_KEYS, any_plan=True))
+def test_hot_keys_with_every_scheme(scheme: str, story: Story) -> None:
+    with hurried():
+        check_with(scheme, story)
+
+
+@settings(max_examples=20)
+@given(stories(HOT_KEYS, max_steps=8))
+def test_a_quick_look_at_hot_keys(story: Story) -> None:
+    with hurried():
+        check(story)
 
 
 def reoptimised(story: Story) -> None:

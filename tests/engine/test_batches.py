@@ -37,8 +37,10 @@ class OneByOne(StepByStep):
     ) -> Iterator[Message]:
         return self.scheme.messages(group, step, spaces)
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        return self.scheme.initial(position, group, points)
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        return self.scheme.initial(position, groups, points)
 
 
 def told(story: Story, scheme: Scheme) -> list[bytes]:

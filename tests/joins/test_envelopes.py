@@ -208,7 +208,7 @@ def test_what_new_subscriptions_start_with(data: st.DataObject) -> None:
     for name in ("auto", "enum-sj"):
         held: Held = {}
         for points in world.spaces:
-            for message in make_scheme(name).initial(Position(9, 0), world.group, points):
+            for message in make_scheme(name).initial(Position(9, 0), [world.group], points):
                 world.deliver(message, held)
         assert held == world.held()
     by_region: Held = {}

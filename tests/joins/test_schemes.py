@@ -115,7 +115,7 @@ def test_new_points_start_with_what_they_hold(data: st.DataObject) -> None:
         made.group.apply(data.draw(steps(made.group, offset)))
     started = {}
     for side, points in enumerate(made.spaces):
-        for message in make_scheme("ref-sj-gap").initial(Position(9, 0), made.group, points):
+        for message in make_scheme("ref-sj-gap").initial(Position(9, 0), [made.group], points):
             assert message.recipients == tuple(sorted(set(message.recipients)))
             assert message.row is not None
             started |= {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,6 +12,8 @@ from penstock.joins.kernels.unions import Codes64
 from penstock.matching.compiled import njit
 
 Table64 = npt.NDArray[np.int64]
+Ranges: TypeAlias = tuple[Table64, Table64]
+Portions: TypeAlias = tuple[Table64, Codes64]
 
 
 @njit
@@ -31,24 +35,54 @@ def containing_any(low: Codes64, high: Codes64, values: Codes64, top: int) -> Co
 
 
 @njit
-def selecting_each(
-    low: Table64, high: Table64, points: Codes64, codes: Table64
-) -> tuple[Codes64, Codes64]:
-    """Which of some points select each row: where the numbers of each row begin, and the numbers.
+def containing_any_vector(low: Table64, high: Table64, vectors: Table64) -> Codes64:
+    """The boxes, with a range of codes for each column, that contain one of some vectors."""
+    found = np.empty(low.shape[1], np.int64)
+    count = 0
+    for i in range(low.shape[1]):
+        for vector in vectors:
+            is_inside = True
+            for column in range(low.shape[0]):
+                code = vector[column]
+                is_inside &= (low[column, i] <= code) & (code <= high[column, i])
+            if is_inside:
+                found[count] = i
+                count += 1
+                break
+    return found[:count]
 
-    `low` and `high` have a row per column and an entry per point, `codes` a row per row.
+
+@njit
+def starting_each(
+    filters: Ranges, tops: Codes64, vectors: Portions, base: Ranges, rows: Portions
+) -> tuple[Codes64, Codes64]:
+    """The points that start with each row: where the numbers of each row begin, and the numbers.
+
+    `filters` and `base` are the lows and highs of all points, by column and point; the codes of a
+    column of filters end at `tops`. `vectors` and `rows` are the codes of the rows of many groups
+    on the filter side and on the base side, by row and column, and where each group begins. If
+    there is one filter column, the vectors of a group are sorted.
     """
+    codes, begin_rows = rows
+    partners, begin_partners = vectors
     begin = np.zeros(codes.shape[0] + 1, np.int64)
     found = np.empty(64, np.int64)
     count = 0
-    for row in range(codes.shape[0]):
-        found = room(found, count + points.shape[0])
-        for point in points:
-            is_selecting = True
-            for column in range(low.shape[0]):
-                code = codes[row, column]
-                is_selecting &= (low[column, point] <= code) & (code <= high[column, point])
-            found[count] = point
-            count += is_selecting
-        begin[row + 1] = count
+    for group in range(begin_rows.shape[0] - 1):
+        mine = partners[begin_partners[group] : begin_partners[group + 1]]
+        if filters[0].shape[0] == 1:
+            points = containing_any(filters[0][0], filters[1][0], mine[:, 0], tops[0])
+        else:
+            points = containing_any_vector(filters[0], filters[1], mine)
+        for row in range(begin_rows[group], begin_rows[group + 1]):
+            found = room(found, count + points.shape[0])
+            for point in points:
+                is_selecting = True
+                for column in range(base[0].shape[0]):
+                    code = codes[row, column]
+                    is_selecting &= base[0][column, point] <= code
+                    is_selecting &= code <= base[1][column, point]
+                found[count] = point
+                count += is_selecting
+            begin[row + 1] = count
     return begin, found[:count]

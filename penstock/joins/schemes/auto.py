@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.joins.group import Group, GroupStep
+from penstock.joins.initial import initial_semijoins
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import Family
 from penstock.joins.schemes.ref_sj_gap import RefSjGap
 from penstock.joins.schemes.ref_sj_opt import RefSjOpt
-from penstock.joins.semijoin import initial_semijoins
 from penstock.messages import Message, Position, Told
 
 
@@ -79,8 +79,10 @@ class Auto:
             group.apply(step)
         return found
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        return initial_semijoins(position, group, points)
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        return initial_semijoins(position, groups, points)
 
     def _scan_is_cheaper(self, points: SpacePoints, rows: int, seen: int) -> bool:
         """Whether shadows would not pay in a group of so many rows: it is expected to see as many

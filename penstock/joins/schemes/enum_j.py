@@ -34,8 +34,10 @@ class EnumJ(StepByStep):
                 yield from addressed(position, points, change, row, taking)
                 yield from addressed(position, points, change, None, leaving)
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        return initial_pairs(position, group, points)
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        return initial_pairs(position, groups, points)
 
 
 def _wanted(half: HalfVersion | None, points: SpacePoints) -> Mask:

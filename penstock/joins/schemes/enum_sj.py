@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from penstock.catalog import Row
-from penstock.joins.envelopes import envelope_initial, seen_alone, touching
+from penstock.joins.envelopes import seen_alone, touching
 from penstock.joins.filter_vectors import FilterVectors
 from penstock.joins.group import Group, GroupStep
+from penstock.joins.initial import initial_semijoins
 from penstock.joins.point_arrays import Mask
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.joins.semijoin import (
-    initial_semijoins,
     message_to,
     partner_codes,
     visible_through,
@@ -39,9 +39,10 @@ class EnumSj(StepByStep):
             else:
                 yield from _of_joining_rows(group, step, points)
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        initial = envelope_initial if points.has_envelopes else initial_semijoins
-        return initial(position, group, points)
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        return initial_semijoins(position, groups, points)
 
 
 def _of_base_row(group: Group, step: GroupStep, points: SpacePoints) -> Iterator[Message]:

@@ -15,10 +15,11 @@ from penstock.catalog import Row, RowKey
 from penstock.joins.course import GroupCourse, SpaceCourse
 from penstock.joins.exposures import Exposure
 from penstock.joins.group import Group, GroupStep, KeyedRow
+from penstock.joins.initial import initial_semijoins
 from penstock.joins.points import SpacePoints
 from penstock.joins.remembered import Memory
 from penstock.joins.scheme import Family
-from penstock.joins.semijoin import base_row_message, initial_semijoins, joining_row_messages
+from penstock.joins.semijoin import base_row_message, joining_row_messages
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.joins.shadow_segment import BaseValues
 from penstock.joins.shadows import ValueShadows
@@ -175,8 +176,10 @@ class RefSjGap:
             one.version = group.version
         return found
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        return initial_semijoins(position, group, points)
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        return initial_semijoins(position, groups, points)
 
 
 def _of_base_row(known: _Remembered, step: GroupStep, found: list[Told]) -> None:

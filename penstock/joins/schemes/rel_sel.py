@@ -28,9 +28,12 @@ class RelSel(StepByStep):
             if points.space.side == step.side:
                 yield base_row_message(step, points, upsert, remove)
 
-    def initial(self, position: Position, group: Group, points: SpacePoints) -> Iterator[Message]:
-        for key, row in group.sides[points.space.side].items():
-            yield from message_to(position, points, key, row, points.selecting(row))
+    def initial(
+        self, position: Position, groups: Iterable[Group], points: SpacePoints
+    ) -> Iterator[Message]:
+        for group in groups:
+            for key, row in group.sides[points.space.side].items():
+                yield from message_to(position, points, key, row, points.selecting(row))
 
 
 SCHEME = RelSel
