@@ -24,7 +24,7 @@ ROWS_PER_FRAME = 4096
 BYTES_PER_FRAME = 4 << 20  # 4 MiB, and one row more
 
 MAX_EXPANSION = 1_000
-MIN_EXPANDED_BYTES = 1 << 30  # 1 GiB
+MIN_EXPANDED_BYTES = 256 << 20  # 256 MiB
 """The events of a file may have a thousand times its bytes, or this many: constant columns take
 next to no room in Parquet. More than that is no data."""
 
