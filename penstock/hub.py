@@ -90,7 +90,8 @@ class Hub:
     All methods may be called from several threads; each call sees whole batches only. `scheme`
     names the way joins are turned into messages; contents are the same with each. After so many
     changes as `reoptimise_every` says, the Hub looks whether queries should be split into semijoins
-    in another way (None: never). `clock` says when leases begin and whether they have run out.
+    in another way (None: never). `clock` says when leases begin and whether they have run out. A
+    home that is not there is made: for its owner alone, or with `group_access` for its group, too.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Hub:
         scheme: str = DEFAULT_NAME,
         reoptimise_every: int | None = REOPTIMISE_EVERY_CHANGES,
         clock: Clock = time.time,
+        group_access: bool = False,
     ) -> None:
         self._lock = threading.RLock()
         self._engine = Engine(make_scheme(scheme))
@@ -118,7 +120,9 @@ class Hub:
             self._home: AnyHome = MemoryHome()
         else:
             path = Path(home)
-            self._home = Home.open(path) if path.exists() else Home.create(path)
+            if not path.exists():
+                Home.create(path, group_access=group_access)
+            self._home = Home.open(path)
             self._closing.enter_context(self._home.processing_lock("hub"))
             self._registry = Registry(self._home)
             self._engine.index.samples = samples(usable_statistics(path))

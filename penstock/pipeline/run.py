@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PipelineError
 from penstock.log import Home
+from penstock.log.access import umask_of
 from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.in_java import settings_elsewhere
@@ -126,6 +127,7 @@ def run(
             ui=ui,
             log_file=log_file,
             held_descriptors=[processing.descriptor],
+            umask=umask_of(opened.path),
         )
         done: list[Progress] = []
         sink = MessageSink(opened, processing.term)

@@ -7,6 +7,7 @@ version is made anew, and one that SQLite cannot read may simply be removed.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from sqlalchemy import (
 
 from penstock.errors import CorruptionError
 from penstock.log import RecordLog
+from penstock.log.access import open_file
 from penstock.log.disk import os_errors
 from penstock.log.witnesses import Witness, lost_end
 from penstock.registry.damage import damaged, sqlite_failure
@@ -167,6 +169,9 @@ def _engine(path: Path | None, journal: str) -> Engine:
         engine = create_engine("sqlite://", connect_args=arguments, poolclass=StaticPool)
     else:
         engine = create_engine(f"sqlite:///{path}", connect_args=arguments)
+        if not path.exists():
+            with os_errors("make the database", path):
+                os.close(open_file(path, os.O_RDWR))  # for whom SQLite's journals are, too
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _record: object) -> None:
