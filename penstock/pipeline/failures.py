@@ -99,11 +99,13 @@ def _details(lines: list[str]) -> list[str]:
 
 
 def _full_text(failure: BaseException) -> str:
-    parts = [str(failure)]
-    java = getattr(failure, "_stackTrace", None) or getattr(failure, "getStackTrace", None)
-    trace = java() if callable(java) else java
-    if isinstance(trace, str):
-        parts.append(trace)
+    parts = [type(failure).__name__]
+    with suppress(Exception):  # Java is asked for it, and may be gone by now
+        parts[0] = str(failure)
+        java = getattr(failure, "_stackTrace", None) or getattr(failure, "getStackTrace", None)
+        trace = java() if callable(java) else java
+        if isinstance(trace, str):
+            parts.append(trace)
     return "\n".join(parts)
 
 

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+import py4j
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -49,6 +51,8 @@ OTHERS_OUT = 0o077  # a umask
 
 FEW_CORES = 2
 
+_PY4J = Path(py4j.__file__).parent
+
 # How much of Spark's log an error quotes.
 QUOTED_LOG_LINES = 12
 
@@ -57,6 +61,8 @@ TASK_TRIES = 4
 
 # Java needs about half a second to end; it must not hold up our own end for long.
 JAVA_EXIT_TIMEOUT_SECONDS = 10
+
+FAREWELL_SECONDS = 2.0  # a process that is killed closes its connections before it is gone
 
 
 def spark_session(
@@ -95,6 +101,7 @@ def spark_session(
     settings = _settings(app_name, master, ui, umask) | dict(conf or {})
     _set_environment(local=_is_local(settings["spark.master"]))
     spark_conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    _quieten_py4j()
     gateway = SparkContext._gateway or _launch_java(spark_conf, log_file, held_descriptors, umask)
     if _is_local(settings["spark.master"]):
         for name, value in compiled(gateway, class_directory(_scratch().path)).items():
@@ -103,7 +110,7 @@ def spark_session(
         _quieten(SparkContext(conf=spark_conf, gateway=gateway))
         return SparkSession.builder.getOrCreate()
     except (Py4JError, PySparkException, OSError) as error:
-        raise PipelineError(
+        raise end_of_java(FAREWELL_SECONDS) or PipelineError(
             "Spark refused to start.",
             detail=_first_line(error),
             hint="Check the master and the settings given to the session.",
@@ -232,7 +239,17 @@ def _quieten(context: SparkContext) -> None:
     for Java says what happened."""
     server = context._accumulatorServer
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
+
+
+def _quieten_py4j() -> None:
+    """The same for Py4J, as soon as there is a Java to talk to."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Some of what Py4J says it says to the root of all loggers, which would print it."""
+    return not Path(record.pathname).is_relative_to(_PY4J)
 
 
 def _start_failure(log_path: Path, begin: int) -> PipelineError:
@@ -262,9 +279,20 @@ def end_of_java(patience_seconds: float = 0.0) -> PipelineError | None:
         return None
     return PipelineError(
         "Spark's Java process has ended.",
-        detail=f"Its exit code was {code}.",
-        hint="Start Penstock again. If it was killed, look how much memory was free.",
+        detail=_how_it_ended(code),
+        hint="Start Penstock again: it goes on where it stopped. If nobody killed it on purpose, "
+        "look how much memory was free.",
     )
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"Its exit code was {code}."
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "unknown to Python"
+    return f"It was killed by signal {-code} ({name})."
 
 
 def _adjusted(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:

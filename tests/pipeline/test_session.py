@@ -234,7 +234,7 @@ def test_java_that_was_killed_is_explained(tmp_path: Path) -> None:
     result = run_python(code, tmp_path)
     assert result.returncode == 0
     assert "Java process has ended" in result.stdout
-    assert "exit code was -9" in result.stdout
+    assert "killed by signal 9 (SIGKILL)" in result.stdout
 
 
 def fails_to_start(directory: Path, **environ: str) -> str:
