@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from penstock.arguments import (
+    flag,
     listed,
     shown,
     statement,
@@ -116,7 +117,8 @@ class Hub:
     All methods may be called from several threads; each call sees whole batches only. `scheme`
     names the way joins are turned into messages; contents are the same with each. After so many
     changes as `reoptimise_every` says, the Hub looks whether queries should be split into semijoins
-    in another way (None: never). `clock` says when leases begin and whether they have run out.
+    in another way (None: never). `clock` says when leases begin and whether they have run out. A
+    home that is not there is made: for its owner alone, or with `group_access` for its group, too.
     """
 
     def __init__(
@@ -126,9 +128,11 @@ class Hub:
         scheme: str = DEFAULT_NAME,
         reoptimise_every: int | None = REOPTIMISE_EVERY_CHANGES,
         clock: Clock = time.time,
+        group_access: bool = False,
     ) -> None:
         if reoptimise_every is not None:
             reoptimise_every = whole_number(reoptimise_every, "reoptimise_every", PenstockError)
+        group_access = flag(group_access, "group_access", PenstockError)
         if not callable(clock):
             raise PenstockError(f"a clock is a function like time.time, not {shown(clock)}")
         self._lock = threading.RLock()
@@ -151,16 +155,18 @@ class Hub:
         self._home: AnyHome = MemoryHome()
         try:
             if home is not None:
-                self._home = self._settle_in(home_path(home))
+                self._home = self._settle_in(home_path(home), group_access)
             self._restore()
             self.expire()
         except BaseException:
             self._closing.close()  # or the home stays locked as long as somebody has the error
             raise
 
-    def _settle_in(self, path: Path) -> Home:
+    def _settle_in(self, path: Path, group_access: bool) -> Home:
         """Take hold of a home on disk."""
-        home = Home.open(path) if os.path.lexists(path) else Home.create(path)
+        if not os.path.lexists(path):
+            Home.create(path, group_access=group_access)
+        home = Home.open(path)
         self._closing.enter_context(home.processing_lock("hub"))
         scheme = self._make_scheme()
         claim_family(home, scheme.family, scheme.name)

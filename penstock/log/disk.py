@@ -16,6 +16,7 @@ from typing import ClassVar
 from zlib import crc32
 
 from penstock.errors import CorruptionError, HomeError, LockedError
+from penstock.log.access import open_file, open_new
 
 TEMPORARY_SUFFIX = ".tmp"
 
@@ -111,7 +112,7 @@ def write_aside(path: Path, *content: bytes | memoryview) -> None:
     """Create or replace a file so that everyone sees all of it or nothing, even after a crash."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
-        with temporary.open("wb") as file:
+        with open_new(temporary) as file:
             for part in content:
                 file.write(part)
             file.flush()
@@ -155,7 +156,7 @@ def file_lock(path: Path, timeout_seconds: float, refusal: LockedError) -> Itera
     The file stays: removing it could let two processes lock two different files of one name.
     """
     with os_errors("lock", path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = open_file(path, os.O_RDWR)
     try:
         if not locked_within(descriptor, timeout_seconds):
             raise refusal

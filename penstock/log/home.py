@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -33,6 +34,7 @@ import msgspec
 
 from penstock.arguments import shown
 from penstock.errors import HomeError, LockedError
+from penstock.log.access import OWNER_ALONE, OWNER_AND_GROUP, make_directory, open_file
 from penstock.log.disk import file_lock, locked_within, os_errors, sync_directory, write_aside
 from penstock.log.log import Log
 from penstock.log.messagelog import MessageLog
@@ -115,17 +117,20 @@ class Home:
                 yield Witness(applied, f"were there before: {path.name} has seen them")
 
     @classmethod
-    def create(cls, path: Path | str, *, shared: bool = False) -> Home:
+    def create(cls, path: Path | str, *, shared: bool = False, group_access: bool = False) -> Home:
         """Make a new home in a directory that is empty or not there yet.
 
-        One that processes on several machines are going to use must be made as `shared`.
+        One that processes on several machines are going to use must be made as `shared`. Nobody
+        but its owner may look into it; with `group_access`, the members of its group may use it.
         """
         path = home_path(path)
         with os_errors("create the home", path):
             path.mkdir(parents=True, exist_ok=True)
             _check_unused(path)
+            _restrict(path, OWNER_AND_GROUP if group_access else OWNER_ALONE)
             for name in _DIRECTORIES:
-                (path / name).mkdir(exist_ok=True)
+                make_directory(path / name)
+                _restrict(path / name, path.stat().st_mode)
             created = datetime.now(UTC).isoformat(timespec="seconds")
             # The marker comes last: a directory that has it is a whole home.
             marker = _Marker(LAYOUT_VERSION, created, shared)
@@ -166,7 +171,7 @@ class Home:
         lock = self.path / _LOCK_NAME
         term = uuid.uuid4().hex
         with os_errors("lock the home", lock):
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = open_file(lock, os.O_RDWR)
         try:
             with os_errors("lock the home", lock):
                 _take(self.path, descriptor)
@@ -274,6 +279,12 @@ def _read_marker(path: Path) -> _Marker:
             hint="use the release that made it, or a newer one",
         )
     return marker
+
+
+def _restrict(path: Path, mode: int) -> None:
+    """A directory that somebody else made for us stays as it is: who owns it decides."""
+    if path.stat().st_uid == os.geteuid():
+        path.chmod(stat.S_IMODE(mode))
 
 
 def _check_unused(path: Path) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.errors import CorruptionError, HomeError, LockedError
+from penstock.log.access import open_new
 from penstock.log.acknowledged import read_acknowledged, write_acknowledged
 from penstock.log.disk import (
     file_lock,
@@ -295,8 +296,9 @@ class Log:
         self._torn_bytes = 0
 
     def _create(self, segment: Segment) -> Segment:
-        with segment.path.open("wb", buffering=0) as file:
+        with open_new(segment.path) as file:
             file.write(SEGMENT_FORMAT.header())
+            file.flush()
             os.fsync(file.fileno())
         sync_directory(self.directory)
         segment.extend()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import CorruptionError
+from penstock.log.access import make_directory
 from penstock.log.acknowledged import write_acknowledged
 from penstock.log.disk import os_errors, sync_directory
 from penstock.log.home import Home
@@ -68,12 +69,13 @@ def _check_acceptable(home: Home, start: int, end: int) -> None:
 
 def _put_derived_aside(home: Home, start: int, aside: Path) -> int:
     """What may come from records behind `start`; the databases are made anew by who opens them."""
-    aside.mkdir(parents=True, exist_ok=True)
+    make_directory(aside.parent)
+    make_directory(aside)
     for database in (home.catalog_db, home.registry_db, home.sources_db):
         for path in home.path.glob(f"{database.name}*"):
             path.replace(aside / path.name)
     for directory in (home.checkpoint, home.snapshots):
-        (aside / directory.name).mkdir(exist_ok=True)
+        make_directory(aside / directory.name)
         for path in directory.iterdir():
             path.rename(_free(aside / directory.name / path.name))
     batches = home.messages.put_aside(start, aside)

@@ -14,6 +14,7 @@ import numpy as np
 
 from penstock.catalog import Row
 from penstock.errors import HomeError, PenstockError
+from penstock.log.access import make_directory
 from penstock.log.batchfile import batch_name, encode_batch, parse_batch_name, read_batch
 from penstock.log.disk import FileFormat, corrupt, os_errors, sync_directory, write_aside
 from penstock.log.interfaces import BatchHeader
@@ -114,7 +115,7 @@ def save_statistics(home: Path, statistics: HomeStatistics) -> Path:
     path = directory / batch_name(0, statistics.offset, SUFFIX)
     with os_errors("write statistics", path):
         if not directory.exists():
-            directory.mkdir()
+            make_directory(directory)
             sync_directory(home)
         body = pack(msgspec.to_builtins(statistics))
         write_aside(path, *encode_batch(STATISTICS_FORMAT, header, body))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock.errors import PipelineError
+from penstock.log.access import make_directory, open_appending
 from penstock.log.disk import NO_ROOM
 
 _PYTHON_TRACE = "Traceback (most recent call last):"
@@ -98,17 +99,19 @@ def _details(lines: list[str]) -> list[str]:
 
 
 def _full_text(failure: BaseException) -> str:
-    parts = [str(failure)]
-    java = getattr(failure, "_stackTrace", None) or getattr(failure, "getStackTrace", None)
-    trace = java() if callable(java) else java
-    if isinstance(trace, str):
-        parts.append(trace)
+    parts = [type(failure).__name__]
+    with suppress(Exception):  # Java is asked for it, and may be gone by now
+        parts[0] = str(failure)
+        java = getattr(failure, "_stackTrace", None) or getattr(failure, "getStackTrace", None)
+        trace = java() if callable(java) else java
+        if isinstance(trace, str):
+            parts.append(trace)
     return "\n".join(parts)
 
 
 def _keep(text: str, log_file: Path) -> None:
     # What is to be told matters more than that all of it is kept, for which there may be no room.
     with suppress(OSError):
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        with log_file.open("a", encoding="utf-8") as log:
-            log.write(f"{text}\n")
+        make_directory(log_file.parent)
+        with open_appending(log_file) as log:
+            log.write(f"{text}\n".encode(errors="replace"))

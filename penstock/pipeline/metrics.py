@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.log.access import make_directory, open_appending, open_new
 from penstock.log.disk import os_errors
 
 MAX_FILE_BYTES = 4 << 20  # 4 MiB: about 5,000 batches, hours of a busy pipeline
@@ -159,14 +160,15 @@ class MetricsFiles:
         self._max_bytes = max_bytes
 
     def write(self, last: BatchMetrics) -> None:
-        self.directory.mkdir(exist_ok=True)
+        make_directory(self.directory)
         lines = self.directory / LINES_NAME
         if lines.exists() and lines.stat().st_size >= self._max_bytes:
             lines.replace(self.directory / OLD_LINES_NAME)
-        with lines.open("ab") as file:
+        with open_appending(lines) as file:
             file.write(msgspec.json.encode(last) + b"\n")
         aside = self.directory / f"{PROMETHEUS_NAME}.tmp"
-        aside.write_text(prometheus_text(last), encoding="utf-8")
+        with open_new(aside) as file:
+            file.write(prometheus_text(last).encode())
         aside.replace(self.directory / PROMETHEUS_NAME)
 
     def recent(self, count: int) -> list[BatchMetrics]:

@@ -19,9 +19,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import PipelineError
+from penstock.errors import PenstockError
 from penstock.joins import family_of
 from penstock.log import Home
+from penstock.log.access import umask_of
 from penstock.log.families import claim_family
 from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.failures import pipeline_error
@@ -32,7 +33,7 @@ from penstock.pipeline.listener import BatchListener, listening
 from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset
 from penstock.pipeline.processors import JoinProcessor, RowProcessor
 from penstock.pipeline.rows import CHUNK_SCHEMA
-from penstock.pipeline.session import end_of_java, spark_session
+from penstock.pipeline.session import FAREWELL_SECONDS, end_of_java, spark_session
 from penstock.pipeline.sink import MessageSink, sweep_staging
 from penstock.pipeline.source import SOURCE_NAME, LogSource
 from penstock.pipeline.whole import check_whole
@@ -55,9 +56,7 @@ _LIGHT = {
 POLL_SECONDS = 0.1
 PATIENCE_SECONDS = 30.0  # for a batch to end when asked to stop; then it is broken off
 
-FAREWELL_SECONDS = 2.0  # a process that is killed closes its connections before it is gone
-
-_NO_ANSWER = (ConnectionRefusedError, ConnectionResetError)
+_NO_ANSWER = ConnectionRefusedError | ConnectionResetError
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +133,7 @@ def run(
             ui=ui,
             log_file=log_file,
             held_descriptors=[processing.descriptor],
+            umask=umask_of(opened.path),
         )
         done: list[Progress] = []
         sink = MessageSink(opened, processing.term)
@@ -151,16 +151,22 @@ def run(
                     done.append(_progress(told, opened))
                     if on_progress is not None:
                         on_progress(done[-1])
-        except (PySparkException, Py4JError, *_NO_ANSWER) as error:
+        except PenstockError:
+            raise
+        except Exception as error:
             raise _failure(sink.failure or error, log_file) from error
         return _summary(opened, done, time.monotonic() - began)
 
 
-def _failure(error: Exception, log_file: Path) -> PipelineError:
-    """If Java has ended, that explains everything else."""
+def _failure(error: Exception, log_file: Path) -> Exception:
+    """If Java has ended, that explains everything else, whatever PySpark makes of it."""
     answered = isinstance(error, PySparkException | Py4JJavaError)
-    ended = None if answered else end_of_java(FAREWELL_SECONDS)
-    return ended or pipeline_error(error, log_file)
+    ended = end_of_java(0.0 if answered else FAREWELL_SECONDS)
+    if ended is not None:
+        return ended
+    if isinstance(error, PySparkException | Py4JError | _NO_ANSWER):
+        return pipeline_error(error, log_file)
+    return error
 
 
 def _process(

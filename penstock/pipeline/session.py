@@ -11,12 +11,15 @@ import contextlib
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+import py4j
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -25,6 +28,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from penstock.errors import PipelineError
+from penstock.log.access import make_directory, open_appending
 from penstock.log.disk import os_errors
 from penstock.pipeline import kept_memory
 from penstock.pipeline.in_java import class_directory, compiled
@@ -43,7 +47,11 @@ CONF_DIRECTORY = Path(__file__).parent / "conf"
 # The name of a socket has 108 characters at most (104 on macOS), of which Spark's own part has 43.
 MAX_SOCKET_DIRECTORY = 60
 
+OTHERS_OUT = 0o077  # a umask
+
 FEW_CORES = 2
+
+_PY4J = Path(py4j.__file__).parent
 
 # How much of Spark's log an error quotes.
 QUOTED_LOG_LINES = 12
@@ -54,6 +62,8 @@ TASK_TRIES = 4
 # Java needs about half a second to end; it must not hold up our own end for long.
 JAVA_EXIT_TIMEOUT_SECONDS = 10
 
+FAREWELL_SECONDS = 2.0  # a process that is killed closes its connections before it is gone
+
 
 def spark_session(
     app_name: str = "penstock",
@@ -63,6 +73,7 @@ def spark_session(
     ui: bool = False,
     log_file: Path | None = None,
     held_descriptors: Sequence[int] = (),
+    umask: int = OTHERS_OUT,
 ) -> SparkSession:
     """Start Spark, or return the session that this process already has.
 
@@ -76,17 +87,22 @@ def spark_session(
     Java goes on for half a second or so, and may finish a batch: a lock (flock) that both hold is
     free only when both are gone.
 
-    A process has one Java, which keeps the log file and the descriptors it was started with.
+    `umask` is that of Java and of the workers: what they write is for this user alone, unless a
+    home is for a group (`penstock.log.access.umask_of`).
+
+    A process has one Java, which keeps the log file, the descriptors and the umask it was started
+    with.
     """
     ended = end_of_java()
     if ended is not None:
         raise ended
     if SparkContext._active_spark_context is not None:
         return _adjusted(SparkSession.builder.getOrCreate(), conf or {})
-    settings = _settings(app_name, master, ui) | dict(conf or {})
+    settings = _settings(app_name, master, ui, umask) | dict(conf or {})
     _set_environment(local=_is_local(settings["spark.master"]))
     spark_conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    gateway = SparkContext._gateway or _launch_java(spark_conf, log_file, held_descriptors)
+    _quieten_py4j()
+    gateway = SparkContext._gateway or _launch_java(spark_conf, log_file, held_descriptors, umask)
     if _is_local(settings["spark.master"]):
         for name, value in compiled(gateway, class_directory(_scratch().path)).items():
             spark_conf.setIfMissing(name, value)
@@ -94,19 +110,21 @@ def spark_session(
         _quieten(SparkContext(conf=spark_conf, gateway=gateway))
         return SparkSession.builder.getOrCreate()
     except (Py4JError, PySparkException, OSError) as error:
-        raise PipelineError(
+        raise end_of_java(FAREWELL_SECONDS) or PipelineError(
             "Spark refused to start.",
             detail=_first_line(error),
             hint="Check the master and the settings given to the session.",
         ) from error
 
 
-def _settings(app_name: str, master: str, ui: bool) -> dict[str, str]:
+def _settings(app_name: str, master: str, ui: bool, umask: int) -> dict[str, str]:
     settings = {
         "spark.app.name": app_name,
         "spark.master": retrying(master),
         "spark.ui.enabled": str(ui).lower(),
         "spark.ui.showConsoleProgress": "false",
+        # Hadoop sets permissions itself, as if the umask of the process were 022.
+        "spark.hadoop.fs.permissions.umask-mode": f"{umask:03o}",
         # Timestamps mean the same on every machine.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -157,8 +175,9 @@ def _collector() -> str:
 
 
 def _socket_directory(scratch: Path) -> Path:
-    """Where sockets may have names: a path of a hundred characters is too long for one."""
-    return scratch if len(str(scratch)) <= MAX_SOCKET_DIRECTORY else Path("/tmp")
+    """Where sockets may have names: a path of a hundred characters is too long for one. A
+    directory of our own in any case: nobody else may talk to our workers."""
+    return scratch if len(str(scratch)) <= MAX_SOCKET_DIRECTORY else _socket_scratch().path
 
 
 def _is_local(master: str) -> bool:
@@ -189,13 +208,14 @@ def _set_environment(*, local: bool) -> None:
 
 
 def _launch_java(
-    conf: SparkConf, log_file: Path | None, held_descriptors: Sequence[int]
+    conf: SparkConf, log_file: Path | None, held_descriptors: Sequence[int], umask: int
 ) -> JavaGateway:
     scratch = _scratch()
     log_path = log_file if log_file is not None else scratch.path / "spark.log"
     with os_errors("write Spark's log", log_path):
-        log_path.parent.mkdir(parents=True, exist_ok=True)
-        opened = log_path.open("ab")
+        log_path.parent.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(log_path.parent)
+        opened = open_appending(log_path)
     with opened as log:
         begin = log.tell()
         try:
@@ -204,7 +224,8 @@ def _launch_java(
                 popen_kwargs={
                     "stdout": log,
                     "stderr": subprocess.STDOUT,
-                    "pass_fds": (scratch.lock_descriptor, *held_descriptors),
+                    "pass_fds": (*_scratch_locks(), *held_descriptors),
+                    "umask": umask,
                 },
             )
         except (PySparkException, OSError) as error:
@@ -218,7 +239,17 @@ def _quieten(context: SparkContext) -> None:
     for Java says what happened."""
     server = context._accumulatorServer
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
+
+
+def _quieten_py4j() -> None:
+    """The same for Py4J, as soon as there is a Java to talk to."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Some of what Py4J says it says to the root of all loggers, which would print it."""
+    return not Path(record.pathname).is_relative_to(_PY4J)
 
 
 def _start_failure(log_path: Path, begin: int) -> PipelineError:
@@ -248,9 +279,20 @@ def end_of_java(patience_seconds: float = 0.0) -> PipelineError | None:
         return None
     return PipelineError(
         "Spark's Java process has ended.",
-        detail=f"Its exit code was {code}.",
-        hint="Start Penstock again. If it was killed, look how much memory was free.",
+        detail=_how_it_ended(code),
+        hint="Start Penstock again: it goes on where it stopped. If nobody killed it on purpose, "
+        "look how much memory was free.",
     )
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"Its exit code was {code}."
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "unknown to Python"
+    return f"It was killed by signal {-code} ({name})."
 
 
 def _adjusted(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
@@ -276,11 +318,26 @@ def _first_line(error: Exception) -> str:
 
 @cache
 def _scratch() -> Scratch:
-    with os_errors("make a directory for Spark's files", Path(os.environ.get("TMPDIR", "/tmp"))):
-        scratch = Scratch()
+    return _make_scratch(Path(tempfile.gettempdir()))
+
+
+@cache
+def _socket_scratch() -> Scratch:
+    return _make_scratch(Path("/tmp"))
+
+
+def _make_scratch(parent: Path) -> Scratch:
+    with os_errors("make a directory for Spark's files", parent):
+        scratch = Scratch(parent)
     # Registered before Java's end is, so run after it.
     atexit.register(scratch.remove)
     return scratch
+
+
+def _scratch_locks() -> list[int]:
+    """Java holds them, too: it needs the directories until it ends."""
+    made = [_scratch()] + ([_socket_scratch()] if _socket_scratch.cache_info().currsize else [])
+    return [scratch.lock_descriptor for scratch in made]
 
 
 def _end_java(gateway: JavaGateway) -> None:

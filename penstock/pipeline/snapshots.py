@@ -37,6 +37,7 @@ from penstock.joins.frozen import (
     unpack_space,
 )
 from penstock.joins.point_arrays import PointArrays
+from penstock.log.access import make_directory
 from penstock.log.disk import write_aside
 from penstock.matching import EventBatch
 from penstock.matching.flatfile import read_arrays, write_arrays
@@ -231,7 +232,7 @@ class _Compiler:
         path = directory / f"{active:020d}"
         fresh = path.with_name(path.name + _UNFINISHED)
         shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
+        make_directory(fresh)
         relations, spaces = self._write_relations(fresh), self._write_spaces(fresh)
         body = np.array(sorted(self._others), np.int64).tobytes()
         write_aside(fresh / _OTHERS, crc32(body).to_bytes(4) + body)

@@ -7,6 +7,7 @@ version is made anew, and one that SQLite cannot read may simply be removed.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from sqlalchemy import (
 
 from penstock.errors import CorruptionError
 from penstock.log import RecordLog
+from penstock.log.access import open_file
 from penstock.log.disk import os_errors
 from penstock.log.witnesses import Witness, lost_end
 from penstock.registry.damage import damaged, sqlite_failure
@@ -169,6 +171,9 @@ def _engine(path: Path | None, journal: str) -> Engine:
     else:
         # Not as text: a home may have a name that means something in the text of a URL.
         engine = create_engine(URL.create("sqlite", database=str(path)), connect_args=arguments)
+        if not path.exists():
+            with os_errors("make the database", path):
+                os.close(open_file(path, os.O_RDWR))  # for whom SQLite's journals are, too
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _record: object) -> None:

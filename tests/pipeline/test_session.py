@@ -22,6 +22,7 @@ from penstock.errors import PipelineError
 from penstock.pipeline.in_java import settings_elsewhere
 from penstock.pipeline.kept_memory import ENVIRONMENT, keep_memory
 from penstock.pipeline.session import (
+    MAX_SOCKET_DIRECTORY,
     STATE_PARTITIONS,
     _socket_directory,
     retrying,
@@ -233,7 +234,7 @@ def test_java_that_was_killed_is_explained(tmp_path: Path) -> None:
     result = run_python(code, tmp_path)
     assert result.returncode == 0
     assert "Java process has ended" in result.stdout
-    assert "exit code was -9" in result.stdout
+    assert "killed by signal 9 (SIGKILL)" in result.stdout
 
 
 def fails_to_start(directory: Path, **environ: str) -> str:
@@ -309,7 +310,10 @@ def test_a_task_whose_worker_is_killed_is_tried_again(master: str, expected: str
 
 def test_sockets_have_short_names() -> None:
     assert _socket_directory(Path("/tmp/short")) == Path("/tmp/short")
-    assert _socket_directory(Path("/long" * 20)) == Path("/tmp")
+    elsewhere = _socket_directory(Path("/long" * 20))
+    assert len(str(elsewhere)) <= MAX_SOCKET_DIRECTORY
+    assert elsewhere.parent == Path("/tmp")
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o700, "nobody else may talk to our workers"
 
 
 def test_threads_without_a_session_have_settings(spark: SparkSession) -> None:

@@ -13,6 +13,7 @@ PANEL = "Set up"
 EXAMPLES = """
   penstock init shop
   penstock init /var/lib/penstock/shop --json
+  penstock init /srv/shop --group-access
   penstock init /shared/shop --shared      (for a cluster: docs/cluster.md)
 """
 
@@ -22,12 +23,19 @@ def init(
     shared: Annotated[
         bool, typer.Option("--shared", help="Processes on several machines are going to use it.")
     ] = False,
+    group_access: Annotated[
+        bool,
+        typer.Option(
+            "--group-access",
+            help="Members of the directory's group may use it (2770); by default only you (0700).",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make a new home: a directory with a log, and all that is derived from it."""
     from penstock.log import Home
 
-    created = Home.create(home, shared=shared)
+    created = Home.create(home, shared=shared, group_access=group_access)
     out = Output(as_json=as_json)
     out.result({"home": str(created.path)})
     out.say(f"made {created.path}")

@@ -2,7 +2,6 @@ package penstock;
 
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.attribute.PosixFilePermissions;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
@@ -23,11 +22,11 @@ public class QuickLocalFileSystem extends LocalFileSystem {
             if (permission.getStickyBit()) {
                 super.setPermission(path, permission);
             } else {
-                String rights = permission.getUserAction().SYMBOL
-                    + permission.getGroupAction().SYMBOL
-                    + permission.getOtherAction().SYMBOL;
-                Files.setPosixFilePermissions(
-                    pathToFile(path).toPath(), PosixFilePermissions.fromString(rights));
+                // A directory's bit that hands its group on must stay: homes may be for a group.
+                java.nio.file.Path file = pathToFile(path).toPath();
+                int mode = ((Integer) Files.getAttribute(file, "unix:mode")).intValue();
+                int kept = mode & 06000;
+                Files.setAttribute(file, "unix:mode", Integer.valueOf(kept | permission.toShort()));
             }
         }
     }
