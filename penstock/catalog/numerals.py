@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from decimal import MAX_EMAX, Decimal, InvalidOperation
 
-_NUMERAL = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", re.ASCII)
+_DIGITS = "[0-9]+(_[0-9]+)*"
+_NUMERAL = re.compile(
+    rf"\s*[+-]?({_DIGITS}\.?({_DIGITS})?|\.{_DIGITS})([eE][+-]?[0-9]+)?\s*", re.ASCII
+)
 
 
 def read_numeral(text: str) -> Decimal | None:
     """The number that a text is, to the last digit; None if it is none.
 
-    Python's own readers would also take `1_000`, digits of other scripts, and words such as NaN.
+    Like DuckDB it takes `1_000`. Python's own readers would also take digits of other scripts, and
+    words such as NaN.
     """
     return read_number(text) if _NUMERAL.fullmatch(text) else None
 

@@ -218,8 +218,6 @@ class DecimalType(ValueType):
         return format(Decimal(str(self.show(stored))).normalize(_WIDE), "f")
 
 
-_DIGITS = "[0-9]+(?:_[0-9]+)*"
-_NUMBER_TEXT = re.compile(rf"[+-]?(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:[eE][+-]?[0-9]+)?")
 _WIDE = Context(prec=DecimalType.MAX_PRECISION + 2)
 _EXACT = Context(prec=DecimalType.MAX_PRECISION + 2, traps=[Inexact])
 _POWERS = [int(10**digits) for digits in range(DecimalType.MAX_PRECISION + 1)]

@@ -29,10 +29,11 @@ _NO_WAY = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 
 
 def damaged(path: Path | None, why: str) -> CorruptionError:
+    home = str(path.parent) if path is not None and path.is_absolute() else "HOME"
     return CorruptionError(
         f"{path} is damaged: {why}",
         detail="it is derived from the log, so nothing is lost",
-        hint=REBUILD_HINT,
+        hint=REBUILD_HINT.replace("HOME", home),
     )
 
 

@@ -138,7 +138,7 @@ def test_an_op_from_python_of_any_depth_is_refused() -> None:
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(EventError, match="unknown op of type list"):
+    with pytest.raises(EventError, match=r"unknown op \[.*\(list\)"):
         change_from_mapping({"table": "t", "op": deep, "row": {}})
 
 
