@@ -148,3 +148,19 @@ def test_single_updates(pattern: Pattern, query: str) -> None:
     small, large = (work_for(pattern, query, count, updates=200) for count in (SMALL, LARGE))
     assert large.calls < MOST_GROWTH * small.calls
     assert large.rows <= 8 * LARGE  # what is remembered of each side and space, and no more
+
+
+def test_rows_that_another_column_excludes_are_not_told() -> None:
+    """Shadows look at one base column, here the one that excludes nothing."""
+    with Hub(reoptimise_every=None) as hub:
+        for table in ("r", "s"):
+            hub.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, k INTEGER, a INTEGER)")
+        hub.subscribe("SELECT r.id FROM r JOIN s USING (k) WHERE r.id >= 0 AND r.a = 5 AND s.a = 7")
+        rows = [{"id": i, "k": 1, "a": i % 500} for i in range(1_000)]
+        hub.apply([{"table": "r", "op": "insert", "row": values} for values in rows])
+        hub.insert("s", {"id": 1, "k": 1, "a": 7})
+        hub.update("r", {"id": 9, "a": 8})
+        hub.delete("s", {"id": 1})
+        messages = hub._home.messages
+        told = [m for header in messages.batches() for m in messages.read(header)]
+    assert len(told) == 2 * (2 + 1)  # two rows of r and one of s, that come and go

@@ -23,7 +23,7 @@ from penstock.lab.workloads.streams import stream_workload
 from penstock.log import Home, RecordKind
 from penstock.pipeline import join_stage, row_stage
 from penstock.registry import Registry
-from tests.differential.stories import JOINS, MIXED, SELECTIONS, Shape, Story, stories
+from tests.differential.stories import HOT_KEYS, JOINS, MIXED, SELECTIONS, Shape, Story, stories
 from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller
 from tests.pipeline.test_stages import files
@@ -159,7 +159,7 @@ def test_any_changes_whether_they_can_be_made_or_not(
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(data=st.data(), batch_rows=st.sampled_from([2, 10, 1000]))
-@pytest.mark.parametrize("shape", [SELECTIONS, JOINS, MIXED])
+@pytest.mark.parametrize("shape", [SELECTIONS, JOINS, HOT_KEYS, MIXED])
 def test_any_story(shape: Shape, data: st.DataObject, batch_rows: int) -> None:
     story: Story = data.draw(stories(shape, max_steps=24, any_plan=True))
     with tempfile.TemporaryDirectory() as directory:

@@ -20,7 +20,8 @@ from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import Family
 from penstock.joins.schemes.ref_sj_gap import RefSjGap
 from penstock.joins.schemes.ref_sj_opt import RefSjOpt
-from penstock.messages import Message, Position, Told
+from penstock.joins.trimming import needed
+from penstock.messages import Message, Position, Told, each_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,11 @@ class Auto:
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
         for points in spaces:
-            is_scan = self._scan_is_cheaper(points, len(group), group.version)
-            scheme = self._scan if is_scan else self._shadows
-            yield from scheme.messages(group, step, [points])
+            if self._scan_is_cheaper(points, len(group), group.version):
+                yield from self._scan.messages(group, step, [points])
+            else:
+                told = self._shadows.messages(group, step, [points])
+                yield from each_message(needed(told, [points]))
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
@@ -72,7 +75,7 @@ class Auto:
         many = list(steps)
         rows, seen = len(group) + len(many), group.version + len(many)
         if not any(self._scan_is_cheaper(points, rows, seen) for points in spaces):
-            return self._shadows.run(group, many, spaces)
+            return list(needed(self._shadows.run(group, many, spaces), spaces))
         found: list[Told] = []
         for step in many:
             found += self.messages(group, step, spaces)

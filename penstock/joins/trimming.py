@@ -1,0 +1,51 @@
+"""Messages that nobody needs, left out.
+
+Gap shadows look at one base column. Where points constrain several, a row that another column
+excludes is told to nobody; under a join value that many rows share, these would be most messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from penstock.joins.group import KeyedRow
+from penstock.joins.points import SpacePoints
+from penstock.messages import Message, Telling, Told
+
+TESTED_POINTS = 1_000
+"""Up to so many points, testing a row (10 us) takes less than encoding a message of it."""
+
+
+def needed(told: Iterable[Told], spaces: Iterable[SpacePoints]) -> Iterator[Told]:
+    """Messages without those whose rows no point of their space selects."""
+    tested = {
+        points.space.id: points
+        for points in spaces
+        if points.constrained_columns > 1 and len(points) <= TESTED_POINTS
+    }
+    for one in told:
+        points = tested.get(one.space)
+        if points is None:
+            yield one
+        elif isinstance(one, Telling):
+            rows = _selected(points, one.rows)
+            if rows:
+                yield one._replace(rows=rows)
+        elif _is_needed(points, one):
+            yield one
+
+
+def _selected(points: SpacePoints, rows: Iterable[KeyedRow]) -> list[KeyedRow]:
+    listed = list(rows)
+    if len(listed) <= len(points):
+        return [one for one in listed if points.selecting(one[1]).any()]
+    return [listed[i] for i in np.flatnonzero(points.selected_by_any(listed)).tolist()]
+
+
+def _is_needed(points: SpacePoints, message: Message) -> bool:
+    is_taken = message.row is not None and bool(points.selecting(message.row).any())
+    return is_taken or (
+        bool(message.remove) and bool(points.selecting(message.row_before(points.base)).any())
+    )
