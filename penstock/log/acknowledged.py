@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
+from penstock.log.disk import read_beginning
+
 _FIELDS = struct.Struct("<QI")
 
 
@@ -32,7 +34,7 @@ def write_acknowledged(path: Path, end: int) -> None:
 def read_acknowledged(path: Path) -> int | None:
     """The offset; None if nobody wrote it, or if it is damaged."""
     try:
-        raw = path.read_bytes()[: _FIELDS.size]
+        raw = read_beginning(path, _FIELDS.size)
         end, checksum = _FIELDS.unpack(raw)
     except (OSError, struct.error):
         return None

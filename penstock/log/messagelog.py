@@ -79,7 +79,8 @@ class MessageLog:
         if after is not None and self._base and (after.start, after.end) < self._base:
             raise compacted_away(after.end, self._base[1])
         begin = 0 if after is None else bisect_right(places, (after.start, after.end))
-        reached = None if after is None else after.end
+        # A base stands for all before it; without one, the first batch begins with the log.
+        reached = after.end if after is not None else (None if self._base else 0)
         for start, end in places[begin:]:
             if reached is not None and start != reached:
                 raise self._gap(reached, start)

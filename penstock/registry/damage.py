@@ -9,7 +9,6 @@ from pathlib import Path
 from penstock.errors import CorruptionError, HomeError, LockedError, PenstockError
 from penstock.log.disk import NO_ROOM
 
-REBUILD_HINT = "make it again from the log: penstock rebuild HOME"
 ROOM_BYTES = 1 << 20
 """With less than 1 MiB free a disk counts as full: SQLite needs 32 KiB beside each file, and only
 says "disk I/O error" when it does not get them."""
@@ -28,12 +27,17 @@ _MAYBE_FULL = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 _NO_WAY = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 
 
+def rebuild_hint(path: Path | None = None) -> str:
+    """What to do about a database that is damaged; without its path, for any home."""
+    home = "HOME" if path is None or path.parent == Path() else path.parent
+    return f"make it again from the log: penstock rebuild {home}"
+
+
 def damaged(path: Path | None, why: str) -> CorruptionError:
-    home = str(path.parent) if path is not None and path.is_absolute() else "HOME"
     return CorruptionError(
         f"{path} is damaged: {why}",
         detail="it is derived from the log, so nothing is lost",
-        hint=REBUILD_HINT.replace("HOME", home),
+        hint=rebuild_hint(path),
     )
 
 
@@ -50,10 +54,8 @@ def sqlite_failure(error: BaseException | None, path: Path | None) -> PenstockEr
         return HomeError(f"cannot write {path}: it is read-only", detail=cause, hint=hint)
     if code in _DAMAGED or "decode" in cause:
         return damaged(path, cause)
-    return HomeError(
-        f"cannot use {path}: {cause}",
-        hint=f"look at the disk and at the permissions of {path}; if they are well, {REBUILD_HINT}",
-    )
+    look = f"look at the disk and at the permissions of {path}; if they are well"
+    return HomeError(f"cannot use {path}: {cause}", hint=f"{look}, {rebuild_hint(path)}")
 
 
 def _code(error: BaseException | None) -> int:

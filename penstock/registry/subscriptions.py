@@ -11,7 +11,7 @@ from penstock.client import Initial
 from penstock.engine.faults import SetAside
 from penstock.errors import CorruptionError, SubscriptionError
 from penstock.joins.decomposition import Decomposition, Replan
-from penstock.registry.damage import REBUILD_HINT
+from penstock.registry.damage import rebuild_hint
 from penstock.registry.leases import Lease
 from penstock.registry.plans import decode_plan
 from penstock.registry.records import Subscribed
@@ -60,7 +60,7 @@ class StoredSubscription:
             raise CorruptionError(
                 f"catalog.db is damaged: it does not have what subscription {self.id} reads",
                 detail=f"{type(error).__name__}: {error}; it is derived, so nothing is lost",
-                hint=REBUILD_HINT,
+                hint=rebuild_hint(),
             ) from error
 
     def active_at(self, offset: int) -> bool:

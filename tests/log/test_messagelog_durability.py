@@ -129,6 +129,15 @@ def test_a_missing_batch_is_noticed(messages: MessageLog) -> None:
         list(messages.batches(FIRST))
 
 
+def test_a_missing_beginning_is_noticed(messages: MessageLog) -> None:
+    for header in (FIRST, SECOND):
+        messages.publish(header, [])
+    the_first = messages.directory / "00000000000000000000-00000000000000000010.messages"
+    the_first.unlink()
+    with pytest.raises(CorruptionError, match="one batch ends at 0, the next begins at 10"):
+        list(messages.batches())
+
+
 def test_an_unknown_version_is_refused(messages: MessageLog) -> None:
     messages.publish(FIRST, [])
     path = the_file(messages.directory)
