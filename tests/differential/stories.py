@@ -125,8 +125,11 @@ def queries(draw: st.DrawFn, specs: list[TableSpec], shape: Shape) -> str:
         text += f" JOIN {nodes[i].name} x{i} ON {draw(join_conditions(other, i))}"
     if len(nodes) > 2 and draw(st.booleans()):
         extra.append(draw(join_conditions(0, len(nodes) - 1)))
-    if draw(st.integers(0, 5)):
+    kind = draw(st.sampled_from(["any", "any", "any", "any", "wide", "none"]))
+    if kind == "any":
         extra.append(draw(conditions(nodes)))
+    elif kind == "wide":
+        extra.append(draw(wide_conditions(nodes)))
     extra += [draw(ranges(nodes)) for _ in range(shape.ranges)]
     outputs = draw(st.sampled_from(["*", "x0.id, x0.a AS first", "x0.*"]))
     where = f" WHERE {' AND '.join(f'({one})' for one in extra)}" if extra else ""
@@ -173,6 +176,20 @@ def predicates(draw: st.DrawFn, nodes: list[TableSpec]) -> str:
     if form == "like" and kind == "VARCHAR":
         return f"{name} {maybe_not}LIKE {draw(st.sampled_from(PREFIXES))}"
     return f"{name} {draw(st.sampled_from(['=', '<>', '<', '<=', '>', '>=']))} {draw(literal)}"
+
+
+@st.composite
+def wide_conditions(draw: st.DrawFn, nodes: list[TableSpec]) -> str:
+    """A condition of very many branches, which many rows satisfy."""
+    node = draw(st.integers(0, len(nodes) - 1))
+    column = draw(st.sampled_from(["a", "k"]))
+    kind = nodes[node].types[column] if column != "k" else "BIGINT"
+    members = draw(st.lists(st.sampled_from(DOMAINS[kind][1]), min_size=1, max_size=3))
+    if kind in ("BIGINT", "DOUBLE", "DECIMAL(6,2)"):
+        members += [str(3 * number) for number in range(2, draw(st.sampled_from([10, 300])))]
+    elif kind.startswith("VARCHAR"):
+        members += [f"'{number}'" for number in range(10110, 10110 + draw(st.integers(3, 300)))]
+    return f"x{node}.{column} NOT IN ({', '.join(members)})"
 
 
 @st.composite
@@ -230,7 +247,8 @@ def _steps(draw: st.DrawFn, move: str, teller: _Teller, shape: Shape, any_plan: 
         return Replan(draw(st.sampled_from(teller.names)), draw(st.integers(0, 50)))
     if move == "withdraw" and len(teller.names) > 1:
         return Withdraw(teller.names.pop(0))
-    size = draw(st.integers(2, 5)) if move == "batch" else 1
+    # Some are large: there are three join values, so many rows share one.
+    size = draw(st.sampled_from([2, 3, 5, 5, 16])) if move == "batch" else 1
     return Publish(tuple(draw(teller.change()) for _ in range(size)))
 
 
