@@ -17,7 +17,7 @@ from penstock.predicates.intervals import (
     prefix,
 )
 from penstock.sql.literals import NULL, Constant
-from penstock.sql.placing import place
+from penstock.sql.placing import check_null, place
 from penstock.sql.truth import ISNULL, UNKNOWN, Truth, exactly, unless_null
 
 MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -31,6 +31,8 @@ MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 def comparison(kind: type[exp.Expr], constant: Constant, value_type: ValueType) -> Truth:
     """`column <kind> constant`."""
+    if constant == NULL:
+        check_null(constant, value_type)
     if kind is exp.NullSafeEQ:
         return ISNULL if constant == NULL else exactly(_interval(exp.EQ, constant, value_type))
     if kind is exp.NullSafeNEQ:
@@ -47,6 +49,7 @@ def like(pattern: Constant, value_type: ValueType) -> Truth:
     if not isinstance(value_type, StringType):
         raise SqlError(f"LIKE needs a string column, this one is {value_type}")
     if pattern == NULL:
+        check_null(pattern, value_type)
         return UNKNOWN
     if pattern.kind != "string":
         raise SqlError(f"the pattern of LIKE is a string, not {pattern}")

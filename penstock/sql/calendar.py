@@ -13,15 +13,17 @@ _ZONE = r" ?(Z|UTC|[+-]\d{2}(?::\d{2})?)"
 _DATE_ONLY = re.compile(_DATE, re.ASCII)
 _TIMESTAMP = re.compile(rf"{_DATE}(?:[ T]{_TIME}(?:{_ZONE})?)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
+SPACES = " \t\n\v\f\r"
+"""What may stand around a value in a string, as in DuckDB; Python would strip more."""
 
 
 def parse_date(text: str) -> int:
     """Days since 1970."""
-    found = _DATE_ONLY.fullmatch(text.strip())
+    found = _DATE_ONLY.fullmatch(text.strip(SPACES))
     if found is None:
         hint = "write it as '2024-05-31'"
-        if _TIMESTAMP.fullmatch(text.strip()):
-            hint = f"with a time of day it is a TIMESTAMP '{text.strip()}'"
+        if _TIMESTAMP.fullmatch(text.strip(SPACES)):
+            hint = f"with a time of day it is a TIMESTAMP '{text.strip(SPACES)}'"
         raise SqlError(f"'{text[:60]}' is not a date", hint=hint)
     year, month, day = map(int, found.groups())
     try:
@@ -32,8 +34,9 @@ def parse_date(text: str) -> int:
 
 def parse_timestamp(text: str, zoned: bool) -> int:
     """Microseconds since 1970; in UTC, unless the text names another zone."""
-    found = _TIMESTAMP.fullmatch(text.strip())
-    if found is None:
+    found = _TIMESTAMP.fullmatch(text.strip(SPACES))
+    is_day = found is not None and found[4] is None
+    if found is None or (is_day and text[-1] in SPACES):  # which DuckDB takes for a missing time
         raise SqlError(
             f"'{text[:60]}' is not a timestamp", hint="write it as '2024-05-31 12:30:00.000001'"
         )

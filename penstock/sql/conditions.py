@@ -14,6 +14,7 @@ from penstock.predicates.unions import ANY_BUT_NULL, intersect_unions
 from penstock.sql.atoms import MIRRORED, comparison, is_boolean, is_true, like
 from penstock.sql.literals import NULL, Constant, as_double, compared, read_constant
 from penstock.sql.names import clause_name, other_arguments, refusal
+from penstock.sql.placing import check_digits
 from penstock.sql.scope import Scope
 from penstock.sql.truth import ISNULL, Truth, any_of
 
@@ -122,7 +123,7 @@ class ConditionBinder:
     def _between(self, expression: exp.Expr, value_type: ValueType) -> Truth:
         self._nothing_but(expression, "this", "low", "high")
         ends = [expression.args["low"], expression.args["high"]]
-        low, high = self._constants(ends)
+        low, high = self._constants(ends, value_type)
         if NULL in (low, high):
             self._warn("BETWEEN with NULL is never true")
         with self.source.pointing_at(ends[0]):
@@ -140,7 +141,7 @@ class ConditionBinder:
         if not items:
             raise SqlError("IN needs at least one constant")
         found: list[Truth] = []
-        for item, constant in zip(items, self._constants(items), strict=True):
+        for item, constant in zip(items, self._constants(items, value_type), strict=True):
             if constant == NULL:
                 self._warn("NULL in the list of IN equals nothing, and makes NOT IN never true")
             with self.source.pointing_at(item):
@@ -183,11 +184,12 @@ class ConditionBinder:
                 raise refusal(expression)
             return constant
 
-    def _constants(self, expressions: list[exp.Expr]) -> list[Constant]:
+    def _constants(self, expressions: list[exp.Expr], value_type: ValueType) -> list[Constant]:
         """Several constants that a column is compared with at once: if one is a double, all are."""
         constants = [self._constant(expression) for expression in expressions]
         if any(constant.kind == "double" for constant in constants):
-            constants = [as_double(constant) for constant in constants]
+            return [as_double(constant) for constant in constants]
+        check_digits(constants, value_type)
         return constants
 
     def _nothing_but(self, expression: exp.Expr, *known: str) -> None:

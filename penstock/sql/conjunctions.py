@@ -27,7 +27,7 @@ from penstock.predicates.intervals import (
     normalise,
 )
 from penstock.predicates.simplify import Place
-from penstock.sql.literals import Constant
+from penstock.sql.literals import MAX_DIGITS, Constant
 from penstock.sql.placing import place
 
 Placing: TypeAlias = Callable[[str], tuple[Cut, Cut]]
@@ -121,7 +121,7 @@ def _placing(value_type: ValueType) -> Placing:
 
         def number(text: str) -> tuple[Cut, Cut]:
             whole, _, fraction = text.partition(".")
-            if text.startswith("'") or len(fraction) > scale:
+            if text.startswith("'") or len(fraction) > scale or len(whole) + scale > MAX_DIGITS:
                 return usual(text)
             key = int(whole + fraction.ljust(scale, "0"))
             if key > highest:

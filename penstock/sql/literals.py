@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -23,7 +23,7 @@ from penstock.catalog import (
     ValueType,
 )
 from penstock.errors import SqlError
-from penstock.sql.calendar import parse_date, parse_timestamp
+from penstock.sql.calendar import SPACES, parse_date, parse_timestamp
 from penstock.sql.column_types import value_type_of
 from penstock.sql.names import clause_name, other_arguments
 
@@ -33,6 +33,8 @@ Kind: TypeAlias = Literal[
 
 MAX_DIGITS = 38
 MICROS_PER_DAY = 86_400_000_000
+_HUGE = 1 << 63
+"""Smaller integers are rounded to doubles by the processor, everywhere alike."""
 _NUMBER = re.compile(r"([+-]?)(\d*)(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 _DOUBLE_WORD = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
@@ -47,6 +49,8 @@ class Constant:
 
     kind: Kind
     value: int | float | str | bool | Decimal | None
+    cast_to: ValueType | None = field(default=None, compare=False)
+    """What a NULL was cast to: it compares with columns of such types only."""
 
     @property
     def is_number(self) -> bool:
@@ -89,7 +93,8 @@ def read_number(text: str) -> Constant:
     _, whole, fraction, exponent = found.groups()
     if exponent is not None:
         return Constant("double", _float(text))
-    if len(f"{whole}{fraction or ''}".lstrip("0.").replace(".", "")) > MAX_DIGITS:
+    digits = whole.lstrip("0") if fraction is None else whole + fraction[1:]
+    if len(digits) > MAX_DIGITS:  # with a point, zeros count: DuckDB would read it as a DOUBLE
         raise SqlError(
             f"a number has at most {MAX_DIGITS} digits", hint="write large numbers like 1e40"
         )
@@ -124,7 +129,9 @@ def _cast(constant: Constant, cast: exp.Cast) -> Constant:
 
 def converted(constant: Constant, value_type: ValueType) -> Constant:
     """The constant as a value of a type; SqlError if it does not convert without loss."""
-    found = NULL if constant == NULL else _converters[type(value_type)](constant, value_type)
+    if constant == NULL:
+        return Constant("null", None, value_type)
+    found = _converters[type(value_type)](constant, value_type)
     if found is None:
         raise SqlError(
             f"{constant} cannot be written as {value_type}",
@@ -153,7 +160,7 @@ def _to_decimal(constant: Constant, value_type: ValueType) -> Constant | None:
 
 def _exact_number(constant: Constant) -> Fraction | None:
     """The number that a constant says, if it says a finite one."""
-    text = str(constant.value).strip()
+    text = str(constant.value).strip(SPACES)
     if constant.kind not in ("integer", "decimal", "double", "string"):
         return None
     if not _NUMBER.fullmatch(text) or not re.search(r"\d", text) or len(text) > 2 * MAX_DIGITS:
@@ -167,7 +174,7 @@ def _exact_number(constant: Constant) -> Fraction | None:
 
 def _to_double(constant: Constant, _: ValueType) -> Constant | None:
     if constant.kind == "string":
-        text = str(constant.value).strip()
+        text = str(constant.value).strip(SPACES)
         if _DOUBLE_WORD.fullmatch(text) or (_NUMBER.fullmatch(text) and re.search(r"\d", text)):
             return Constant("double", _float(text))
         return None
@@ -179,7 +186,18 @@ def as_double(constant: Constant) -> Constant:
     if not constant.is_number:
         return constant
     assert isinstance(constant.value, int | float | Decimal)
-    return Constant("double", float(constant.value))
+    return Constant("double", nearest_double(constant.value))
+
+
+def nearest_double(number: float | Decimal) -> float:
+    """A number as a DOUBLE; SqlError if DuckDB, which rounds huge integers twice, may differ."""
+    double = float(number)
+    if isinstance(number, int) and abs(number) >= _HUGE and int(double) != number:
+        raise SqlError(
+            f"the integer {number} cannot be written as DOUBLE without rounding",
+            hint=f"write {double!r}",
+        )
+    return double
 
 
 def _to_date(constant: Constant, _: ValueType) -> Constant | None:

@@ -10,6 +10,7 @@ would compare rounded values instead, the comparison is refused.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -26,7 +27,13 @@ from penstock.catalog import (
 )
 from penstock.errors import SqlError
 from penstock.predicates.intervals import ABOVE_NULL, TOP, Cut, above, below
-from penstock.sql.literals import MICROS_PER_DAY, Constant, converted
+from penstock.sql.literals import (
+    MAX_DIGITS,
+    MICROS_PER_DAY,
+    Constant,
+    converted,
+    nearest_double,
+)
 
 _SAFE_DIGITS = 15  # any decimal of so many digits survives the way to a double and back
 _SAFE_INTEGER = 1 << 53  # below, every integer is a double
@@ -36,10 +43,11 @@ def place(constant: Constant, value_type: ValueType) -> tuple[Cut, Cut]:
     """The cuts below and above a constant that is not NULL; SqlError if it does not compare."""
     if constant.is_number:
         if isinstance(value_type, IntegerType | DecimalType):
+            check_digits([constant], value_type)
             return _place_number(constant, value_type)
         if isinstance(value_type, DoubleType):
             assert isinstance(constant.value, int | float | Decimal)
-            return _on(value_type.key(float(constant.value)))
+            return _on(value_type.key(nearest_double(constant.value)))
     elif constant.kind == value_type.kind == "string":
         return _on(str(constant.value))
     elif constant.kind == value_type.kind == "boolean":
@@ -53,6 +61,42 @@ def place(constant: Constant, value_type: ValueType) -> tuple[Cut, Cut]:
         assert isinstance(key, int)
         return _on(key)
     raise _mismatch(constant, value_type)
+
+
+def check_null(null: Constant, value_type: ValueType) -> None:
+    """SqlError if a NULL was cast to a type that does not compare with the column's."""
+    cast_to = null.cast_to
+    if cast_to is None or cast_to.kind == value_type.kind:
+        return
+    kinds = {cast_to.kind, value_type.kind}
+    if not (kinds <= {"integer", "decimal", "double"} or kinds <= {"date", "timestamp"}):
+        raise SqlError(
+            f"a column of type {value_type} cannot be compared with a NULL of type {cast_to}",
+            hint="write NULL without a type",
+        )
+
+
+def check_digits(constants: Sequence[Constant], value_type: ValueType) -> None:
+    """SqlError if no DECIMAL holds the values of a column and also the constants compared with it:
+    DuckDB then stops at the first value that does not fit."""
+    if not isinstance(value_type, IntegerType | DecimalType):
+        return
+    exact = [one for one in constants if one.kind in ("integer", "decimal")]
+    if isinstance(value_type, DecimalType):
+        scale, before = value_type.scale, value_type.precision - value_type.scale
+    else:
+        scale, before = 0, len(str(value_type.highest))
+    for one in exact:
+        _, digits, exponent = Decimal(str(one.value)).as_tuple()
+        assert isinstance(exponent, int)
+        scale, before = max(scale, -exponent), max(before, len(digits) + exponent)
+    if exact and scale and scale + before > MAX_DIGITS:
+        raise SqlError(
+            f"to compare {value_type} with {max(exact, key=lambda one: len(str(one)))} takes "
+            f"{scale + before} digits, {before} of them before the point",
+            detail=f"a DECIMAL has at most {MAX_DIGITS}",
+            hint="write fewer digits",
+        )
 
 
 def _on(key: Key) -> tuple[Cut, Cut]:

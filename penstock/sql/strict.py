@@ -80,6 +80,8 @@ def _mistake(token: Token, following: Token, in_using: bool) -> str:
     apart = token.end + 1 < following.start
     if kind == TokenType.NOT and token.text == "!":
         return "NOT is not written as !"
+    if kind == TokenType.NULLSAFE_EQ:
+        return "<=> is written IS NOT DISTINCT FROM"
     if kind == TokenType.NOT and next_kind == TokenType.IS:
         return "NOT before IS"
     if kind == TokenType.STAR and next_kind not in (TokenType.COMMA, TokenType.FROM):

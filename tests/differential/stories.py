@@ -136,8 +136,11 @@ def queries(draw: st.DrawFn, specs: list[TableSpec], shape: Shape) -> str:
         text += f" JOIN {nodes[i].name} x{i} ON {draw(join_conditions(other, i))}"
     if len(nodes) > 2 and draw(st.booleans()):
         extra.append(draw(join_conditions(0, len(nodes) - 1)))
-    if draw(st.integers(0, 5)):
+    kind = draw(st.sampled_from(["any", "any", "any", "any", "wide", "none"]))
+    if kind == "any":
         extra.append(draw(conditions(nodes)))
+    elif kind == "wide":
+        extra.append(draw(wide_conditions(nodes)))
     extra += [draw(ranges(nodes)) for _ in range(shape.ranges)]
     outputs = draw(st.sampled_from(["*", "x0.id, x0.a AS first", "x0.*"]))
     where = f" WHERE {' AND '.join(f'({one})' for one in extra)}" if extra else ""
@@ -184,6 +187,20 @@ def predicates(draw: st.DrawFn, nodes: list[TableSpec]) -> str:
     if form == "like" and kind == "VARCHAR":
         return f"{name} {maybe_not}LIKE {draw(st.sampled_from(PREFIXES))}"
     return f"{name} {draw(st.sampled_from(['=', '<>', '<', '<=', '>', '>=']))} {draw(literal)}"
+
+
+@st.composite
+def wide_conditions(draw: st.DrawFn, nodes: list[TableSpec]) -> str:
+    """A condition of very many branches, which many rows satisfy."""
+    node = draw(st.integers(0, len(nodes) - 1))
+    column = draw(st.sampled_from(["a", "k"]))
+    kind = nodes[node].types[column] if column != "k" else "BIGINT"
+    members = draw(st.lists(st.sampled_from(DOMAINS[kind][1]), min_size=1, max_size=3))
+    if kind in ("BIGINT", "DOUBLE", "DECIMAL(6,2)"):
+        members += [str(3 * number) for number in range(2, draw(st.sampled_from([10, 300])))]
+    elif kind.startswith("VARCHAR"):
+        members += [f"'{number}'" for number in range(10110, 10110 + draw(st.integers(3, 300)))]
+    return f"x{node}.{column} NOT IN ({', '.join(members)})"
 
 
 @st.composite

@@ -32,7 +32,10 @@ _VALUES: dict[str, list[object]] = {
     "double": [-_INF, -1e300, -1.5, -0.0, 0.0, 5e-324, 0.1, 1.0, 2.0, 5.5, 1e300, _INF, _NAN],
     "dec": list(map(Decimal, ("-999999999999999.999", "-0.001", "0", "0.1", "1.5", "2", "5.125"))),
     "wide": list(map(Decimal, ("-1234567890.0123456789", "-0.1", "0", "1.5", "2", "5.0000000001"))),
-    "text": ["", "a", "ab", "abc", "abd", "b", "A", "it's", "é", "\ud7ff", "\ue000", "😀", _LAST],
+    "text": [
+        *("", "a", "ab", "abc", "abd", "b", "A", "it's", "é", "\ud7ff", "\ue000", "😀", _LAST),
+        *("10115", " 5 ", "-5", "1_000", "٣", "1e5", "nan", "0x10", "true"),
+    ],
     "flag": [True, False],
     "day": [date(1, 1, 1), date(1969, 12, 31), date(2020, 2, 29), date(2020, 3, 1), date.max],
     "moment": [
@@ -58,6 +61,7 @@ _DOUBLES += ["-1e300", "5e-324"]
 _DOUBLES += ["'NaN'::DOUBLE", "'Infinity'::DOUBLE", "CAST('-inf' AS DOUBLE)", "2::DOUBLE"]
 _NUMBERS = [*_INTEGERS, *_DECIMALS, *_DOUBLES]
 _TEXTS = ["''", "'a'", "'ab'", "'abb'", "'abc'", "'b'", "'it''s'", "'é'", "'\ud7ff'", "'\ue000'"]
+_TEXTS += ["'10115'", "' 5 '", "'-5'", "'1_000'", "'٣'", "'1e5'", "'nan'", "'0x10'", "'true'"]
 _TEXTS += ["'😀'", f"'{_LAST}'", "'a'::VARCHAR"]
 _DAYS = ["DATE '2020-02-29'", "'2020-02-29'::DATE", "DATE '1969-12-31'", "DATE '0001-01-01'"]
 _DAYS += ["CAST('2020-3-1' AS DATE)", "DATE '9999-12-31'"]

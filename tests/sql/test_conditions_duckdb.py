@@ -24,8 +24,9 @@ STORED: list[Row] = [RELATION.store_row(row) for row in ROWS]
 CATALOG = Catalog()
 CATALOG.add(RELATION, 0)
 
-REFUSED = ("cannot be compared exactly", "too complex")
-"""What may be refused although DuckDB runs it: comparisons that it rounds, and long ones."""
+REFUSED = ("cannot be compared exactly", "without rounding", "digits", "too complex")
+"""What may be refused although DuckDB runs it: comparisons that it rounds, or that it can run only
+as long as values are small, and long ones."""
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +52,7 @@ def bound(sql: str, catalog: Catalog) -> Query:
 
 
 def answer(oracle: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[object, ...]]:
-    try:
-        return oracle.execute(sql).fetchall()
-    except duckdb.ConversionException:
-        assume(False)  # DuckDB cannot convert to the common type; we compare exactly
-        raise
+    return oracle.execute(sql).fetchall()
 
 
 @example("double > 'Infinity'::DOUBLE OR double <= 'Infinity'::DOUBLE")
@@ -82,6 +79,7 @@ OPERATORS = ["=", "<>", "<", "<=", ">", ">="]
 
 numbers = st.one_of(
     st.integers(-(10**19), 10**19).map(str),
+    st.integers(-(10**38) + 1, 10**38 - 1).map(str),
     st.integers(-300, 300).map(str),
     st.decimals(-(10**12), 10**12, places=6).map(lambda d: f"{d:f}"),
     st.decimals(-200, 200, places=2).map(lambda d: f"{d:f}"),
