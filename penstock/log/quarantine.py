@@ -13,19 +13,22 @@ from pathlib import Path
 import msgspec
 
 from penstock.errors import EventError
-from penstock.log.batchfile import batch_name, encode_batch, parse_batch_name, read_batch
+from penstock.log.batchfile import batch_name, encode_batch
+from penstock.log.batchfiles import BatchFiles, BatchKind
 from penstock.log.disk import FileFormat, os_errors, sweep_temporary, write_aside
 from penstock.log.interfaces import AnyHome, BatchHeader, QuarantinedEvent, RecordKind
 
 QUARANTINE_FORMAT = FileFormat("quarantine batch", b"PENSTQUA", version=1)
 SUFFIX = ".quarantine"
+ROLLED_FORMAT = FileFormat("file of rolled quarantine batches", b"PENSTRQU", version=1)
+QUARANTINE_FILES = BatchKind(QUARANTINE_FORMAT, SUFFIX, ROLLED_FORMAT, without_gaps=False)
 
 _Fields = tuple[int, bytes, str, str, str]
 _DECODER = msgspec.msgpack.Decoder(list[_Fields])
 
 
 class Quarantine:
-    """Files in a directory, one per batch that had bad events.
+    """Files in a directory, one per batch that had bad events; old ones are rolled together.
 
     A file whose batch was not committed is left over from a crash: it does not count, and is
     written again, or removed, when the log is processed again.
@@ -34,18 +37,19 @@ class Quarantine:
     def __init__(self, directory: Path, committed: Callable[[int, int], bool]) -> None:
         self.directory = directory
         self._committed = committed
+        self._files = BatchFiles(directory, QUARANTINE_FILES)
 
     def entries(self) -> Iterator[QuarantinedEvent]:
-        for start, end in self._places():
-            if self._committed(start, end):
-                yield from self._read(start, end)
+        for header in self._files.headers():
+            if self._committed(header.start, header.end):
+                yield from self._read(header)
 
     def get(self, offset: int) -> QuarantinedEvent:
-        for start, end in self._places():
-            if start <= offset < end and self._committed(start, end):
-                for event in self._read(start, end):
-                    if event.offset == offset:
-                        return event
+        header = self._files.over(offset)
+        if header is not None and self._committed(header.start, header.end):
+            for event in self._read(header):
+                if event.offset == offset:
+                    return event
         raise EventError(
             f"no event of offset {offset} is in quarantine",
             hint="list the quarantine to see which are",
@@ -66,20 +70,19 @@ class Quarantine:
         """Remove what a crashed writer left; only for the holder of the processing lock."""
         with os_errors("tidy the quarantine", self.directory):
             sweep_temporary(self.directory)
-            for start, end in self._places():
-                if not self._committed(start, end):
-                    (self.directory / batch_name(start, end, SUFFIX)).unlink(missing_ok=True)
+            self._files.sweep()
+            for extent in self._files.listed().extents:
+                if extent.batches == 1 and not self._committed(*extent.last):
+                    (self.directory / extent.name).unlink(missing_ok=True)
+            self._files.changed()
 
-    def _places(self) -> list[tuple[int, int]]:
-        with os_errors("read the quarantine", self.directory):
-            names = [path.name for path in self.directory.iterdir()]
-        places = (parse_batch_name(name, SUFFIX) for name in names if name.endswith(SUFFIX))
-        return sorted(place for place in places if place is not None)
+    def roll(self) -> None:
+        """Roll files of committed batches into larger ones; only for whoever publishes batches."""
+        self._files.roll(may_roll=lambda place: self._committed(*place))
 
-    def _read(self, start: int, end: int) -> list[QuarantinedEvent]:
-        path = self.directory / batch_name(start, end, SUFFIX)
-        _, body = read_batch(QUARANTINE_FORMAT, path)
-        fields: list[_Fields] = _DECODER.decode(body)
+    def _read(self, header: BatchHeader) -> list[QuarantinedEvent]:
+        batch = self._files.read((header.start, header.end))
+        fields: list[_Fields] = [] if batch is None else _DECODER.decode(batch[1])
         return [QuarantinedEvent(*one) for one in fields]
 
 
