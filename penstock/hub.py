@@ -392,7 +392,7 @@ class Hub:
                 if run[0].kind is RecordKind.REPLAN and run[0].offset >= frontier.active:
                     number = replan_of(run[0]).subscription
                     told.setdefault(number, list(index.points_of(number)))
-                self._carry_out(run, [])
+                self._take_up(run)
             self._position = frontier.end
             for number in self._engine.queries:
                 if number >= frontier.active or number in told:
@@ -434,6 +434,21 @@ class Hub:
         for number, received in inboxes.items():
             self._live[number].deliver(received)
 
+    def _take_up(self, run: list[Record]) -> None:
+        """Carry out records whose messages are in the message log: only the state changes."""
+        record = run[0]
+        match record.kind:
+            case RecordKind.EVENT:
+                self._engine.absorb((one.offset, one.body) for one in run)
+            case RecordKind.SUBSCRIBE:
+                self._enrol(record)
+            case RecordKind.REPLAN:
+                replan = replan_of(record)
+                if replan.subscription in self._engine.queries:
+                    self._engine.move(replan)
+            case _:
+                self._carry_out(run, [])
+
     def _carry_out(self, run: list[Record], bad: list[QuarantinedEvent]) -> Sequence[Delivery]:
         """Carry out a run of events, or one record of another kind."""
         record = run[0]
@@ -441,7 +456,7 @@ class Hub:
             case RecordKind.DDL:
                 self._engine.define(record.offset, record.body.decode())
             case RecordKind.SUBSCRIBE:
-                return self._subscribe(record)
+                return self._engine.initial(record.offset, self._enrol(record))
             case RecordKind.WITHDRAW:
                 self._withdraw(withdrawn(record.body))
             case RecordKind.RENEW:
@@ -458,7 +473,8 @@ class Hub:
                 return outcome.messages
         return []
 
-    def _subscribe(self, record: Record) -> list[Message]:
+    def _enrol(self, record: Record) -> list[Placed]:
+        """Make the subscription of a record active; its points."""
         query, said = self._bound.pop(record.offset, None), subscribed(record.body)
         try:
             query = query or self._engine.bind(said.sql)
@@ -467,7 +483,7 @@ class Hub:
         self._leases.note(record.offset, said.lease)
         changes_only = said.initial is Initial.NONE
         chosen = said.decomposition
-        return self._engine.subscribe(record.offset, query, chosen, changes_only=changes_only)
+        return self._engine.enrol(record.offset, query, chosen, changes_only=changes_only)
 
     def _withdraw(self, gone: Withdrawal) -> None:
         number = gone.id

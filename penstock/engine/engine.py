@@ -15,7 +15,7 @@ from penstock.engine.changes import Change, Checked, Delta, check, row_after
 from penstock.engine.index import Index
 from penstock.engine.memory import MemoryGroups, MemoryRows
 from penstock.engine.plain_events import read_change
-from penstock.engine.stages import JoinStage, RowStage
+from penstock.engine.stages import JoinStage, RowStage, steps_of
 from penstock.errors import ChangeError, SubscriptionError
 from penstock.joins import Edge, Placed, Scheme, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
@@ -65,10 +65,22 @@ class Engine:
         changes_only: bool = False,
     ) -> list[Message]:
         """Make the subscription of this record active; returns its initial content."""
+        placed = self.enrol(offset, query, chosen, changes_only=changes_only)
+        return self.initial(offset, placed)
+
+    def enrol(
+        self,
+        offset: int,
+        query: Query,
+        chosen: Decomposition | None = None,
+        *,
+        changes_only: bool = False,
+    ) -> list[Placed]:
+        """Make the subscription of this record active, without its initial content; its points."""
         self.learn(offset, query, chosen)
         placed = self.index.add(offset, query, chosen, changes_only=changes_only)
         self._seed_new_edges(offset)
-        return self.initial(offset, placed)
+        return placed
 
     def learn(self, subscription: int, query: Query, chosen: Decomposition | None) -> None:
         """Know of a subscription, without serving it."""
@@ -77,12 +89,16 @@ class Engine:
 
     def replan(self, replan: Replan) -> list[Message]:
         """Give a subscription another decomposition; returns what its moved points start with."""
+        return self.initial(replan.offset, self.move(replan))
+
+    def move(self, replan: Replan) -> list[Placed]:
+        """Give a subscription another decomposition; the points that are in other spaces now."""
         subscription = replan.subscription
         query = self.query(subscription)
         self.chosen[subscription] = replan.decomposition
         since = self.index.replan(subscription, query, replan.decomposition)
         self._seed_new_edges(replan.offset)
-        return self.initial(replan.offset, self.index.points_of(subscription, since))
+        return list(self.index.points_of(subscription, since))
 
     def initial(self, offset: int, placed: Iterable[Placed]) -> list[Message]:
         """The rows that points start with, for them alone."""
@@ -111,6 +127,20 @@ class Engine:
     def events(self, run: Iterable[tuple[int, bytes]]) -> Outcome:
         """Carry out published events, between which no subscription comes or goes."""
         outcome = Outcome()
+        resolved = self._resolve(run, outcome)
+        messages, steps = self._row_stage.consequences(resolved)
+        messages += each_message(self._join_stage.run(steps))
+        messages.sort(key=_POSITION)
+        outcome.messages = messages
+        return outcome
+
+    def absorb(self, run: Iterable[tuple[int, bytes]]) -> None:
+        """Carry out events whose messages were emitted before: only the state changes."""
+        resolved = self._resolve(run, Outcome())
+        self._join_stage.absorb(steps_of(self.index, resolved))
+
+    def _resolve(self, run: Iterable[tuple[int, bytes]], outcome: Outcome) -> list[Delta]:
+        """Make the changes of rows; those that cannot be made go into the outcome."""
         resolved: list[Delta] = []
         for offset, raw in run:
             try:
@@ -122,11 +152,7 @@ class Engine:
                 resolved += [delta] if delta is not None else []
         for _, relation, key, old, new in resolved:
             self.statistics.note(relation.name, key, old, new)
-        messages, steps = self._row_stage.consequences(resolved)
-        messages += each_message(self._join_stage.run(steps))
-        messages.sort(key=_POSITION)
-        outcome.messages = messages
-        return outcome
+        return resolved
 
     def try_changes(self, offset: int, changes: Iterable[Change]) -> None:
         """ChangeError if the changes, one after the other from this offset, cannot be made."""

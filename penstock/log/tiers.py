@@ -7,6 +7,7 @@ rewritten once per tier at most, and there are fewer than 32 files per tier, bes
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -35,7 +36,10 @@ def stretch_to_roll(
     may_follow: Callable[[Extent, Extent], bool],
 ) -> Sequence[Extent]:
     """Consecutive files that should become one; none, if there are too few of each tier."""
+    in_tier = Counter(map(tier, extents))
     for number in range(TIERS):
+        if in_tier[number] < FAN_IN:
+            continue
         for run in _runs(extents, partial(_is_up_to, number), may_follow):
             same = [i for i, extent in enumerate(run) if tier(extent) == number]
             if len(same) < FAN_IN:
