@@ -6,9 +6,10 @@ record on. The Hub drives it; the pipeline runs the same stages, partitioned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
 from penstock.engine.changes import Change, Checked, Delta, check, row_after
@@ -27,12 +28,23 @@ from penstock.sql import Query, ShapeBinder, parse_relation
 _POSITION = attrgetter("position")
 
 
+Refused: TypeAlias = tuple[int, bytes, ChangeError]
+"""The offset and the bytes of an event that could not be carried out, and why."""
+
+
 @dataclass
 class Outcome:
     """What some events led to: messages, and events that could not be carried out."""
 
     messages: list[Message] = field(default_factory=list)
-    refused: list[tuple[int, bytes, ChangeError]] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+
+
+class Resolved(NamedTuple):
+    """What some events did to rows."""
+
+    deltas: list[Delta]
+    refused: list[Refused]
 
 
 class Engine:
@@ -110,6 +122,14 @@ class Engine:
                 messages += self._join_stage.initial(offset, points)
         return messages
 
+    def contents(self, offset: int) -> Iterator[Message]:
+        """The rows that all points hold, told by regions: as many messages as there are rows that
+        anybody needs, however many points there are."""
+        everybody = [one for number in self.queries for one in self.index.points_of(number)]
+        for points in self.index.parts(everybody):
+            stage = self._row_stage if points.space.edge is None else self._join_stage
+            yield from stage.contents(offset, points)
+
     def withdraw(self, subscription: int) -> None:
         self.query(subscription)
         self.index.remove(subscription)
@@ -126,33 +146,33 @@ class Engine:
 
     def events(self, run: Iterable[tuple[int, bytes]]) -> Outcome:
         """Carry out published events, between which no subscription comes or goes."""
-        outcome = Outcome()
-        resolved = self._resolve(run, outcome)
-        messages, steps = self._row_stage.consequences(resolved)
+        deltas, refused = self._resolve(run)
+        messages, steps = self._row_stage.consequences(deltas)
         messages += each_message(self._join_stage.run(steps))
         messages.sort(key=_POSITION)
-        outcome.messages = messages
-        return outcome
+        return Outcome(messages, refused)
 
-    def absorb(self, run: Iterable[tuple[int, bytes]]) -> None:
+    def absorb(self, run: Iterable[tuple[int, bytes]]) -> Resolved:
         """Carry out events whose messages were emitted before: only the state changes."""
-        resolved = self._resolve(run, Outcome())
-        self._join_stage.absorb(steps_of(self.index, resolved))
+        resolved = self._resolve(run)
+        self._join_stage.absorb(steps_of(self.index, resolved.deltas))
+        return resolved
 
-    def _resolve(self, run: Iterable[tuple[int, bytes]], outcome: Outcome) -> list[Delta]:
-        """Make the changes of rows; those that cannot be made go into the outcome."""
-        resolved: list[Delta] = []
+    def _resolve(self, run: Iterable[tuple[int, bytes]]) -> Resolved:
+        """Make the changes of rows."""
+        deltas: list[Delta] = []
+        refused: list[Refused] = []
         for offset, raw in run:
             try:
                 checked = read_change(raw, self.catalog, offset)
                 delta = self._row_stage.resolve(offset, checked)
             except ChangeError as error:
-                outcome.refused.append((offset, raw, error))
+                refused.append((offset, raw, error))
             else:
-                resolved += [delta] if delta is not None else []
-        for _, relation, key, old, new in resolved:
+                deltas += [delta] if delta is not None else []
+        for _, relation, key, old, new in deltas:
             self.statistics.note(relation.name, key, old, new)
-        return resolved
+        return Resolved(deltas, refused)
 
     def try_changes(self, offset: int, changes: Iterable[Change]) -> None:
         """ChangeError if the changes, one after the other from this offset, cannot be made."""

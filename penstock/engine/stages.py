@@ -33,7 +33,7 @@ from penstock.joins import (
     SpacePoints,
     StepsByEdge,
 )
-from penstock.joins.newcomers import MANY_NEWCOMERS, newcomer_messages
+from penstock.joins.newcomers import MANY_NEWCOMERS, content_messages, newcomer_messages
 from penstock.joins.point_arrays import Mask
 from penstock.joins.selections import NewSelections, Selections
 from penstock.messages import ANYONE, INITIAL_STEP, Message, Position, Told
@@ -106,6 +106,14 @@ class RowStage:
                 for (key, row), recipients in zip(selected, chosen, strict=True):
                     yield Message(position, space, key, row, recipients=recipients)
 
+    def contents(self, offset: int, points: SpacePoints) -> Iterator[Message]:
+        """The current content of all subscriptions over one table, a message for each row."""
+        position, all_of_them = Position(offset, INITIAL_STEP), NewSelections(points)
+        for part in _batched(self._store.rows(points.base), _ROWS_AT_ONCE):
+            concerned = np.flatnonzero(all_of_them.concerned([row for _, row in part]))
+            for key, row in (part[i] for i in concerned.tolist()):
+                yield Message(position, points.space.id, key, row, ANYONE)
+
 
 class JoinStage:
     def __init__(self, store: GroupStore, index: Index, scheme: Scheme) -> None:
@@ -166,6 +174,13 @@ class JoinStage:
                 yield from newcomer_messages(position, group, points, since)
             else:
                 yield from self._scheme.initial(position, group, points)
+
+    def contents(self, offset: int, points: SpacePoints) -> Iterator[Message]:
+        """The rows of one base table that all subscriptions need, told by regions."""
+        assert points.space.edge is not None
+        position = Position(offset, INITIAL_STEP)
+        for _, group in self._store.groups(points.space.edge):
+            yield from content_messages(position, group, points)
 
 
 class Consequences(NamedTuple):

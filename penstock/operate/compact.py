@@ -7,26 +7,20 @@ compacted a little less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.client import Initial
-from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
-from penstock.engine.events import encode_change
 from penstock.errors import HomeError
 from penstock.log import BatchHeader, Home
 from penstock.log.compacting import compacted_segment
-from penstock.log.replaying import replay_tables
-from penstock.messages import Message, Position, decode_message, encode_message
-from penstock.operate.findings import Advance, Step
+from penstock.log.replaying import Replay
+from penstock.messages import Position, encode_messages, has_partner
+from penstock.operate.findings import Step
 from penstock.pipeline.checkpoint import check_home, replayed_from
 from penstock.registry import Registry
-
-EVENTS_AT_ONCE = 10_000
-
-_BEFORE_ALL = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +47,7 @@ def compact(home: Home, step: Step, *, to: int | None = None) -> Compaction:
         before = _size(home)
         header, held_back_by = _last_batch(home, to)
         if header is not None:
-            _compact_messages(home, header, step)
-            home.messages.sweep()
-            _compact_log(home, header, step)
+            _compact(home, header, step)
         base = home.messages.base
         return Compaction(
             0 if base is None else base.end,
@@ -86,19 +78,32 @@ def _last_batch(home: Home, to: int | None) -> tuple[BatchHeader | None, str]:
     return found, held_back_by
 
 
-# The message log
-
-
-def _compact_messages(home: Home, header: BatchHeader, step: Step) -> None:
-    if home.messages.base == header:
-        return
-    with step("reading messages") as advance:
-        _check_messages(home, header, lambda end: advance(end, header.end))
+def _compact(home: Home, header: BatchHeader, step: Step) -> None:
+    """Replace what is behind a batch. The log is replayed once, for both."""
+    replay, segment = Replay(), None
+    log_end = _last_segment(home, header)
+    if home.messages.base != header:
+        with step("reading messages") as advance:
+            _check_messages(home, header, lambda end: advance(end, header.end))
     with step("replaying the log") as advance:
-        replay = replay_tables(home.log, header.end, lambda end: advance(end, header.end))
-    with step("writing contents as messages") as advance, Registry(home) as registry:
-        messages = base_messages(registry, replay.engine, header, advance)
-        home.messages.write_base(header, messages)
+        if log_end > home.log.compacted_to:
+            replay.advance(home.log, log_end, lambda end: advance(end, header.end))
+            segment = compacted_segment(home.log, replay)
+        if home.messages.base != header:
+            replay.advance(home.log, header.end, lambda end: advance(end, header.end))
+    if home.messages.base != header:
+        with step("writing contents as messages"), Registry(home) as registry:
+            home.messages.write_base(header, base_messages(registry, replay.engine, header))
+    home.messages.sweep()
+    if segment is not None:
+        home.log.replace_beginning(segment)
+
+
+def _last_segment(home: Home, header: BatchHeader) -> int:
+    """Where a segment begins that is not beyond the batch: what is before it can be rewritten."""
+    if home.log.end == header.end:
+        home.log.roll()
+    return max(first for first in home.log.segment_firsts() if first <= header.end)
 
 
 def _check_messages(home: Home, last: BatchHeader, on_end: Callable[[int], None]) -> None:
@@ -106,66 +111,33 @@ def _check_messages(home: Home, last: BatchHeader, on_end: Callable[[int], None]
     for header in home.messages.batches():
         if header > last:
             return
-        for data in home.messages.read(header):
-            if decode_message(data).partner is not None:
-                raise HomeError(
-                    f"batch {header} was made with a scheme that sends join rows",
-                    detail="a client counts the partners of a row, and a base cannot tell them",
-                    hint="homes that were processed with such schemes cannot be compacted",
-                )
+        if any(map(has_partner, home.messages.read(header))):
+            raise HomeError(
+                f"batch {header} was made with a scheme that sends join rows",
+                detail="a client counts the partners of a row, and a base cannot tell them",
+                hint="homes that were processed with such schemes cannot be compacted",
+            )
         on_end(header.end)
 
 
-def base_messages(
-    registry: Registry, tables: Engine, header: BatchHeader, advance: Advance
-) -> list[bytes]:
+def base_messages(registry: Registry, tables: Engine, header: BatchHeader) -> list[bytes]:
     """Messages that lead every client from nothing to its content at the end of a batch.
 
-    All subscriptions that are active come first, then every row as if it were inserted now. So
-    their number follows the rows, not the subscribers. They stand at the last offset of the batch,
-    which no subscription in it has begun after.
+    They are what all active subscriptions would be told if they began now, by regions; so their
+    number follows the rows, not the subscribers. They stand at the last offset of the batch, which
+    no subscription in it has begun after.
     """
-    engine = Engine()
-    for relation in tables.catalog:
-        engine.catalog.add(relation, _BEFORE_ALL)
     changes = registry.changes_between(0, header.active)
     moved = {replan.subscription: replan.decomposition for replan in changes.replanned}
     for stored in registry.subscriptions(header.active):
-        if stored.initial is Initial.NONE:
-            continue  # it has no content
-        chosen = moved.get(stored.id, stored.decomposition)
-        engine.subscribe(stored.id, stored.query(engine.catalog), chosen)
-    found: list[Message] = []
-    inserts = list(_inserts(tables, header.end))
-    for done in range(0, len(inserts), EVENTS_AT_ONCE):
-        found += engine.events(inserts[done : done + EVENTS_AT_ONCE]).messages
-        advance(done, len(inserts))
-    return [
-        encode_message(message._replace(position=Position(header.end - 1, number)))
-        for number, message in enumerate(found)
-    ]
-
-
-def _inserts(tables: Engine, offset: int) -> Iterator[tuple[int, bytes]]:
-    for relation in tables.catalog:
-        for key, row in tables.rows.rows(relation):
-            body = encode_change(Change(relation.name, Op.INSERT, relation.show_row(row)))
-            # A row of a stream without a key is known by the offset at which it came.
-            yield offset if relation.key else int(key[0]), body
-
-
-# The log
-
-
-def _compact_log(home: Home, header: BatchHeader, step: Step) -> None:
-    if home.log.end == header.end:
-        home.log.roll()
-    end = max(first for first in home.log.segment_firsts() if first <= header.end)
-    if end <= home.log.compacted_to:
-        return
-    with step("rewriting the log") as advance:
-        content = compacted_segment(home.log, end, lambda offset: advance(offset, end))
-        home.log.replace_beginning(content)
+        if stored.initial is not Initial.NONE:  # others have no content
+            chosen = moved.get(stored.id, stored.decomposition)
+            tables.enrol(stored.id, stored.query(tables.catalog), chosen)
+    numbered = (
+        message._replace(position=Position(header.end - 1, number))
+        for number, message in enumerate(tables.contents(header.end - 1))
+    )
+    return [data for _, _, encoded in encode_messages(numbered) for data in encoded]
 
 
 def _size(home: Home) -> int:
