@@ -20,7 +20,15 @@ from pathlib import Path
 from types import TracebackType
 
 from penstock.catalog import Catalog, Outside
-from penstock.client import Delivery, Initial, Switch
+from penstock.client import (
+    Changes,
+    Content,
+    Delivery,
+    Initial,
+    Notification,
+    Switch,
+    client_of,
+)
 from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
 from penstock.engine.events import change_from_mapping, decode_event, encode_change
@@ -46,6 +54,7 @@ from penstock.log import (
     RecordKind,
     Tail,
 )
+from penstock.log.contents import SavedContents
 from penstock.log.inbox import Inbox
 from penstock.log.statistics import samples, usable_statistics
 from penstock.messages import Message, encode_message
@@ -67,7 +76,7 @@ from penstock.registry import (
 from penstock.registry.leases import Clock, ran_out, without_lease
 from penstock.routing import subscribers
 from penstock.sql import Query, hinted, parse_relation
-from penstock.subscription import Subscription
+from penstock.subscription import MAX_PENDING_NOTIFICATIONS, Subscription
 
 MAX_BATCH_CHANGES = 1_000_000
 REOPTIMISE_EVERY_CHANGES = 10_000
@@ -325,16 +334,34 @@ class Hub:
             self._advance()
             query = self._engine.query(number)
             if number not in self._live:
-                assert self._registry is not None  # in memory, every subscription is live
-                stored = self._registry.subscription(number)
-                chosen, initial = stored.decomposition, stored.initial
-                live = Subscription(number, query, self._lock, chosen, initial)
-                replans = partial(self._registry.replans, number)
-                inbox = Inbox(self._home.messages, number, query, chosen, replans, initial)
-                for _, deliveries in inbox.new():
-                    live.deliver(deliveries)
-                self._live[number] = live
+                self._live[number] = self._revived(number, query)
             return self._live[number]
+
+    def _revived(self, number: int, query: Query) -> Subscription:
+        """A subscription that was made before this Hub was opened: from its saved content, if there
+        is one, and the messages since."""
+        assert isinstance(self._home, Home)  # in memory, every subscription is live
+        assert self._registry is not None
+        stored, saved = self._registry.subscription(number), SavedContents(self._home)
+        chosen, initial = stored.decomposition, stored.initial
+        replans = partial(self._registry.replans, number)
+        opened = partial(Inbox, self._home.messages, number, query, chosen, replans, initial)
+        inbox, found = opened(), None
+        if initial is not Initial.NONE:
+            found = saved.load(number, query, quiet=initial is Initial.QUIET)
+        if found is None:
+            live = Subscription(number, query, self._lock, chosen, initial)
+        else:
+            inbox.resume(found.last, found.content.chosen)
+            client = client_of(number, query, chosen, initial)
+            earlier = partial(_earlier, opened(), client, found.last)
+            live = Subscription(
+                number, query, self._lock, chosen, initial, saved=found.content, earlier=earlier
+            )
+        for _, deliveries in inbox.new():
+            live.deliver(deliveries)
+        saved.save_if_worth_it(live.settled(), inbox)
+        return live
 
     def subscriptions(self) -> dict[int, str]:
         """The SQL of all subscriptions, by id."""
@@ -513,6 +540,16 @@ class Hub:
         """Keep the databases that other processes read in step with the log."""
         if self._registry is not None:
             self._registry.catch_up()
+
+
+def _earlier(inbox: Inbox, client: Content | Changes, last: BatchHeader) -> list[Notification]:
+    """What a subscription was notified of up to the end of a batch, or more than it can keep."""
+    notifications: list[Notification] = []
+    for header, deliveries in inbox.new():
+        notifications += client.apply(deliveries)
+        if header == last or len(notifications) > MAX_PENDING_NOTIFICATIONS:
+            break
+    return notifications
 
 
 def _runs(records: Iterable[Record]) -> Iterator[list[Record]]:

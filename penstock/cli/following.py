@@ -6,15 +6,21 @@ processes the home.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.cli.output import count
-from penstock.client import Changes, ContentRow, Notification, client_of
+from penstock.client import Changes, ContentRow, Delivery, Initial, Notification, client_of
 from penstock.joins.decomposition import Replan
 from penstock.log import Home
+from penstock.log.contents import SavedContents
 from penstock.log.inbox import Inbox
 from penstock.log.interfaces import compacted_away
 from penstock.registry import Registry
+from penstock.sql import Query
+
+EVERYTHING = 1 << 62
+"""Beyond all offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +55,55 @@ class Progress:
 
 
 class Follower:
-    """The content of one subscription, brought forward as batches are published."""
+    """The content of one subscription, brought forward as batches are published.
 
-    def __init__(self, home: Home, subscription: int) -> None:
+    `known` is an offset up to which nobody needs to be told what changed: from there back, a saved
+    content may stand for the messages.
+    """
+
+    def __init__(self, home: Home, subscription: int, *, known: int = -1) -> None:
         self._home = home
+        self._saved = SavedContents(home)
         self._registry = Registry(home)
         self.subscription = self._registry.subscription(subscription)
         query = self.subscription.query(self._registry.catalog())
         chosen, initial = self.subscription.decomposition, self.subscription.initial
         self._client = client_of(subscription, query, chosen, initial)
         self._inbox = Inbox(home.messages, subscription, query, chosen, self._replans, initial)
+        self._resume(query, known)
         self._processed = 0
         self.columns = [output.label for output in query.outputs]
+
+    def _resume(self, query: Query, known: int) -> None:
+        if isinstance(self._client, Changes):
+            return
+        quiet = self.subscription.initial is Initial.QUIET
+        found = self._saved.load(self.subscription.id, query, quiet=quiet, before=known + 1)
+        if found is not None:
+            self._client = found.content
+            self._inbox.resume(found.last, found.content.chosen)
 
     def advance(self) -> list[Notification]:
         """Take in the batches published since the last call; what they changed."""
         notifications: list[Notification] = []
+        for deliveries in self._deliveries():
+            notifications += self._client.apply(deliveries)
+        return notifications
+
+    def catch_up(self) -> None:
+        """The same for those who want the content alone; saves it if this took long."""
+        for deliveries in self._deliveries():
+            if not isinstance(self._client, Changes):
+                self._client.absorb(deliveries)
+        self._saved.save_if_worth_it(self._client, self._inbox)
+
+    def _deliveries(self) -> Iterator[list[Delivery]]:
         # Asked first: what is published while we read may or may not be taken in this time.
         frontier = self._home.messages.frontier
         for _, deliveries in self._inbox.new():
-            notifications += self._client.apply(deliveries)
+            yield deliveries
         reached = [header.end for header in (frontier, self._inbox.last) if header is not None]
         self._processed = max(reached, default=0)
-        return notifications
 
     def rows(self) -> list[ContentRow]:
         """SubscriptionError if it has no content, because it wanted changes only."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
-from penstock.log.disk import FileFormat, corrupt, os_errors, read_beginning
+from penstock.log.disk import FileFormat, corrupt, os_errors, read_part
 from penstock.log.interfaces import BatchHeader
 
 _FIELDS = struct.Struct("<QQQQI")
@@ -112,6 +112,15 @@ def check_batch(
     return header, body
 
 
+def read_checksum(
+    file_format: FileFormat, path: Path, place: Place | None, at: int = 0
+) -> tuple[BatchHeader, int]:
+    """The header of a batch at that position of a file, and the checksum of its body as stored."""
+    raw = read_part(path, at, _BODY_START)
+    header, _, body_crc = _decode_header(file_format, path, raw, place, at)
+    return header, body_crc
+
+
 def _decode_header(
     file_format: FileFormat, path: Path, raw: bytes, place: Place | None, at: int
 ) -> tuple[BatchHeader, int, int]:
@@ -141,8 +150,7 @@ class SingleFile:
 
     @property
     def last(self) -> BatchHeader:
-        raw = read_beginning(self._path, _BODY_START)
-        return _decode_header(self._format, self._path, raw, _place_of(self._path), 0)[0]
+        return read_checksum(self._format, self._path, _place_of(self._path))[0]
 
     def headers(self) -> list[BatchHeader]:
         return [self.last]
@@ -155,6 +163,9 @@ class SingleFile:
 
     def bytes_of(self, _: int) -> int:
         return self._path.stat().st_size
+
+    def checksum(self, _: int) -> tuple[BatchHeader, int]:
+        return read_checksum(self._format, self._path, _place_of(self._path))
 
     def read(self, _: int) -> tuple[BatchHeader, bytes]:
         return decode_batch(

@@ -57,6 +57,8 @@ class BatchFile(Protocol):
 
     def bytes_of(self, number: int, /) -> int: ...
 
+    def checksum(self, number: int, /) -> tuple[BatchHeader, int]: ...
+
     def read(self, number: int, /) -> tuple[BatchHeader, bytes]: ...
 
     def stored(self) -> Iterable[StoredBatch]: ...
@@ -205,6 +207,10 @@ class BatchFiles:
     def bytes_of(self, place: Place) -> int:
         """How much room a batch takes on disk; nothing, if it is not there."""
         return self._looked_up(place, lambda file, number: file.bytes_of(number)) or 0
+
+    def checksum(self, place: Place) -> tuple[BatchHeader, int] | None:
+        """The batch of that place, and the checksum of its content as it is stored."""
+        return self._looked_up(place, lambda file, number: file.checksum(number))
 
     def __contains__(self, place: Place) -> bool:
         return self._looked_up(place, lambda *_: True) is not None

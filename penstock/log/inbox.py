@@ -9,7 +9,7 @@ from penstock.client import Delivery, Initial, Switch
 from penstock.joins import place
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.log.interfaces import BatchHeader, BatchLog
-from penstock.messages import INITIAL_STEP, Message, Position, decode_message
+from penstock.messages import INITIAL_STEP, Message, Position, SpaceFilter, decode_message
 from penstock.sql.query import Query
 
 Replans: TypeAlias = Callable[[int, int], Sequence[Replan]]
@@ -41,6 +41,13 @@ class Inbox:
         self._replans = replans
         self._spaces = self._spaces_of(chosen)
         self.last: BatchHeader | None = None
+        self.looked_at = 0
+        """Batches and messages that were looked at, so far."""
+
+    def resume(self, last: BatchHeader, chosen: Decomposition | None) -> None:
+        """Go on behind a batch, with the decomposition that the subscription had at its end."""
+        self.last = last
+        self._spaces = self._spaces_of(chosen)
 
     def new(self) -> Iterator[tuple[BatchHeader, list[Delivery]]]:
         """What has been published since the last batch that was given."""
@@ -51,7 +58,7 @@ class Inbox:
             spaces = self._spaces.union(*(self._spaces_of(s.decomposition) for s in switches))
             mine: list[Delivery] = [
                 message
-                for message in self._messages(header)
+                for message in self._messages(header, spaces)
                 if message.space in spaces and message.position.offset >= self._subscription
             ]
             if switches:
@@ -65,11 +72,16 @@ class Inbox:
             active = max(active, header.end)
         return self._subscription < active
 
-    def _messages(self, header: BatchHeader) -> Iterator[Message]:
-        """Those that stand for a past that was let go of are no changes: whoever wants changes only
-        starts with them."""
+    def _messages(self, header: BatchHeader, spaces: frozenset[int]) -> Iterator[Message]:
+        """The messages of a batch, without most of those of other spaces.
+
+        Those that stand for a past that was let go of are no changes: whoever wants changes only
+        starts with them.
+        """
         is_start = self._initial is not Initial.CONTENT and header == self._batches.base
-        for data in self._batches.read(header):
+        messages = self._batches.read(header)
+        self.looked_at += 1 + len(messages)
+        for data in filter(SpaceFilter(spaces).may_pass, messages):
             message = decode_message(data)
             if is_start:
                 message = message._replace(position=Position(message.position.offset, INITIAL_STEP))

@@ -126,6 +126,19 @@ class MessageLog:
         """How much room the messages of a batch take on disk; 0 if there is no such batch."""
         return self._files.bytes_of((start, end))
 
+    def checksum(self, header: BatchHeader) -> int | None:
+        """The checksum of a batch as it is stored; None if that very batch is not there."""
+        place, base = (header.start, header.end), self._base()
+        if base is None or place > base:
+            found = self._files.checksum(place)
+        elif place < base:
+            return None
+        else:
+            path = self._base_path(base)
+            with os_errors("read a base", path):
+                found = SingleFile(BASE_FORMAT, path).checksum(0)
+        return found[1] if found is not None and found[0] == header else None
+
     @property
     def base(self) -> BatchHeader | None:
         """The batch that a base stands for, if there is a base."""

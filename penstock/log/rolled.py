@@ -12,7 +12,6 @@ batch keeps the checksums it had in a file of its own.
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -24,8 +23,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from penstock.log.batchfile import Place, StoredBatch, check_batch, decode_batch
-from penstock.log.disk import FileFormat, corrupt, read_beginning
+from penstock.log.batchfile import Place, StoredBatch, check_batch, decode_batch, read_checksum
+from penstock.log.disk import FileFormat, corrupt, read_beginning, read_part
 from penstock.log.interfaces import BatchHeader
 
 SUFFIX = ".rolled"
@@ -132,6 +131,9 @@ class RolledFile:
     def bytes_of(self, number: int) -> int:
         return int(self._index[number, 4])
 
+    def checksum(self, number: int) -> tuple[BatchHeader, int]:
+        return read_checksum(self._formats[1], self._path, *self._where(number))
+
     def read(self, number: int) -> tuple[BatchHeader, bytes]:
         """A batch and its content; CorruptionError if a bit of it has changed."""
         return decode_batch(self._formats[1], self._raw(number), self._path, *self._where(number))
@@ -154,16 +156,9 @@ class RolledFile:
         position, length = self._index[number, 3:].tolist()
         begin, ahead = self._ahead
         if not begin <= position <= position + length <= begin + len(ahead):
-            begin, ahead = position, self._read(position, max(length, _READ_AHEAD_BYTES))
+            begin, ahead = position, read_part(self._path, position, max(length, _READ_AHEAD_BYTES))
             self._ahead = (begin, ahead)
         return ahead[position - begin : position - begin + length]
-
-    def _read(self, position: int, length: int) -> bytes:
-        descriptor = os.open(self._path, os.O_RDONLY)
-        try:
-            return os.pread(descriptor, length, position)
-        finally:
-            os.close(descriptor)
 
 
 class _Head(NamedTuple):

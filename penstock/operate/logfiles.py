@@ -15,6 +15,9 @@ from penstock.log import BatchHeader, Home
 from penstock.log.acknowledged import LOST
 from penstock.log.batchfile import Place, batch_name, parse_batch_name, read_batch
 from penstock.log.batchfiles import BatchFiles, BatchKind
+from penstock.log.contents import CONTENT_FORMAT
+from penstock.log.contents import DIRECTORY as CONTENTS_DIRECTORY
+from penstock.log.contents import SUFFIX as CONTENT_SUFFIX
 from penstock.log.disk import FileFormat
 from penstock.log.messagelog import BASE_FORMAT, BASE_SUFFIX, MESSAGE_FILES
 from penstock.log.messagelog import SUFFIX as MESSAGE_SUFFIX
@@ -164,6 +167,14 @@ def check_statistics(home: Home, seen: Callable[[Path], None]) -> Iterator[Findi
     findings, _ = _check_batches(directory, STATISTICS_SUFFIX, STATISTICS_FORMAT, seen)
     for finding in findings:
         yield replace(finding, hint=f"have the history read again: penstock analyse {home.path}")
+
+
+def check_contents(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
+    """Nobody uses a damaged one; but what has damaged it may damage more."""
+    directory = home.path / CONTENTS_DIRECTORY
+    findings, _ = _check_batches(directory, CONTENT_SUFFIX, CONTENT_FORMAT, seen)
+    for finding in findings:
+        yield replace(finding, hint="remove it: a content is saved again when it is asked for")
 
 
 def _places(directory: Path, suffix: str) -> list[tuple[int, int]]:

@@ -44,7 +44,7 @@ def tail(
     from penstock.log import Home
 
     opened = Home.open(home)
-    follower = Follower(opened, number)
+    follower = Follower(opened, number, known=after)
     follower.check_reachable(after)
     out = Output(as_json=as_json)
     for notification in follower.advance():
