@@ -40,6 +40,8 @@ class Inbox:
         self._query = query
         self._replans = replans
         self._spaces = self._spaces_of(chosen)
+        self._asked_to = subscription + 1
+        self._coming: list[Replan] = []  # recorded before that, not active in any batch so far
         self.last: BatchHeader | None = None
         self.looked_at = 0
         """Batches and messages that were looked at, so far."""
@@ -48,6 +50,7 @@ class Inbox:
         """Go on behind a batch, with the decomposition that the subscription had at its end."""
         self.last = last
         self._spaces = self._spaces_of(chosen)
+        self._asked_to, self._coming = max(self._subscription + 1, last.active), []
 
     def new(self) -> Iterator[tuple[BatchHeader, list[Delivery]]]:
         """What has been published since the last batch that was given."""
@@ -88,10 +91,15 @@ class Inbox:
             yield message
 
     def _switches(self, header: BatchHeader) -> list[Switch]:
-        known = self._subscription + 1 if self.last is None else self.last.active
-        if header.active <= known:
-            return []
-        return switches(header, self._replans(known, header.active))
+        """Every batch of a Hub makes later records active, so they are not asked for one by one."""
+        if header.active > self._asked_to:
+            frontier = self._batches.frontier
+            high = header.active if frontier is None else max(header.active, frontier.active)
+            self._coming += self._replans(self._asked_to, high)
+            self._asked_to = high
+        mine = [replan for replan in self._coming if replan.offset < header.active]
+        del self._coming[: len(mine)]
+        return switches(header, mine)
 
     def _spaces_of(self, chosen: Decomposition | None) -> frozenset[int]:
         placed = place(self._query, self._subscription, chosen)

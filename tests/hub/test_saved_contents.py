@@ -8,6 +8,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -158,6 +159,25 @@ def test_a_content_goes_on_after_every_batch(home: Path) -> None:
                 assert other.apply(deliveries) == one.apply(deliveries)
                 assert other.rows() == one.rows()
                 assert other.chosen == one.chosen
+
+
+def test_the_registry_is_not_asked_for_each_batch(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every batch of a Hub makes later records active."""
+    asked: list[str] = []
+    for name in ("replans", "changes_between"):
+        real = getattr(Registry, name)
+
+        def counting(*arguments: Any, _name: str = name, _real: Any = real, **more: Any) -> Any:
+            asked.append(_name)
+            return _real(*arguments, **more)
+
+        monkeypatch.setattr(Registry, name, counting)
+    rows(home, numbers(home)[-1])
+    assert asked == ["replans"]
+    assert not verify(Home.open(home), silent).findings
+    assert asked.count("changes_between") <= 2
 
 
 @pytest.mark.usefixtures("eager")
