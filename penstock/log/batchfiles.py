@@ -118,6 +118,11 @@ class BatchFiles:
             self._settled_change_ns = changed_ns if settled else -1
             return self._listing
 
+    def known(self) -> Listing:
+        """What there was at the last look, for those who ask for a batch that they know of: it is
+        still where it was then, unless its file is gone."""
+        return self._listing if self._listing.extents or self._listing.others else self.listed()
+
     def changed(self) -> None:
         """List the directory again the next time."""
         self._settled_change_ns = -1
@@ -184,11 +189,11 @@ class BatchFiles:
 
         return self._until_found(look, known)
 
-    def last_header(self) -> BatchHeader | None:
+    def last_header(self, listing: Listing) -> BatchHeader | None:
         def look(extents: list[Extent]) -> BatchHeader | None:
             return self.opened(extents[-1]).last if extents else None
 
-        return self._until_found(look)
+        return self._until_found(look, listing.extents)
 
     def over(self, offset: int) -> BatchHeader | None:
         """The batch that holds a record, if it is there."""
@@ -221,7 +226,14 @@ class BatchFiles:
 
     def _looked_up(self, place: Place, look: Callable[[BatchFile, int], _T]) -> _T | None:
         """What the file that holds a batch says of it; None if no file does."""
+        looked = self._looked_up_in(self.known().extents, place, look)
+        if looked is None:  # it may be new
+            looked = self._looked_up_in(None, place, look)
+        return looked
 
+    def _looked_up_in(
+        self, known: list[Extent] | None, place: Place, look: Callable[[BatchFile, int], _T]
+    ) -> _T | None:
         def look_up(extents: list[Extent]) -> _T | None:
             at = bisect_left(extents, place, key=_last)
             if at == len(extents) or extents[at].first > place:
@@ -230,7 +242,7 @@ class BatchFiles:
             number = file.find(place)
             return None if number is None else look(file, number)
 
-        return self._until_found(look_up)
+        return self._until_found(look_up, known)
 
     def _until_found(
         self, look: Callable[[list[Extent]], _T], known: list[Extent] | None = None

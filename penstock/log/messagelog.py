@@ -28,7 +28,7 @@ from penstock.log.batchfile import (
     parse_batch_name,
     read_batch,
 )
-from penstock.log.batchfiles import BatchFiles, BatchKind
+from penstock.log.batchfiles import BatchFiles, BatchKind, Listing
 from penstock.log.disk import FileFormat, os_errors, sweep_temporary, write_aside
 from penstock.log.interfaces import (
     BatchHeader,
@@ -61,7 +61,8 @@ class MessageLog:
 
     @property
     def frontier(self) -> BatchHeader | None:
-        base, last = self._base(), self._files.last_header()
+        listing = self._files.listed()
+        base, last = _base_in(listing), self._files.last_header(listing)
         if base is not None and (last is None or (last.start, last.end) <= base):
             return self._base_header(base)
         return last
@@ -83,7 +84,7 @@ class MessageLog:
 
     def read(self, header: BatchHeader) -> list[bytes]:
         place = (header.start, header.end)
-        base = self._base()
+        base = _base_in(self._files.known())
         if place == base:
             found, body = read_batch(BASE_FORMAT, self._base_path(base))
         else:
@@ -174,8 +175,7 @@ class MessageLog:
 
     def _base(self) -> Place | None:
         """The place of the batch that the newest base stands for."""
-        places = map(_base_place, self._files.listed().others)
-        return max((place for place in places if place is not None), default=None)
+        return _base_in(self._files.listed())
 
     def _base_header(self, base: Place) -> BatchHeader:
         path = self._base_path(base)
@@ -208,6 +208,11 @@ class MessageLog:
             detail=f"in {self.directory}",
             hint="restore the missing files from a backup",
         )
+
+
+def _base_in(listing: Listing) -> Place | None:
+    places = map(_base_place, listing.others)
+    return max((place for place in places if place is not None), default=None)
 
 
 def _base_place(name: str) -> Place | None:

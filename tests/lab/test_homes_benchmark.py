@@ -34,15 +34,15 @@ def test_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
 def test_growth_is_an_exponent() -> None:
     growth = Growth("part")
     for size in (10, 100, 1000):
-        growth.add(size, "linear", size / 1000, 0)
-        growth.add(size, "flat", 0.1, 0)
-        growth.add(size, "quadratic in all", size * size / 1000, 0, count=size)
+        growth.add(size, "linear", 0, size / 1000)
+        growth.add(size, "flat", 0, 0.1)
+        growth.add(size, "quadratic in all", 0, size * size / 1000, count=size)
     found = {(one["step"], one["size"]): one["growth"] for one in growth.results}
     assert found["linear", 10] is None
     assert found["linear", 1000] == pytest.approx(1)
     assert found["flat", 100] == pytest.approx(0)
     assert found["quadratic in all", 1000] == pytest.approx(1), "of each"
-    assert math.isclose(float(str(growth.results[0]["ms_each"])), 10)
+    assert math.isclose(float(str(growth.results[0]["cpu_ms_each"])), 10)
 
 
 def test_a_part_that_is_none() -> None:

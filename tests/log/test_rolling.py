@@ -147,7 +147,7 @@ def test_publishing_looks_at_few_files_however_many_batches(
         most_listed, most_opened = max(most_listed, listed), max(most_opened, opens)
         rewritten += written
     # Two listings each before and after: at most 31 files of each of three tiers.
-    assert most_listed <= 6 * 3 * tiers.FAN_IN
+    assert most_listed <= 4 * 3 * tiers.FAN_IN
     assert most_opened <= 4 * tiers.FAN_IN
     one = 200 + len(body[0])  # with headers and its entry in an index
     assert rewritten <= 2 * total * one, "a batch is rewritten once per tier"
@@ -157,6 +157,17 @@ def test_publishing_looks_at_few_files_however_many_batches(
     assert again.frontier == BatchHeader(total - 1, total, 0)
     again.sweep()
     assert counts.taken()[1] <= 5, "opening does not look into files"
+
+
+@pytest.mark.usefixtures("quick")
+def test_reading_lists_a_busy_directory_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(opened(tmp_path), 0, 20)
+    counts, reader = _Counts(monkeypatch), opened(tmp_path)
+    for header in reader.batches():
+        reader.read(header)
+    assert counts.taken()[0] <= 4 * 20
 
 
 @pytest.mark.usefixtures("quick")

@@ -25,7 +25,17 @@ EXAMPLES = """
   penstock bench homes --part batches --size 1000 --size 10000 --json
   penstock bench homes --full     (hours: 100,000 batches, 5 million changes)
 """
-COLUMNS = ("part", "size", "step", "count", "seconds", "cpu_seconds", "ms_each", "growth", "files")
+COLUMNS = (
+    "part",
+    "size",
+    "step",
+    "count",
+    "seconds",
+    "cpu_seconds",
+    "cpu_ms_each",
+    "growth",
+    "files",
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,8 @@ def homes(
 ) -> None:
     """Measure how costs grow with what a home has been through.
 
-    growth: the exponent by which a cost has grown since the size before; 0 is flat, 1 is linear.
+    growth: the exponent by which the CPU time of one has grown since the size before; 0 is flat, 1
+    is linear. Commands are called in processes of their own, and their start counts.
     """
     chosen = part or list(PARTS)
     for name in chosen:
