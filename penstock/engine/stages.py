@@ -33,9 +33,10 @@ from penstock.joins import (
     SpacePoints,
     StepsByEdge,
 )
-from penstock.joins.newcomers import MANY_NEWCOMERS, content_messages, newcomer_messages
+from penstock.joins.newcomers import MANY_NEWCOMERS, newcomer_messages
 from penstock.joins.point_arrays import Mask
 from penstock.joins.selections import NewSelections, Selections
+from penstock.joins.whole_contents import content_messages
 from penstock.messages import ANYONE, INITIAL_STEP, Message, Position, Told
 
 _ROWS_AT_ONCE = 4096
@@ -178,9 +179,8 @@ class JoinStage:
     def contents(self, offset: int, points: SpacePoints) -> Iterator[Message]:
         """The rows of one base table that all subscriptions need, told by regions."""
         assert points.space.edge is not None
-        position = Position(offset, INITIAL_STEP)
-        for _, group in self._store.groups(points.space.edge):
-            yield from content_messages(position, group, points)
+        groups = (group for _, group in self._store.groups(points.space.edge))
+        return content_messages(Position(offset, INITIAL_STEP), groups, points)
 
 
 class Consequences(NamedTuple):

@@ -20,6 +20,7 @@ from penstock.log.replaying import Replay
 from penstock.messages import Position, encode_messages, has_partner
 from penstock.operate.findings import Step
 from penstock.pipeline.checkpoint import check_home, replayed_from
+from penstock.pipeline.workers import without_garbage
 from penstock.registry import Registry
 
 
@@ -47,7 +48,8 @@ def compact(home: Home, step: Step, *, to: int | None = None) -> Compaction:
         before = _size(home)
         header, held_back_by = _last_batch(home, to)
         if header is not None:
-            _compact(home, header, step)
+            with without_garbage():
+                _compact(home, header, step)
         base = home.messages.base
         return Compaction(
             0 if base is None else base.end,
