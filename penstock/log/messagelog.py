@@ -191,7 +191,7 @@ class MessageLog:
 
     def is_published(self, start: int, end: int) -> bool:
         """Whether a batch is there, or a base stands for it."""
-        return self._is_covered((start, end)) or (start, end) in self._files
+        return (start, end) in self._files or self._is_covered((start, end))
 
     def _missing(self, place: Place) -> HomeError:
         base = self._base()
