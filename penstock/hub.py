@@ -31,7 +31,17 @@ from penstock.arguments import (
     whole_number,
 )
 from penstock.catalog import Catalog, Outside
-from penstock.client import Delivery, Initial, News, Notification, Snapshot, Switch
+from penstock.client import (
+    Changes,
+    Content,
+    Delivery,
+    Initial,
+    News,
+    Notification,
+    Snapshot,
+    Switch,
+    client_of,
+)
 from penstock.client.sizes import notification_bytes
 from penstock.engine.attempts import culprits_of_events, culprits_of_initial
 from penstock.engine.changes import Change, Op
@@ -60,6 +70,7 @@ from penstock.log import (
     RecordKind,
     Tail,
 )
+from penstock.log.contents import SavedContents
 from penstock.log.families import claim_family
 from penstock.log.home import home_path
 from penstock.log.inbox import Inbox
@@ -390,16 +401,34 @@ class Hub:
             self._check_not_suspended(number)
             query = self._engine.query(number)
             if number not in self._live:
-                assert self._registry is not None  # in memory, every subscription is live
-                stored = self._registry.subscription(number)
-                chosen, initial = stored.decomposition, stored.initial
-                live = Subscription(number, query, self._lock, chosen, initial)
-                replans = partial(self._registry.replans, number)
-                inbox = Inbox(self._home.messages, number, query, chosen, replans, initial)
-                for _, deliveries in inbox.new():
-                    live.deliver(deliveries)
-                self._live[number] = live
+                self._live[number] = self._revived(number, query)
             return self._live[number]
+
+    def _revived(self, number: int, query: Query) -> Subscription:
+        """A subscription that was made before this Hub was opened: from its saved content, if there
+        is one, and the messages since."""
+        assert isinstance(self._home, Home)  # in memory, every subscription is live
+        assert self._registry is not None
+        stored, saved = self._registry.subscription(number), SavedContents(self._home)
+        chosen, initial = stored.decomposition, stored.initial
+        replans = partial(self._registry.replans, number)
+        opened = partial(Inbox, self._home.messages, number, query, chosen, replans, initial)
+        inbox, found = opened(), None
+        if initial is not Initial.NONE:
+            found = saved.load(number, query, quiet=initial is Initial.QUIET)
+        if found is None:
+            live = Subscription(number, query, self._lock, chosen, initial)
+        else:
+            inbox.resume(found.last, found.content.chosen)
+            client = client_of(number, query, chosen, initial)
+            earlier = partial(_earlier, opened(), client, found.last)
+            live = Subscription(
+                number, query, self._lock, chosen, initial, saved=found.content, earlier=earlier
+            )
+        for _, deliveries in inbox.new():
+            live.deliver(deliveries)
+        saved.save_if_worth_it(live.settled(), inbox)
+        return live
 
     def subscriptions(self) -> dict[int, str]:
         """The SQL of all subscriptions, by id."""
@@ -486,18 +515,17 @@ class Hub:
         self._aside = set_aside_in(self._home.log)
         self._not_applied = events_not_applied(self._home)
         if frontier is not None:
-            index = self._engine.index
             told: dict[int, list[Placed]] = {}  # where the points were that batches know of
             for run in _runs(self._home.log.read(0, frontier.end)):
                 if run[0].kind is RecordKind.REPLAN and run[0].offset >= frontier.active:
                     number = replan_of(run[0]).subscription
-                    told.setdefault(number, list(index.points_of(number)))
-                self._produce(run)
+                    told.setdefault(number, list(self._engine.index.points_of(number)))
+                self._restore_run(run)
             self._position = frontier.end
             for number in self._engine.queries:
                 if number >= frontier.active or number in told:
                     since = told[number] if number < frontier.active else None
-                    waiting += index.points_of(number, since)
+                    waiting += self._engine.index.points_of(number, since)
         self._advance(waiting)
         self._refresh_registry()
 
@@ -554,9 +582,26 @@ class Hub:
             except Exception as error:
                 if not is_fault(error):
                     raise
-                self._replay(run[0].offset)
-                self._set_aside(self._culprits(run, error))
-                self._replay(run[0].offset)
+                self._leave_out_culprits(run, error)
+
+    def _restore_run(self, run: list[Record]) -> None:
+        """The same for records whose messages are in the message log."""
+        while True:
+            try:
+                return self._take_up(run)
+            except Exception as error:
+                if not is_fault(error):
+                    raise
+                self._leave_out_culprits(run, error)
+
+    def _leave_out_culprits(self, run: list[Record], error: Exception) -> None:
+        """Set aside the records to blame for a fault; the engine is then where the run begins."""
+        self._replay(run[0].offset)
+        found = self._culprits(run, error)
+        if not found:  # it fails as a whole, and every part of it succeeds
+            raise error
+        self._set_aside(found)
+        self._replay(run[0].offset)
 
     def _produce_initial(self, waiting: Sequence[Placed]) -> _Produced:
         """What points start with that no batch has made active yet."""
@@ -582,7 +627,7 @@ class Hub:
         self._engine = Engine(self._make_scheme())
         self._engine.index.samples = samples_before
         for run in _runs(self._home.log.read(0, end)):
-            self._carry_out(run, [])
+            self._take_up(run)
 
     def _culprits(self, run: list[Record], error: Exception) -> list[SetAside]:
         """The records to blame for a fault of a run; the engine is where the run begins."""
@@ -628,6 +673,24 @@ class Hub:
         if number in self._aside:
             raise suspended(self._aside[number])
 
+    def _take_up(self, run: list[Record]) -> None:
+        """Carry out records whose messages are in the message log: only the state changes."""
+        record = run[0]
+        if record.offset in self._aside and record.kind is not RecordKind.EVENT:
+            return
+        match record.kind:
+            case RecordKind.EVENT:
+                accepted = [one for one in run if not self._is_refused(one.offset)]
+                self._engine.absorb((one.offset, one.body) for one in accepted)
+            case RecordKind.SUBSCRIBE:
+                self._enrol(record)
+            case RecordKind.REPLAN:
+                replan = replan_of(record)
+                if replan.subscription in self._engine.queries:
+                    self._engine.move(replan)
+            case _:
+                self._carry_out(run, [])
+
     def _carry_out(self, run: list[Record], bad: list[QuarantinedEvent]) -> Sequence[Delivery]:
         """Carry out a run of events, or one record of another kind."""
         record = run[0]
@@ -637,7 +700,7 @@ class Hub:
             case RecordKind.DDL:
                 self._engine.define(record.offset, record.body.decode())
             case RecordKind.SUBSCRIBE:
-                return self._subscribe(record)
+                return self._engine.initial(record.offset, self._enrol(record))
             case RecordKind.WITHDRAW:
                 self._withdraw(withdrawn(record.body))
             case RecordKind.RENEW:
@@ -662,7 +725,8 @@ class Hub:
                 bad.append(QuarantinedEvent(one.offset, one.body, *error.reason()))
         return outcome.messages
 
-    def _subscribe(self, record: Record) -> list[Message]:
+    def _enrol(self, record: Record) -> list[Placed]:
+        """Make the subscription of a record active; its points."""
         query, said = self._bound.pop(record.offset, None), subscribed(record.body)
         try:
             query = query or self._engine.bind(said.sql)
@@ -671,7 +735,7 @@ class Hub:
         self._leases.note(record.offset, said.lease)
         changes_only = said.initial is Initial.NONE
         chosen = said.decomposition
-        return self._engine.subscribe(record.offset, query, chosen, changes_only=changes_only)
+        return self._engine.enrol(record.offset, query, chosen, changes_only=changes_only)
 
     def _withdraw(self, gone: Withdrawal) -> None:
         number = gone.id
@@ -711,6 +775,16 @@ class _Produced(NamedTuple):
     addressed: dict[int, list[Delivery]]
     """By the live subscriptions that get them."""
     bad: list[QuarantinedEvent]
+
+
+def _earlier(inbox: Inbox, client: Content | Changes, last: BatchHeader) -> list[Notification]:
+    """What a subscription was notified of up to the end of a batch, or more than it can keep."""
+    notifications: list[Notification] = []
+    for header, deliveries in inbox.new():
+        notifications += client.apply(deliveries)
+        if header == last or len(notifications) > MAX_PENDING_NOTIFICATIONS:
+            break
+    return notifications
 
 
 def _runs(records: Iterable[Record]) -> Iterator[list[Record]]:

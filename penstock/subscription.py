@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 
-from penstock.client import Changes, ContentRow, Delivery, Initial, Notification, client_of
+from penstock.client import (
+    Changes,
+    Content,
+    ContentRow,
+    Delivery,
+    Initial,
+    Notification,
+    client_of,
+)
 from penstock.client.sizes import delivery_bytes, notification_bytes
 from penstock.errors import SubscriptionError
 from penstock.joins.decomposition import Decomposition
@@ -32,11 +41,17 @@ class Subscription:
         lock: threading.RLock,
         chosen: Decomposition | None = None,
         initial: Initial = Initial.CONTENT,
+        *,
+        saved: Content | None = None,
+        earlier: Callable[[], list[Notification]] | None = None,
     ) -> None:
+        """`saved`: the content that it goes on from; `earlier` gives the notifications of how that
+        came about, for those who ask."""
         self.id = subscription_id
         self.query = query
         self._initial = initial
-        self._client = client_of(subscription_id, query, chosen, initial)
+        self._client = saved or client_of(subscription_id, query, chosen, initial)
+        self._earlier = earlier
         self._lock = lock
         self._inbox: list[Delivery] = []
         self._inbox_bytes = 0
@@ -75,6 +90,7 @@ class Subscription:
         """
         with self._lock:
             self._take_in()
+            self._take_in_earlier()
             if self._missed:
                 too_much, self._missed = self._missed, ""
                 raise SubscriptionError(
@@ -97,6 +113,17 @@ class Subscription:
         """No messages will come any more. For the Hub."""
         self._ended = why
 
+    def settled(self) -> Content | Changes:
+        """The client, with all messages taken in. For the Hub."""
+        self._take_in()
+        return self._client
+
+    def _take_in_earlier(self) -> None:
+        if self._earlier is not None:
+            earlier, self._earlier = self._earlier(), None
+            self._pending.extendleft(reversed(earlier))
+            self._keep_pending_within_limits()
+
     def _take_in(self) -> None:
         if self._ended is not None:
             raise self._ended
@@ -109,6 +136,9 @@ class Subscription:
             return  # whoever asks is told so, and starts again
         self._pending.extend(changed)
         self._pending_bytes += sum(map(notification_bytes, changed))
+        self._keep_pending_within_limits()
+
+    def _keep_pending_within_limits(self) -> None:
         if len(self._pending) > MAX_PENDING_NOTIFICATIONS:
             self._missed = f"{MAX_PENDING_NOTIFICATIONS:,}"
         elif self._pending_bytes > MAX_PENDING_BYTES:

@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.cli.output import count
-from penstock.client import Changes, ContentRow, News
+from penstock.client import Changes, ContentRow, Initial, News
 from penstock.joins.decomposition import Replan
 from penstock.log import Home
+from penstock.log.contents import SavedContents
 from penstock.log.interfaces import compacted_away
 from penstock.log.reading import Reader
 from penstock.registry import Registry
+from penstock.sql import Query
+
+EVERYTHING = 1 << 62
+"""Beyond all offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,18 @@ class Progress:
 
 
 class Follower:
-    """The content of one subscription, brought forward as batches are published."""
+    """The content of one subscription, brought forward as batches are published.
 
-    def __init__(self, home: Home, subscription: int, since: int | None = None) -> None:
+    `known` is an offset up to which nobody needs to be told what changed: from there back, a saved
+    content may stand for the messages.
+    """
+
+    def __init__(
+        self, home: Home, subscription: int, since: int | None = None, *, known: int = -1
+    ) -> None:
         """`since` is a cursor: only what happens from there on is told."""
         self._home = home
+        self._saved = SavedContents(home)
         self._registry = Registry(home)
         self.subscription = self._registry.subscription(subscription)
         query = self.subscription.query(self._registry.catalog())
@@ -62,8 +74,17 @@ class Follower:
         self._reader = Reader(
             home.messages, subscription, query, chosen, self._replans, initial, since
         )
+        self._resume(query, known)
         self._processed = 0
         self.columns = [output.label for output in query.outputs]
+
+    def _resume(self, query: Query, known: int) -> None:
+        if isinstance(self._reader.client, Changes):
+            return
+        quiet = self.subscription.initial is Initial.QUIET
+        found = self._saved.load(self.subscription.id, query, quiet=quiet, before=known + 1)
+        if found is not None:
+            self._reader.resume(found.content, found.last)
 
     def advance(self) -> Iterator[News]:
         """Take in the batches published since the last call, one by one; what they changed."""
@@ -72,10 +93,12 @@ class Follower:
         yield from self._reader.new()
         self._processed = max(0 if frontier is None else frontier.end, self.cursor)
 
-    def finish(self) -> None:
-        """Take in the batches published since the last call."""
-        for _ in self.advance():
-            pass
+    def catch_up(self) -> None:
+        """The same for those who want the content alone; saves it if this took long."""
+        frontier = self._home.messages.frontier
+        self._reader.catch_up()
+        self._processed = max(0 if frontier is None else frontier.end, self.cursor)
+        self._saved.save_if_worth_it(self._reader.client, self._reader.inbox)
 
     @property
     def cursor(self) -> int:

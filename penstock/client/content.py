@@ -7,7 +7,7 @@ holds. It never looks at the database and never guesses: it does what messages s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
@@ -83,14 +83,25 @@ class Content:
         self.subscription = subscription
         self.query = query
         self._quiet = quiet
+        self.chosen = chosen
         plan = JoinPlan(query)
-        self._branches = [BranchTuples(plan) for _ in query.branches]
+        self.branches = [BranchTuples(plan) for _ in query.branches]
         self._placed = place(query, subscription, chosen)
         self._points = own_points(query, self._placed)
         self._rows: dict[JoinKey, JoinRow] = {}
         self._copies: dict[JoinKey, int] = {}  # in how many branches a join row occurs
         # Where a scheme sends join rows: the partners that each row was told to be joined with.
-        self._partners: dict[tuple[PointId, RowKey], set[RowKey]] = {}
+        self.partners: dict[tuple[PointId, RowKey], set[RowKey]] = {}
+
+    def joined(self) -> Iterator[tuple[JoinKey, JoinRow, int]]:
+        """All join rows, and in how many branches each occurs."""
+        for key, row in self._rows.items():
+            yield key, row, self._copies[key]
+
+    def restore_joined(self, joined: Iterable[tuple[JoinKey, JoinRow, int]]) -> None:
+        """What `joined` gave, for a content whose branches hold the same rows as then."""
+        for key, row, copies in joined:
+            self._rows[key], self._copies[key] = row, copies
 
     @property
     def spaces(self) -> Iterable[int]:
@@ -108,13 +119,21 @@ class Content:
             is_initial = True
             for one in group:
                 is_initial = is_initial and one.position.step <= INITIAL_STEP
-                if isinstance(one, Switch):
-                    self._switch(one, before)
-                else:
-                    self._take(one, before)
+                self._take_in(one, before)
             if is_told:
                 notifications += self._changes(offset, before, is_initial)
         return notifications
+
+    def absorb(self, deliveries: Sequence[Delivery]) -> None:
+        """The same for those who want the content alone."""
+        for one in deliveries:
+            self._take_in(one, {})
+
+    def _take_in(self, one: Delivery, before: dict[JoinKey, JoinRow | None]) -> None:
+        if isinstance(one, Switch):
+            self._switch(one, before)
+        else:
+            self._take(one, before)
 
     def _moment(self, one: Delivery) -> tuple[int, bool]:
         """When, and whether what changes then is told: rows that points start with may not be, and
@@ -126,10 +145,11 @@ class Content:
         placed = place(self.query, self.subscription, switch.decomposition)
         for old, new in zip(self._placed, placed, strict=True):
             if old.space != new.space:
-                for key in self._branches[old.point.id.branch].keys(old.point.id.node):
-                    self._partners.pop((old.point.id, key), None)
+                for key in self.branches[old.point.id.branch].keys(old.point.id.node):
+                    self.partners.pop((old.point.id, key), None)
                     self._give_up(old.point, key, before)
         self._placed, self._points = placed, own_points(self.query, placed)
+        self.chosen = switch.decomposition
 
     def _take(self, message: Message, before: dict[JoinKey, JoinRow | None]) -> None:
         own = self._points.get(message.space)
@@ -147,22 +167,22 @@ class Content:
 
     def _note_partner(self, point: Point, message: Message) -> None:
         if message.partner is not None:
-            self._partners.setdefault((point.id, message.key), set()).add(message.partner)
+            self.partners.setdefault((point.id, message.key), set()).add(message.partner)
 
     def _has_partner_left(self, point: Point, message: Message) -> bool:
         """Whether the row stays, because the join row that is gone was not its only one."""
-        partners = self._partners.get((point.id, message.key))
+        partners = self.partners.get((point.id, message.key))
         if message.partner is None or partners is None:
             return False
         partners.discard(message.partner)
         if not partners:
-            del self._partners[point.id, message.key]
+            del self.partners[point.id, message.key]
         return bool(partners)
 
     def _take_up(
         self, point: Point, message: Message, before: dict[JoinKey, JoinRow | None]
     ) -> None:
-        tuples, node = self._branches[point.id.branch], point.id.node
+        tuples, node = self.branches[point.id.branch], point.id.node
         assert message.row is not None
         tuples.put(node, message.key, message.row)
         for key, row in tuples.joined(node, message.key, message.row):
@@ -171,7 +191,7 @@ class Content:
             self._rows[key] = row
 
     def _give_up(self, point: Point, key: RowKey, before: dict[JoinKey, JoinRow | None]) -> None:
-        tuples, node = self._branches[point.id.branch], point.id.node
+        tuples, node = self.branches[point.id.branch], point.id.node
         held = tuples.held(node, key)
         if held is None:
             return

@@ -74,6 +74,9 @@ class BranchTuples:
     def keys(self, node: int) -> list[RowKey]:
         return list(self._rows[node])
 
+    def items(self, node: int) -> list[tuple[RowKey, Row]]:
+        return list(self._rows[node].items())
+
     def put(self, node: int, key: RowKey, row: Row) -> None:
         """Take up a row whose key is not held."""
         self._rows[node][key] = row

@@ -6,9 +6,10 @@ record on. The Hub drives it; the pipeline runs the same stages, partitioned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
 from penstock.catalog.halves import is_half
@@ -17,7 +18,7 @@ from penstock.engine.faults import RecordFaultError, blaming, is_fault
 from penstock.engine.index import Index
 from penstock.engine.memory import GroupsAside, MemoryGroups, MemoryRows, RowsAside
 from penstock.engine.plain_events import read_change
-from penstock.engine.stages import GroupStore, JoinStage, RowStage, RowStore
+from penstock.engine.stages import GroupStore, JoinStage, RowStage, RowStore, steps_of
 from penstock.errors import ChangeError, NoChangeError, SubscriptionError
 from penstock.joins import Edge, JoinValue, Placed, Scheme, SpacePoints, make_scheme
 from penstock.joins.decomposition import Decomposition, Replan
@@ -32,12 +33,23 @@ FEW_POINTS = 64
 """Up to here, a pass over a table for each point takes less than putting all groups together."""
 
 
+Refused: TypeAlias = tuple[int, bytes, ChangeError]
+"""The offset and the bytes of an event that could not be carried out, and why."""
+
+
 @dataclass
 class Outcome:
     """What some events led to: messages, and events that could not be carried out."""
 
     messages: list[Message] = field(default_factory=list)
-    refused: list[tuple[int, bytes, ChangeError]] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+
+
+class Resolved(NamedTuple):
+    """What some events did to rows."""
+
+    deltas: list[Delta]
+    refused: list[Refused]
 
 
 class Engine:
@@ -91,10 +103,22 @@ class Engine:
         changes_only: bool = False,
     ) -> list[Message]:
         """Make the subscription of this record active; returns its initial content."""
+        placed = self.enrol(offset, query, chosen, changes_only=changes_only)
+        return self.initial(offset, placed)
+
+    def enrol(
+        self,
+        offset: int,
+        query: Query,
+        chosen: Decomposition | None = None,
+        *,
+        changes_only: bool = False,
+    ) -> list[Placed]:
+        """Make the subscription of this record active, without its initial content; its points."""
         self.learn(offset, query, chosen)
         placed = self.index.add(offset, query, chosen, changes_only=changes_only)
         self._seed_new_edges(offset)
-        return self.initial(offset, placed)
+        return placed
 
     def learn(self, subscription: int, query: Query, chosen: Decomposition | None) -> None:
         """Know of a subscription, without serving it."""
@@ -103,12 +127,16 @@ class Engine:
 
     def replan(self, replan: Replan) -> list[Message]:
         """Give a subscription another decomposition; returns what its moved points start with."""
+        return self.initial(replan.offset, self.move(replan))
+
+    def move(self, replan: Replan) -> list[Placed]:
+        """Give a subscription another decomposition; the points that are in other spaces now."""
         subscription = replan.subscription
         query = self.query(subscription)
         self.chosen[subscription] = replan.decomposition
         since = self.index.replan(subscription, query, replan.decomposition)
         self._seed_new_edges(replan.offset)
-        return self.initial(replan.offset, self.index.points_of(subscription, since))
+        return list(self.index.points_of(subscription, since))
 
     def initial(self, offset: int, placed: Iterable[Placed]) -> list[Message]:
         """The rows that points start with, for them alone."""
@@ -128,6 +156,14 @@ class Engine:
             return None
         return self._row_stage.join_values(points)
 
+    def contents(self, offset: int) -> Iterator[Message]:
+        """The rows that all points hold, told by regions: as many messages as there are rows that
+        anybody needs, however many points there are."""
+        everybody = [one for number in self.queries for one in self.index.points_of(number)]
+        for points in self.index.parts(everybody):
+            stage = self._row_stage if points.space.edge is None else self._join_stage
+            yield from stage.contents(offset, points)
+
     def withdraw(self, subscription: int) -> None:
         self.query(subscription)
         self.index.remove(subscription)
@@ -144,8 +180,22 @@ class Engine:
 
     def events(self, run: Iterable[tuple[int, bytes]]) -> Outcome:
         """Carry out published events, between which no subscription comes or goes."""
-        outcome = Outcome()
-        resolved: list[Delta] = []
+        deltas, refused = self._resolve(run)
+        messages, steps = self._row_stage.consequences(deltas)
+        messages += each_message(self._join_stage.run(steps))
+        messages.sort(key=_POSITION)
+        return Outcome(messages, refused)
+
+    def absorb(self, run: Iterable[tuple[int, bytes]]) -> Resolved:
+        """Carry out events whose messages were emitted before: only the state changes."""
+        resolved = self._resolve(run)
+        self._join_stage.absorb(steps_of(self.index, resolved.deltas))
+        return resolved
+
+    def _resolve(self, run: Iterable[tuple[int, bytes]]) -> Resolved:
+        """Make the changes of rows."""
+        deltas: list[Delta] = []
+        refused: list[Refused] = []
         for offset, raw in run:
             try:
                 checked = read_change(raw, self.catalog, offset)
@@ -153,18 +203,14 @@ class Engine:
             except NoChangeError:
                 continue
             except ChangeError as error:
-                outcome.refused.append((offset, raw, error))
+                refused.append((offset, raw, error))
             except Exception as error:
                 raise RecordFaultError(offset, error) if is_fault(error) else error from error
             else:
-                resolved += [delta] if delta is not None else []
-        for _, relation, key, old, new in resolved:
+                deltas += [delta] if delta is not None else []
+        for _, relation, key, old, new in deltas:
             self.statistics.note(relation.name, key, old, new)
-        messages, steps = self._row_stage.consequences(resolved)
-        messages += each_message(self._join_stage.run(steps))
-        messages.sort(key=_POSITION)
-        outcome.messages = messages
-        return outcome
+        return Resolved(deltas, refused)
 
     def try_changes(self, offset: int, changes: Iterable[Change]) -> None:
         """ChangeError if the changes, one after the other from this offset, cannot be made."""

@@ -37,6 +37,7 @@ from penstock.joins import (
 from penstock.joins.newcomers import MANY_NEWCOMERS, newcomer_messages
 from penstock.joins.point_arrays import Mask
 from penstock.joins.selections import NewSelections, Selections
+from penstock.joins.whole_contents import content_messages
 from penstock.messages import ANYONE, INITIAL_STEP, Message, Position, Told
 
 _ROWS_AT_ONCE = 4096
@@ -118,6 +119,14 @@ class RowStage:
                 for (key, row), recipients in zip(selected, chosen, strict=True):
                     yield Message(position, space, key, row, recipients=recipients)
 
+    def contents(self, offset: int, points: SpacePoints) -> Iterator[Message]:
+        """The current content of all subscriptions over one table, a message for each row."""
+        position, all_of_them = Position(offset, INITIAL_STEP), NewSelections(points)
+        for part in _batched(self._store.rows(points.base), _ROWS_AT_ONCE):
+            concerned = np.flatnonzero(all_of_them.concerned([row for _, row in part]))
+            for key, row in (part[i] for i in concerned.tolist()):
+                yield Message(position, points.space.id, key, row, ANYONE)
+
 
 class JoinStage:
     def __init__(self, store: GroupStore, index: Index, scheme: Scheme) -> None:
@@ -139,15 +148,24 @@ class JoinStage:
     def _run_group(self, edge: Edge, value: JoinValue, batch: list[GroupStep]) -> Iterable[Told]:
         """Bring one group through its steps."""
         group, spaces = self._store.get(edge, value), self._index.on_edge(edge)
-        steps = with_payloads(edge, group, batch)
-        told: list[Told] = []
-        if spaces:
-            told = self._scheme.run(group, steps, spaces)
-        else:
-            for step in steps:
-                group.apply(step)
+        if not spaces:
+            self._absorb_group(edge, value, batch)
+            return ()
+        told = self._scheme.run(group, with_payloads(edge, group, batch), spaces)
         self._store.put(edge, value, group)
         return told
+
+    def absorb(self, steps: StepsByEdge) -> None:
+        """Bring groups through steps whose messages were emitted before."""
+        for edge, groups in steps.items():
+            for value, batch in groups.items():
+                self._absorb_group(edge, value, batch)
+
+    def _absorb_group(self, edge: Edge, value: JoinValue, batch: list[GroupStep]) -> None:
+        group = self._store.get(edge, value)
+        for step in with_payloads(edge, group, batch):
+            group.apply(step)
+        self._store.put(edge, value, group)
 
     def seed(self, edge: Edge, groups: GroupSteps) -> None:
         """Take rows in without telling anybody: no subscription uses their edge yet."""
@@ -178,6 +196,12 @@ class JoinStage:
         else:
             yield from self._scheme.initial(position, groups, points)
 
+    def contents(self, offset: int, points: SpacePoints) -> Iterator[Message]:
+        """The rows of one base table that all subscriptions need, told by regions."""
+        assert points.space.edge is not None
+        groups = (group for _, group in self._store.groups(points.space.edge))
+        return content_messages(Position(offset, INITIAL_STEP), groups, points)
+
 
 class Consequences(NamedTuple):
     """What changes of rows lead to."""
@@ -189,17 +213,32 @@ class Consequences(NamedTuple):
 
 def consequences(index: Index, run: Iterable[Delta]) -> Consequences:
     """Whom some changes concern, between which no subscription comes or goes."""
+    of_relation = _by_relation(run)
+    messages: list[Message] = []
+    for mine in of_relation:
+        points = index.selections(mine[0].relation)
+        if points is not None:
+            messages.extend(selection_messages(mine, points))
+    return Consequences(messages, _steps_of(index, of_relation))
+
+
+def steps_of(index: Index, run: Iterable[Delta]) -> StepsByEdge:
+    """What some changes do to groups."""
+    return _steps_of(index, _by_relation(run))
+
+
+def _steps_of(index: Index, of_relation: Iterable[list[Delta]]) -> StepsByEdge:
+    collected = StepCollector(index)
+    for mine in of_relation:
+        collected.add(mine[0].relation, mine)
+    return collected.in_order()
+
+
+def _by_relation(run: Iterable[Delta]) -> list[list[Delta]]:
     of_relation: dict[str, list[Delta]] = {}
     for delta in run:
         of_relation.setdefault(delta.relation.name, []).append(delta)
-    told, collected = Consequences([], {}), StepCollector(index)
-    for mine in of_relation.values():
-        relation = mine[0].relation
-        collected.add(relation, mine)
-        points = index.selections(relation)
-        if points is not None:
-            told.messages.extend(selection_messages(mine, points))
-    return told._replace(steps=collected.in_order())
+    return list(of_relation.values())
 
 
 def selection_messages(run: Sequence[Delta], points: Selections) -> Iterator[Message]:

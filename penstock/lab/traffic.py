@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import TypeVar
 
 from penstock.client import Content, Delivery, Initial, Notification, Switch
 from penstock.engine.index import Index
@@ -18,8 +20,10 @@ from penstock.log import BatchHeader, Home
 from penstock.log.inbox import switches
 from penstock.messages import Message, decode_message
 from penstock.packing import pack
-from penstock.registry import Registry
+from penstock.registry import Registry, SubscriptionChanges
 from penstock.routing import subscribers
+
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -47,7 +51,8 @@ class Clients:
         self._only = only
         self._registry = Registry(home)
         self._index = Index(self._registry.catalog())
-        self._active = 0
+        self._asked_to = 0
+        self._coming = SubscriptionChanges([], [], [])  # that no batch has made active so far
         self.contents: dict[int, Content] = {}
         self.traffic = Traffic()
 
@@ -69,8 +74,9 @@ class Clients:
 
     def _follow(self, header: BatchHeader) -> list[Switch]:
         """Make those clients exist that a batch is meant for; returns who switches in it."""
-        catalog = self._registry.catalog()
-        changes = self._registry.changes_between(self._active, header.active)
+        changes = self._changes_before(header.active)
+        if changes.added:
+            catalog = self._registry.catalog()
         for added in changes.added:
             if self._only is not None and added.id not in self._only:
                 continue
@@ -86,8 +92,25 @@ class Clients:
         for replan in changes.replanned:
             if replan.subscription in self.contents:
                 replans.setdefault(replan.subscription, []).append(replan)
-        self._active = header.active
         return [switch for mine in replans.values() for switch in switches(header, mine)]
+
+    def _changes_before(self, active: int) -> SubscriptionChanges:
+        """What became active with a batch. Every batch of a Hub makes later records active, so they
+        are not asked for one by one."""
+        coming = self._coming
+        if active > self._asked_to:
+            frontier = self._home.messages.frontier
+            high = active if frontier is None else max(active, frontier.active)
+            found = self._registry.changes_between(self._asked_to, high)
+            coming.added.extend(found.added)
+            coming.withdrawn.extend(found.withdrawn)
+            coming.replanned.extend(found.replanned)
+            self._asked_to = high
+        return SubscriptionChanges(
+            _taken(coming.added, active, lambda one: one.id),
+            _taken(coming.withdrawn, active, lambda one: one.withdrawn_at or 0),
+            _taken(coming.replanned, active, lambda one: one.offset),
+        )
 
     def _inboxes(self, header: BatchHeader, switched: list[Switch]) -> dict[int, list[Delivery]]:
         inboxes: dict[int, list[Delivery]] = {}
@@ -122,6 +145,13 @@ class Clients:
         self.traffic.rows += 1
         self.traffic.row_bytes += row_bytes(notification)
         self.traffic.told.add(notification.subscription)
+
+
+def _taken(coming: list[_T], active: int, offset_of: Callable[[_T], int]) -> list[_T]:
+    """Those whose records are before an offset, which are the first, taken from a list."""
+    taken = list(takewhile(lambda one: offset_of(one) < active, coming))
+    del coming[: len(taken)]
+    return taken
 
 
 def row_bytes(notification: Notification) -> int:

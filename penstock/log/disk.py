@@ -134,9 +134,14 @@ def sweep_temporary(directory: Path) -> int:
 
 def read_beginning(path: Path, size: int) -> bytes:
     """The first bytes of a file, without the cost of a file object."""
+    return read_part(path, 0, size)
+
+
+def read_part(path: Path, position: int, size: int) -> bytes:
+    """So many bytes of a file from a position on, or as many as there are."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        return os.pread(descriptor, size, 0)
+        return os.pread(descriptor, size, position)
     finally:
         os.close(descriptor)
 

@@ -2,7 +2,7 @@
 
 penstock.json   what this is, and the version of its layout
 log/            the one log: everything else can be derived from it
-messages/       the message log, one file per batch
+messages/       the message log, one file per batch, old ones rolled into larger files
 quarantine/     events that could not be applied
 catalog.db      tables and streams, derived from the log
 registry.db     subscriptions, derived from the log
@@ -11,6 +11,7 @@ checkpoint/     the progress and the state of the pipeline
 staging/        output of a batch that is not published yet
 snapshots/      indexes of subscriptions
 statistics/     what the history was like
+contents/       contents that took long to build
 logs/           what Spark had to say
 metrics/        what the batches of the pipeline were like
 lost/           what came from records that are lost, put aside by `penstock rebuild --accept-loss`

@@ -9,7 +9,7 @@ from penstock.client import Delivery, Initial, Switch
 from penstock.joins import place
 from penstock.joins.decomposition import Decomposition, Replan
 from penstock.log.interfaces import BatchHeader, BatchLog
-from penstock.messages import INITIAL_STEP, Message, Position, decode_message
+from penstock.messages import INITIAL_STEP, Message, Position, SpaceFilter, decode_message
 from penstock.sql.query import Query
 
 Replans: TypeAlias = Callable[[int, int], Sequence[Replan]]
@@ -40,7 +40,17 @@ class Inbox:
         self._query = query
         self._replans = replans
         self._spaces = self._spaces_of(chosen)
+        self._asked_to = subscription + 1
+        self._coming: list[Replan] = []  # recorded before that, not active in any batch so far
         self.last: BatchHeader | None = None
+        self.looked_at = 0
+        """Batches and messages that were looked at, so far."""
+
+    def resume(self, last: BatchHeader, chosen: Decomposition | None) -> None:
+        """Go on behind a batch, with the decomposition that the subscription had at its end."""
+        self.last = last
+        self._spaces = self._spaces_of(chosen)
+        self._asked_to, self._coming = max(self._subscription + 1, last.active), []
 
     def new(self) -> Iterator[tuple[BatchHeader, list[Delivery]]]:
         """What has been published since the last batch that was given."""
@@ -51,7 +61,7 @@ class Inbox:
             spaces = self._spaces.union(*(self._spaces_of(s.decomposition) for s in switches))
             mine: list[Delivery] = [
                 message
-                for message in self._messages(header)
+                for message in self._messages(header, spaces)
                 if message.space in spaces and message.position.offset >= self._subscription
             ]
             if switches:
@@ -65,20 +75,30 @@ class Inbox:
             active = max(active, header.end)
         return self._subscription < active
 
-    def _messages(self, header: BatchHeader) -> Iterator[Message]:
-        """Those that stand for a past that was let go of are no changes: one starts with them."""
+    def _messages(self, header: BatchHeader, spaces: frozenset[int]) -> Iterator[Message]:
+        """The messages of a batch, without most of those of other spaces.
+
+        Those that stand for a past that was let go of are no changes: one starts with them.
+        """
         is_start = header == self._batches.base
-        for data in self._batches.read(header):
+        messages = self._batches.read(header)
+        self.looked_at += 1 + len(messages)
+        for data in filter(SpaceFilter(spaces).may_pass, messages):
             message = decode_message(data)
             if is_start:
                 message = message._replace(position=Position(message.position.offset, INITIAL_STEP))
             yield message
 
     def _switches(self, header: BatchHeader) -> list[Switch]:
-        known = self._subscription + 1 if self.last is None else self.last.active
-        if header.active <= known:
-            return []
-        return switches(header, self._replans(known, header.active))
+        """Every batch of a Hub makes later records active, so they are not asked for one by one."""
+        if header.active > self._asked_to:
+            frontier = self._batches.frontier
+            high = header.active if frontier is None else max(header.active, frontier.active)
+            self._coming += self._replans(self._asked_to, high)
+            self._asked_to = high
+        mine = [replan for replan in self._coming if replan.offset < header.active]
+        del self._coming[: len(mine)]
+        return switches(header, mine)
 
     def _spaces_of(self, chosen: Decomposition | None) -> frozenset[int]:
         placed = place(self._query, self._subscription, chosen)

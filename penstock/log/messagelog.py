@@ -1,8 +1,11 @@
-"""The message log: one file per batch, the outbox of every subscriber.
+"""The message log: the messages of all batches, the outbox of every subscriber.
 
 A batch is published by renaming its file: that is the one moment at which its messages, its
 quarantined events and the progress of the log's processing become true together. The quarantine of
 the batch is in place before, and counts only once the messages are there.
+
+Old batches are rolled into larger files (docs/notes/rolling.md), a few after each batch that is
+published, so that there are never many files.
 
 A *base* (docs/notes/compaction.md) stands for a batch and all before it: its messages lead a client
 that starts from nothing to the same content. What it covers no longer counts, and may go.
@@ -10,24 +13,23 @@ that starts from nothing to the same content. What it covers no longer counts, a
 
 from __future__ import annotations
 
-import os
-import time
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from penstock.errors import CorruptionError
+from penstock.errors import CorruptionError, HomeError
 from penstock.log.batchfile import (
     COMPRESSED_VERSION,
+    Place,
+    SingleFile,
     batch_name,
     decoded,
     encode_batch,
     parse_batch_name,
     read_batch,
-    read_header,
 )
+from penstock.log.batchfiles import BatchFiles, BatchKind, Listing
 from penstock.log.disk import FileFormat, os_errors, sweep_temporary, write_aside
 from penstock.log.interfaces import (
     BatchHeader,
@@ -37,89 +39,120 @@ from penstock.log.interfaces import (
     compacted_away,
 )
 from penstock.log.packed import PackedMessages
-from penstock.log.quarantine import SUFFIX as QUARANTINE_SUFFIX
 from penstock.log.quarantine import Quarantine
 
 MESSAGE_FORMAT = FileFormat("message batch", b"PENSTMSG", COMPRESSED_VERSION)
 SUFFIX = ".messages"
+ROLLED_FORMAT = FileFormat("file of rolled message batches", b"PENSTROL", version=1)
 BASE_FORMAT = FileFormat("message base", b"PENSTBAS", COMPRESSED_VERSION)
 BASE_SUFFIX = ".base"
+MESSAGE_FILES = BatchKind(MESSAGE_FORMAT, SUFFIX, ROLLED_FORMAT, without_gaps=True)
 
 _DECODER = msgspec.msgpack.Decoder(list[bytes])
 
-# A directory's time of change moves in ticks of up to 10 ms. A listing made later than this after
-# the last change has seen all of it; one made earlier may have missed a file of the same tick.
-_SETTLED_SECONDS = 1.0
-
 
 class MessageLog:
-    """Batch files in a directory. Any number of readers, and one writer, who holds the home's
+    """Batches in a directory. Any number of readers, and one writer, who holds the home's
     processing lock."""
 
     def __init__(self, directory: Path, quarantine: Path) -> None:
         self.directory = directory
         self.quarantine = Quarantine(quarantine, reached=lambda: self.reached)
-        self._places: list[tuple[int, int]] = []
-        self._base: tuple[int, int] | None = None
-        self._settled_change_ns = -1
+        self._files = BatchFiles(directory, MESSAGE_FILES)
 
     @property
     def frontier(self) -> BatchHeader | None:
-        places = self._listed()
-        return self._header(*places[-1]) if places else None
+        listing = self._files.listed()
+        base, last = _base_in(listing), self._files.last_header(listing)
+        if base is not None and (last is None or (last.start, last.end) <= base):
+            return self._base_header(base)
+        return last
 
     @property
     def reached(self) -> int:
         """Where the last batch ends, by its name."""
-        places = self._listed()
-        return places[-1][1] if places else 0
+        listing = self._files.listed()
+        base = _base_in(listing)
+        return max((one[1] for one in (base, listing.last) if one is not None), default=0)
 
     def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]:
-        places = self._listed()
-        if after is not None and self._base and (after.start, after.end) < self._base:
-            raise compacted_away(after.end, self._base[1])
-        begin = 0 if after is None else bisect_right(places, (after.start, after.end))
+        base = self._base()
+        begin = None if after is None else (after.start, after.end)
+        if begin is not None and base is not None and begin < base:
+            raise compacted_away(begin[1], base[1])
+        if begin is None and base is not None:
+            yield self._base_header(base)
+            begin = base
         # A base stands for all before it; without one, the first batch begins with the log.
-        reached = after.end if after is not None else (None if self._base else 0)
-        for start, end in places[begin:]:
-            if reached is not None and start != reached:
-                raise self._gap(reached, start)
-            yield self._header(start, end)
-            reached = end
+        reached = 0 if begin is None else begin[1]
+        for header in self._files.headers(begin):
+            if header.start != reached:
+                raise self._gap(reached, header.start)
+            yield header
+            reached = header.end
 
     def read(self, header: BatchHeader) -> list[bytes]:
-        file_format, path = self._file(header.start, header.end)
-        found, body = read_batch(file_format, path)
+        place = (header.start, header.end)
+        base = _base_in(self._files.known())
+        if place == base:
+            found, body = read_batch(BASE_FORMAT, self._base_path(base))
+        else:
+            read = self._files.read(place)
+            if read is None:
+                raise self._missing(place)
+            found, body = read
         if found != header:
             raise CorruptionError(
                 f"batch {header} is there for subscriptions before {found.active}, "
                 f"not before {header.active}",
-                detail=f"file {path}",
+                detail=f"in {self.directory}",
             )
-        return decoded(_DECODER, body, path)
+        return decoded(_DECODER, body, self.directory)
 
     def publish(
         self, header: BatchHeader, messages: Sequence[bytes], bad: Sequence[QuarantinedEvent] = ()
     ) -> None:
-        path = self._path(header.start, header.end)
+        place = (header.start, header.end)
+        path = self._files.path(place)
         body = PackedMessages.of(messages).packed
-        self._listed()
-        if self._is_covered(header.start, header.end):
-            return
         with os_errors("publish a batch", path):
-            if path.exists():
-                if read_batch(MESSAGE_FORMAT, path) != (header, body):
-                    raise already_published(header, path)
-                return
-            check_follows(self.frontier, header, self.directory)
+            frontier = self.frontier
+            if frontier is not None and place <= (frontier.start, frontier.end):
+                if self._is_covered(place):
+                    return
+                published = self._files.read(place)
+                if published is not None:
+                    if published != (header, body):
+                        raise already_published(header, path)
+                    return
+            check_follows(frontier, header, self.directory)
             self.quarantine.write(header, bad)
             write_aside(path, *encode_batch(MESSAGE_FORMAT, header, body))
+            self._files.roll()
+            self.quarantine.roll()
+
+    def bytes_of(self, start: int, end: int) -> int:
+        """How much room the messages of a batch take on disk; 0 if there is no such batch."""
+        return self._files.bytes_of((start, end))
+
+    def checksum(self, header: BatchHeader) -> int | None:
+        """The checksum of a batch as it is stored; None if that very batch is not there."""
+        place, base = (header.start, header.end), self._base()
+        if base is None or place > base:
+            found = self._files.checksum(place)
+        elif place < base:
+            return None
+        else:
+            path = self._base_path(base)
+            with os_errors("read a base", path):
+                found = SingleFile(BASE_FORMAT, path).checksum(0)
+        return found[1] if found is not None and found[0] == header else None
 
     @property
     def base(self) -> BatchHeader | None:
         """The batch that a base stands for, if there is a base."""
-        self._listed()
-        return None if self._base is None else self._header(*self._base)
+        base = self._base()
+        return None if base is None else self._base_header(base)
 
     def write_base(self, header: BatchHeader, messages: Sequence[bytes]) -> None:
         """Put a base in the place of a batch and all before it; only for the holder of the
@@ -128,7 +161,7 @@ class MessageLog:
         body = PackedMessages.of(messages).packed
         with os_errors("compact the message log", path):
             write_aside(path, *encode_batch(BASE_FORMAT, header, body))
-        self._settled_change_ns = -1
+        self._files.changed()
 
     def sweep(self, compacted_to: int = 0) -> None:
         """Remove what a crashed writer left, and what a base covers; only for the holder of the
@@ -138,70 +171,51 @@ class MessageLog:
         """
         with os_errors("tidy the message log", self.directory):
             sweep_temporary(self.directory)
-            self._settled_change_ns = -1
-            covered = self._covered()
-            if covered and self._base is not None:
-                read_batch(*self._file(*self._base))
-            for path in covered:
-                path.unlink(missing_ok=True)
+            self._files.sweep()
+            listing, base = self._files.listed(), self._base()
+            covered = [one.name for one in listing.extents if self._is_covered(one.last)]
+            covered += [
+                name
+                for name in listing.others
+                if base is not None and (_base_place(name) or base) != base
+            ]
+            if covered and base is not None:
+                read_batch(BASE_FORMAT, self._base_path(base))
+            for name in covered:
+                (self.directory / name).unlink(missing_ok=True)
+            self._files.changed()
         self.quarantine.sweep(compacted_to)
-
-    def _covered(self) -> list[Path]:
-        """The files that a base stands for."""
-        self._listed()
-        return [
-            self.directory / batch_name(*place, suffix)
-            for suffix in (SUFFIX, BASE_SUFFIX)
-            for place in self._named(suffix)
-            if self._is_covered(*place) and (suffix, place) != (BASE_SUFFIX, self._base)
-        ]
 
     def put_aside(self, offset: int, directory: Path) -> int:
         """Move the batches that end behind an offset out of the way, with their quarantine; how
         many there were. Only for the holder of the processing lock."""
-        moved = 0
-        for source, suffix in (
-            (self.quarantine.directory, QUARANTINE_SUFFIX),
-            (self.directory, SUFFIX),
-        ):
-            for start, end in _places(os.listdir(source), suffix):
-                if end > offset:
-                    name = batch_name(start, end, suffix)
-                    (source / name).replace(directory / name)
-                    moved += suffix == SUFFIX
-        self._settled_change_ns = -1
-        return moved
+        self.quarantine.put_aside(offset, directory)
+        return self._files.put_aside(offset, directory)
 
-    def _path(self, start: int, end: int) -> Path:
-        return self.directory / batch_name(start, end, SUFFIX)
+    def _base(self) -> Place | None:
+        """The place of the batch that the newest base stands for."""
+        return _base_in(self._files.listed())
 
-    def _file(self, start: int, end: int) -> tuple[FileFormat, Path]:
-        if (start, end) == self._base:
-            return BASE_FORMAT, self.directory / batch_name(start, end, BASE_SUFFIX)
-        return MESSAGE_FORMAT, self._path(start, end)
+    def _base_header(self, base: Place) -> BatchHeader:
+        path = self._base_path(base)
+        with os_errors("read a base", path):
+            return SingleFile(BASE_FORMAT, path).last
 
-    def _is_covered(self, start: int, end: int) -> bool:
-        return self._base is not None and (start, end) <= self._base
+    def _base_path(self, base: Place) -> Path:
+        return self.directory / batch_name(*base, BASE_SUFFIX)
 
-    def _header(self, start: int, end: int) -> BatchHeader:
-        return read_header(*self._file(start, end))
+    def _is_covered(self, place: Place) -> bool:
+        base = self._base()
+        return base is not None and place <= base
 
-    def _listed(self) -> list[tuple[int, int]]:
-        """The (start, end) of all batches, sorted; listed again only if the directory changed."""
-        with os_errors("read the message log", self.directory):
-            changed_ns = self.directory.stat().st_mtime_ns
-            if changed_ns == self._settled_change_ns:
-                return self._places
-            settled = time.time_ns() - changed_ns > _SETTLED_SECONDS * 1e9
-            names = os.listdir(self.directory)
-        self._base = max(_places(names, BASE_SUFFIX), default=None)
-        places = [place for place in _places(names, SUFFIX) if not self._is_covered(*place)]
-        self._places = [self._base, *places] if self._base else places
-        self._settled_change_ns = changed_ns if settled else -1
-        return self._places
-
-    def _named(self, suffix: str) -> list[tuple[int, int]]:
-        return _places(os.listdir(self.directory), suffix)
+    def _missing(self, place: Place) -> HomeError:
+        base = self._base()
+        if base is not None and place < base:
+            return compacted_away(place[0], base[1])
+        return HomeError(
+            f"batch [{place[0]}, {place[1]}) is not in the message log",
+            detail=f"in {self.directory}",
+        )
 
     def _gap(self, reached: int, start: int) -> CorruptionError:
         return CorruptionError(
@@ -211,6 +225,10 @@ class MessageLog:
         )
 
 
-def _places(names: Sequence[str], suffix: str) -> list[tuple[int, int]]:
-    places = (parse_batch_name(name, suffix) for name in names if name.endswith(suffix))
-    return sorted(place for place in places if place is not None)
+def _base_in(listing: Listing) -> Place | None:
+    places = map(_base_place, listing.others)
+    return max((place for place in places if place is not None), default=None)
+
+
+def _base_place(name: str) -> Place | None:
+    return parse_batch_name(name, BASE_SUFFIX) if name.endswith(BASE_SUFFIX) else None

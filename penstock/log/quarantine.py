@@ -15,26 +15,23 @@ import msgspec
 
 from penstock.arguments import listed, whole_number
 from penstock.errors import EventError
-from penstock.log.batchfile import (
-    batch_name,
-    decoded,
-    encode_batch,
-    parse_batch_name,
-    read_batch,
-)
+from penstock.log.batchfile import batch_name, decoded, encode_batch
+from penstock.log.batchfiles import BatchFiles, BatchKind
 from penstock.log.disk import FileFormat, os_errors, sweep_temporary, write_aside
 from penstock.log.interfaces import AnyHome, BatchHeader, QuarantinedEvent, RecordKind
 
 QUARANTINE_FORMAT = FileFormat("quarantine batch", b"PENSTQUA", version=1)
 SUFFIX = ".quarantine"
 MAX_REPLAYED_AT_ONCE = 1 << 20  # as many as one append can have brought
+ROLLED_FORMAT = FileFormat("file of rolled quarantine batches", b"PENSTRQU", version=1)
+QUARANTINE_FILES = BatchKind(QUARANTINE_FORMAT, SUFFIX, ROLLED_FORMAT, without_gaps=False)
 
 _Fields = tuple[int, bytes, str, str, str]
 _DECODER = msgspec.msgpack.Decoder(list[_Fields])
 
 
 class Quarantine:
-    """Files in a directory, one per batch that had bad events.
+    """Files in a directory, one per batch that had bad events; old ones are rolled together.
 
     A file whose batch was not committed is left over from a crash: it does not count, and is
     written again, or removed, when the log is processed again. Batches are committed one after the
@@ -45,23 +42,23 @@ class Quarantine:
     def __init__(self, directory: Path, reached: Callable[[], int]) -> None:
         self.directory = directory
         self._reached = reached
+        self._files = BatchFiles(directory, QUARANTINE_FILES)
 
     def entries(self, start: int = 0, end: int | None = None) -> Iterator[QuarantinedEvent]:
         reached = self._reached()
-        for first, last in self._places():
-            beside = last <= start or (end is not None and first >= end)
-            if not beside and last <= reached:
-                for event in self._read(first, last):
+        for header in self._files.headers():
+            beside = header.end <= start or (end is not None and header.start >= end)
+            if not beside and header.end <= reached:
+                for event in self._read(header):
                     if event.offset >= start and (end is None or event.offset < end):
                         yield event
 
     def get(self, offset: int) -> QuarantinedEvent:
-        reached = self._reached()
-        for start, end in self._places():
-            if start <= offset < end <= reached:
-                for event in self._read(start, end):
-                    if event.offset == offset:
-                        return event
+        header = self._files.over(offset)
+        if header is not None and header.end <= self._reached():
+            for event in self._read(header):
+                if event.offset == offset:
+                    return event
         raise EventError(
             f"no event of offset {offset} is in quarantine",
             hint="list the quarantine to see which are",
@@ -84,20 +81,26 @@ class Quarantine:
         reached = self._reached()
         with os_errors("tidy the quarantine", self.directory):
             sweep_temporary(self.directory)
-            for start, end in self._places():
-                if end > reached and start >= kept_to:
-                    (self.directory / batch_name(start, end, SUFFIX)).unlink(missing_ok=True)
+            self._files.sweep()
+            for extent in self._files.listed().extents:
+                start, end = extent.last
+                if extent.batches == 1 and end > reached and start >= kept_to:
+                    (self.directory / extent.name).unlink(missing_ok=True)
+            self._files.changed()
 
-    def _places(self) -> list[tuple[int, int]]:
-        with os_errors("read the quarantine", self.directory):
-            names = [path.name for path in self.directory.iterdir()]
-        places = (parse_batch_name(name, SUFFIX) for name in names if name.endswith(SUFFIX))
-        return sorted(place for place in places if place is not None)
+    def roll(self) -> None:
+        """Roll files of committed batches into larger ones; only for whoever publishes batches."""
+        reached = self._reached()
+        self._files.roll(may_roll=lambda place: place[1] <= reached)
 
-    def _read(self, start: int, end: int) -> list[QuarantinedEvent]:
-        path = self.directory / batch_name(start, end, SUFFIX)
-        _, body = read_batch(QUARANTINE_FORMAT, path)
-        return [QuarantinedEvent(*one) for one in decoded(_DECODER, body, path)]
+    def put_aside(self, offset: int, directory: Path) -> None:
+        """Move the batches that end behind an offset into another directory."""
+        self._files.put_aside(offset, directory)
+
+    def _read(self, header: BatchHeader) -> list[QuarantinedEvent]:
+        batch = self._files.read((header.start, header.end))
+        fields = [] if batch is None else decoded(_DECODER, batch[1], self.directory)
+        return [QuarantinedEvent(*one) for one in fields]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.arguments import whole_number
-from penstock.client import BEGINNING, Initial, News, client_of
+from penstock.client import BEGINNING, Changes, Content, Initial, News, client_of
 from penstock.errors import HomeError
 from penstock.joins.decomposition import Decomposition
 from penstock.log.inbox import Inbox, Replans
-from penstock.log.interfaces import BatchLog, compacted_away
+from penstock.log.interfaces import BatchHeader, BatchLog, compacted_away
 from penstock.sql.query import Query
 
 
@@ -37,7 +37,7 @@ class Reader:
         """Where the reader stands: the end of the last batch that the subscription was active
         in."""
         self._batches = batches
-        self._inbox = Inbox(batches, subscription, query, chosen, replans, initial)
+        self.inbox = Inbox(batches, subscription, query, chosen, replans, initial)
         self._initial = initial
         self._since = BEGINNING if since is None else _known_cursor(since, batches)
         if since is not None and self._lost_before() > self._since:
@@ -46,7 +46,7 @@ class Reader:
     @property
     def active(self) -> bool:
         """Whether a batch that was read has made the subscription active."""
-        return self._inbox.last is not None
+        return self.inbox.last is not None
 
     @property
     def lost_before(self) -> int:
@@ -55,17 +55,32 @@ class Reader:
 
     def new(self) -> Iterator[News]:
         """What the batches published since the last call have changed, one by one."""
-        for header, deliveries in self._inbox.new():
+        for header, deliveries in self.inbox.new():
             notifications = self.client.apply(deliveries)
             before, self.cursor = self.cursor, header.end
             if header.end > self._since:
                 yield News(before, self.cursor, notifications)
 
+    def resume(self, content: Content, last: BatchHeader) -> None:
+        """Begin with a content that was saved at the end of a batch."""
+        self.client = content
+        self.inbox.resume(last, content.chosen)
+        self.cursor = last.end
+
+    def catch_up(self) -> None:
+        """Take in the batches published since the last call, for those who want the content."""
+        for header, deliveries in self.inbox.new():
+            if isinstance(self.client, Changes):
+                self.client.apply(deliveries)
+            else:
+                self.client.absorb(deliveries)
+            self.cursor = header.end
+
     def _lost_before(self) -> int:
         """Whoever has a content and begins with nothing is told the content that a base holds;
         whoever wants changes only has missed those that it stands for."""
         base = self._batches.base
-        if base is None or not self._inbox.is_active_in(base):
+        if base is None or not self.inbox.is_active_in(base):
             return 0
         if self._initial is Initial.CONTENT and self._since == BEGINNING:
             return 0

@@ -19,10 +19,12 @@ from penstock.messages.message import (
 from penstock.messages.wire import (
     SIMPLE_START,
     EventTemplate,
+    SpaceFilter,
     decode_message,
     encode_message,
     encode_messages,
     event_template,
+    has_partner,
     packed_region,
 )
 
@@ -39,6 +41,7 @@ __all__ = [
     "Position",
     "Reach",
     "Reaches",
+    "SpaceFilter",
     "Telling",
     "Told",
     "Vector",
@@ -47,5 +50,6 @@ __all__ = [
     "encode_message",
     "encode_messages",
     "event_template",
+    "has_partner",
     "packed_region",
 ]

@@ -192,6 +192,35 @@ def decode_message(data: bytes) -> Message:
         raise WireError("a message cannot be read", detail=str(error)) from None
 
 
+_SPACE_WITHIN = 30
+"""The space ends here at the latest: version, two arrays' beginnings, three integers of 9 bytes."""
+
+
+class SpaceFilter:
+    """Tells messages that cannot be of some spaces, without decoding them.
+
+    It looks for the bytes of a space where the space stands; what they are part of it does not ask,
+    so some others pass as well. What is of an unknown version passes too, to be refused by name.
+    """
+
+    def __init__(self, spaces: Iterable[int]) -> None:
+        self._packed = [pack(space) for space in spaces]
+        self._versions = frozenset(_VERSIONS)
+
+    def may_pass(self, data: bytes) -> bool:
+        for packed in self._packed:
+            if data.find(packed, 0, _SPACE_WITHIN) >= 0:
+                return True
+        return not data or data[0] not in self._versions
+
+
+def has_partner(data: bytes) -> bool:
+    """Whether a message has a partner, by the number of its parts alone."""
+    # A short array of MessagePack begins with 0x90 and its length.
+    parts = 9 if data[:1] == bytes([NEWCOMER_VERSION]) else 8
+    return data[1:2] != bytes([0x90 + parts]) and decode_message(data).partner is not None
+
+
 def _message(body: list[Any], boxes: Callable[[list[Any]], Reaches], has_since: bool) -> Message:
     position, space, key, row, upsert, old, remove, recipients, *partner = body
     since = int(partner.pop(0)) if has_since and partner else 0

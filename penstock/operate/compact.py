@@ -7,8 +7,9 @@ compacted a little less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import filterfalse, islice
 from pathlib import Path
 
 from penstock.client import Initial
@@ -21,11 +22,19 @@ from penstock.joins.registry import compacting_scheme
 from penstock.log import BatchHeader, Home
 from penstock.log.compacting import compacted_segment
 from penstock.log.families import home_family
-from penstock.log.replaying import replay_tables
+from penstock.log.replaying import Replay
 from penstock.log.set_aside import events_not_applied
-from penstock.messages import ANYONE, Message, Position, decode_message, encode_message
-from penstock.operate.findings import Advance, Step
+from penstock.messages import (
+    ANYONE,
+    Message,
+    Position,
+    SpaceFilter,
+    decode_message,
+    encode_messages,
+)
+from penstock.operate.findings import Step
 from penstock.pipeline.checkpoint import check_home, replayed_from
+from penstock.pipeline.workers import without_garbage
 from penstock.registry import Registry
 
 EVENTS_AT_ONCE = 10_000
@@ -57,9 +66,8 @@ def compact(home: Home, step: Step, *, to: int | None = None) -> Compaction:
         before = _size(home)
         header, held_back_by = _last_batch(home, to)
         if header is not None:
-            _compact_messages(home, header, step)
-            home.messages.sweep(home.log.compacted_to)
-            _compact_log(home, header, step)
+            with without_garbage():
+                _compact(home, header, step)
         base = home.messages.base
         return Compaction(
             0 if base is None else base.end,
@@ -90,28 +98,41 @@ def _last_batch(home: Home, to: int | None) -> tuple[BatchHeader | None, str]:
     return found, held_back_by
 
 
-# The message log
-
-
-def _compact_messages(home: Home, header: BatchHeader, step: Step) -> None:
-    if home.messages.base == header:
-        return
+def _compact(home: Home, header: BatchHeader, step: Step) -> None:
+    """Replace what is behind a batch. The log is replayed once, for both."""
     family = home_family(home)
+    replay, segment = Replay(not_applied=events_not_applied(home)), None
+    log_end = _last_segment(home, header)
     with step("replaying the log") as advance:
-        replay = replay_tables(home, header.end, lambda end: advance(end, header.end))
-    with step("reading messages") as advance:
-        tables = {Space(relation.name).id for relation in replay.engine.catalog}
-        _check_messages(home, header, family, tables, lambda end: advance(end, header.end))
-    with step("writing contents as messages") as advance, Registry(home) as registry:
-        messages = base_messages(registry, replay.engine, header, family, advance)
-        home.messages.write_base(header, messages)
+        if log_end > home.log.compacted_to:
+            replay.advance(home.log, log_end, lambda end: advance(end, header.end))
+            segment = compacted_segment(home.log, replay)
+        if home.messages.base != header:
+            replay.advance(home.log, header.end, lambda end: advance(end, header.end))
+    if home.messages.base != header:
+        with step("reading messages") as advance:
+            tables = {Space(relation.name).id for relation in replay.engine.catalog}
+            _check_messages(home, header, family, tables, lambda end: advance(end, header.end))
+        with step("writing contents as messages"), Registry(home) as registry:
+            messages = base_messages(registry, replay.engine, header, family)
+            home.messages.write_base(header, messages)
+    home.messages.sweep(home.log.compacted_to)
+    if segment is not None:
+        home.log.replace_beginning(segment)
+
+
+def _last_segment(home: Home, header: BatchHeader) -> int:
+    """Where a segment begins that is not beyond the batch: what is before it can be rewritten."""
+    if home.log.end == header.end:
+        home.log.roll()
+    return max(first for first in home.log.segment_firsts() if first <= header.end)
 
 
 def _check_messages(
     home: Home,
     last: BatchHeader,
     family: Family,
-    tables: Container[int],
+    tables: Collection[int],
     on_end: Callable[[int], None],
 ) -> None:
     """What is let go of must be whole, and of the family of schemes that the home is said to have:
@@ -119,7 +140,7 @@ def _check_messages(
     for header in home.messages.batches():
         if header > last:
             return
-        for data in home.messages.read(header):
+        for data in _without_spaces(home.messages.read(header), tables):
             message = decode_message(data)
             if message.space not in tables and _tells_other_family(message, family):
                 raise HomeError(
@@ -129,6 +150,11 @@ def _check_messages(
                     hint="it cannot be compacted: publish its tables into a new home",
                 )
         on_end(header.end)
+
+
+def _without_spaces(messages: Iterable[bytes], spaces: Collection[int]) -> Iterator[bytes]:
+    """Messages without those that are of some spaces, and maybe a few others."""
+    return filterfalse(SpaceFilter(spaces).may_pass, messages)
 
 
 def _tells_other_family(message: Message, family: Family) -> bool:
@@ -142,34 +168,44 @@ def _tells_other_family(message: Message, family: Family) -> bool:
 
 
 def base_messages(
-    registry: Registry, tables: Engine, header: BatchHeader, family: Family, advance: Advance
+    registry: Registry, tables: Engine, header: BatchHeader, family: Family
 ) -> list[bytes]:
     """Messages that lead every client from nothing to its content at the end of a batch.
 
-    All subscriptions that are active come first, then every row as if it were inserted now. So
-    their number follows the rows (or the join rows, where the family of schemes sends those), not
-    the subscribers. They stand at the last offset of the batch, which no subscription in it has
-    begun after.
+    They are what all active subscriptions would be told if they began now, by regions (where the
+    family of schemes describes them so), else what they would be told if all rows were inserted
+    now; so their number follows the rows, not the subscribers. They stand at the last offset of the
+    batch, which no subscription in it has begun after.
     """
-    engine = Engine(compacting_scheme(family))
-    for relation in tables.catalog:
-        engine.catalog.add(relation, _BEFORE_ALL)
+    is_by_regions = family is Family.SEMIJOINS
+    engine = tables if is_by_regions else _without_rows(tables, family)
     changes = registry.changes_between(0, header.active)
     moved = {replan.subscription: replan.decomposition for replan in changes.replanned}
     for stored in registry.subscriptions(header.active):
-        if stored.initial is Initial.NONE:
-            continue  # it has no content
-        chosen = moved.get(stored.id, stored.decomposition)
-        engine.subscribe(stored.id, stored.query(engine.catalog), chosen)
-    found: list[Message] = []
-    inserts = list(_inserts(tables, header.end))
-    for done in range(0, len(inserts), EVENTS_AT_ONCE):
-        found += engine.events(inserts[done : done + EVENTS_AT_ONCE]).messages
-        advance(done, len(inserts))
-    return [
-        encode_message(message._replace(position=Position(header.end - 1, number)))
+        if stored.initial is not Initial.NONE:  # others have no content
+            chosen = moved.get(stored.id, stored.decomposition)
+            engine.enrol(stored.id, stored.query(engine.catalog), chosen)
+    found = engine.contents(header.end - 1) if is_by_regions else _inserted(engine, tables, header)
+    numbered = (
+        message._replace(position=Position(header.end - 1, number))
         for number, message in enumerate(found)
-    ]
+    )
+    return [data for _, _, encoded in encode_messages(numbered) for data in encoded]
+
+
+def _without_rows(tables: Engine, family: Family) -> Engine:
+    """An engine with the same tables, which are empty."""
+    engine = Engine(compacting_scheme(family))
+    for relation in tables.catalog:
+        engine.catalog.add(relation, _BEFORE_ALL)
+    return engine
+
+
+def _inserted(engine: Engine, tables: Engine, header: BatchHeader) -> Iterator[Message]:
+    """What an engine tells if all rows of the tables are inserted into it."""
+    inserts = _inserts(tables, header.end)
+    while some := list(islice(inserts, EVENTS_AT_ONCE)):
+        yield from engine.events(some).messages
 
 
 def _inserts(tables: Engine, offset: int) -> Iterator[tuple[int, bytes]]:
@@ -178,22 +214,6 @@ def _inserts(tables: Engine, offset: int) -> Iterator[tuple[int, bytes]]:
             body = encode_change(Change(relation.name, Op.INSERT, relation.show_row(row)))
             # A row of a stream without a key is known by the offset at which it came.
             yield offset if relation.key else int(key[0]), body
-
-
-# The log
-
-
-def _compact_log(home: Home, header: BatchHeader, step: Step) -> None:
-    if home.log.end == header.end:
-        home.log.roll()
-    end = max(first for first in home.log.segment_firsts() if first <= header.end)
-    if end <= home.log.compacted_to:
-        return
-    with step("rewriting the log") as advance:
-        content = compacted_segment(
-            home.log, end, events_not_applied(home), lambda offset: advance(offset, end)
-        )
-        home.log.replace_beginning(content)
 
 
 def _size(home: Home) -> int:

@@ -12,12 +12,17 @@ import msgspec
 
 from penstock.errors import PenstockError
 from penstock.log import BatchHeader, Home
-from penstock.log.batchfile import batch_name, parse_batch_name, read_batch
+from penstock.log.batchfile import Place, batch_name, parse_batch_name, read_batch
+from penstock.log.batchfiles import BatchFiles, BatchKind
+from penstock.log.contents import CONTENT_FORMAT
+from penstock.log.contents import DIRECTORY as CONTENTS_DIRECTORY
+from penstock.log.contents import SUFFIX as CONTENT_SUFFIX
 from penstock.log.disk import FileFormat
-from penstock.log.messagelog import BASE_FORMAT, BASE_SUFFIX, MESSAGE_FORMAT
+from penstock.log.messagelog import BASE_FORMAT, BASE_SUFFIX, MESSAGE_FILES
 from penstock.log.messagelog import SUFFIX as MESSAGE_SUFFIX
-from penstock.log.quarantine import QUARANTINE_FORMAT
-from penstock.log.quarantine import SUFFIX as QUARANTINE_SUFFIX
+from penstock.log.quarantine import QUARANTINE_FILES
+from penstock.log.rolled import SUFFIX as ROLLED_SUFFIX
+from penstock.log.rolled import Extent
 from penstock.log.segment import SUFFIX as SEGMENT_SUFFIX
 from penstock.log.segment import Segment
 from penstock.log.statistics import DIRECTORY as STATISTICS_DIRECTORY
@@ -110,21 +115,21 @@ def check_messages(home: Home, seen: Callable[[Path], None]) -> Batches:
     """Read all batches of the message log, and see that each follows the one before."""
     directory = home.messages.directory
     findings, bases = _check_batches(directory, BASE_SUFFIX, BASE_FORMAT, seen)
-    found, headers = _check_batches(directory, MESSAGE_SUFFIX, MESSAGE_FORMAT, seen)
-    findings += found
     base = max(_places(directory, BASE_SUFFIX), default=(0, 0))
-    headers = bases[-1:] + [one for one in headers if (one.start, one.end) > base]
+    found, files, read = _check_files(directory, MESSAGE_FILES, seen)
+    findings += found
+    headers = bases[-1:] + [one for one in read if (one.start, one.end) > base]
     reached = base[1]
-    for start, end in _places(directory, MESSAGE_SUFFIX):
-        if base[1] and (start, end) <= base:
-            path = directory / batch_name(start, end, MESSAGE_SUFFIX)
+    for extent in files:
+        if base[1] and extent.last <= base:
+            path = directory / extent.name
             findings.append(remark(path, "a base stands for it", "the next run removes it"))
-            continue
-        if start != reached:
-            what = f"the batches from offset {reached} to {start} are missing"
-            findings.append(damage(directory, what, "restore the missing files from a backup"))
-        reached = end
+        else:
+            findings += _missing(directory, reached, max(extent.first[0], base[1]))
+            reached = extent.last[1]
     for before, after in pairwise(headers):
+        if after.start < before.end:
+            findings += _missing(directory, before.end, after.start)
         if after.active < before.active:
             path = directory / batch_name(after.start, after.end, MESSAGE_SUFFIX)
             what = f"it is meant for fewer subscriptions than the batch before {before}"
@@ -132,16 +137,21 @@ def check_messages(home: Home, seen: Callable[[Path], None]) -> Batches:
     return Batches(findings, headers, reached)
 
 
+def _missing(directory: Path, reached: int, start: int) -> Iterator[Finding]:
+    if start != reached:
+        what = f"the batches from offset {reached} to {start} are missing"
+        yield damage(directory, what, "restore the missing files from a backup")
+
+
 def check_quarantine(home: Home, seen: Callable[[Path], None]) -> list[Finding]:
     """Read all entries of the quarantine; those of no batch are left over from a crash."""
     directory = home.quarantine.directory
-    findings, _ = _check_batches(directory, QUARANTINE_SUFFIX, QUARANTINE_FORMAT, seen)
+    findings, files, _ = _check_files(directory, QUARANTINE_FILES, seen)
     reached = home.messages.reached
-    for start, end in _places(directory, QUARANTINE_SUFFIX):
-        if end > reached:
-            path = directory / batch_name(start, end, QUARANTINE_SUFFIX)
+    for extent in files:
+        if extent.last[1] > reached:
             what = "its batch was not published, so it does not count"
-            findings.append(remark(path, what, "the next run removes it"))
+            findings.append(remark(directory / extent.name, what, "the next run removes it"))
     return findings
 
 
@@ -153,9 +163,68 @@ def check_statistics(home: Home, seen: Callable[[Path], None]) -> Iterator[Findi
         yield replace(finding, hint=f"have the history read again: penstock analyse {home.path}")
 
 
+def check_contents(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
+    """Nobody uses a damaged one; but what has damaged it may damage more."""
+    directory = home.path / CONTENTS_DIRECTORY
+    findings, _ = _check_batches(directory, CONTENT_SUFFIX, CONTENT_FORMAT, seen)
+    for finding in findings:
+        yield replace(finding, hint="remove it: a content is saved again when it is asked for")
+
+
 def _places(directory: Path, suffix: str) -> list[tuple[int, int]]:
     places = (parse_batch_name(path.name, suffix) for path in directory.glob(f"*{suffix}"))
     return sorted(place for place in places if place is not None)
+
+
+def _check_files(
+    directory: Path, kind: BatchKind, seen: Callable[[Path], None]
+) -> tuple[list[Finding], list[Extent], list[BatchHeader]]:
+    """What is wrong with the files of a directory, those that count, and the batches in them.
+
+    While we read, files may be rolled into larger ones. Then those are read.
+    """
+    files, findings = BatchFiles(directory, kind), dict[str, list[Finding]]()
+    headers: dict[Place, BatchHeader] = {}
+    while True:
+        listing = files.listed()
+        try:
+            for extent in listing.extents:
+                if extent.name not in findings:
+                    findings[extent.name] = list(_check_file(files, extent, headers))
+                    seen(directory / extent.name)
+            break
+        except FileNotFoundError:
+            files.changed()
+    said = [finding for extent in listing.extents for finding in findings[extent.name]]
+    for name in listing.left_over:
+        what = "its batches are in a larger file as well"
+        said.append(remark(directory / name, what, "the next run removes it"))
+    for name in listing.others:
+        if name.endswith((kind.suffix, ROLLED_SUFFIX)):
+            what = "this is not the name of a batch; it is passed over"
+            said.append(remark(directory / name, what))
+    return said, listing.extents, [headers[place] for place in sorted(headers)]
+
+
+def _check_file(
+    files: BatchFiles, extent: Extent, headers: dict[Place, BatchHeader]
+) -> Iterator[Finding]:
+    """What is wrong with a file. FileNotFoundError if it was rolled away."""
+    path = files.directory / extent.name
+    try:
+        file = files.opened(extent)
+        for number, stored in enumerate(file.stored()):
+            header, body = file.read(number)
+            msgspec.msgpack.decode(body)
+            headers[stored.header.start, stored.header.end] = header
+    except FileNotFoundError:
+        raise
+    except PenstockError as error:
+        yield damage_of(path, error)
+    except msgspec.DecodeError as error:
+        yield damage(path, str(error), "restore this file from a backup")
+    except OSError as error:
+        yield damage(path, f"it cannot be read: {error.strerror}", "look at its permissions")
 
 
 def _check_batches(

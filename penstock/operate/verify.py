@@ -15,6 +15,7 @@ from penstock.client import Initial
 from penstock.errors import PenstockError
 from penstock.lab.traffic import Clients
 from penstock.log import BatchHeader, Home
+from penstock.log.contents import DIRECTORY as CONTENTS_DIRECTORY
 from penstock.log.replaying import Replay, replay_tables
 from penstock.log.statistics import DIRECTORY as STATISTICS_DIRECTORY
 from penstock.operate.checkpoints import check_checkpoint, check_recordless, checkpoint_files
@@ -24,6 +25,7 @@ from penstock.operate.databases import Logged, check_databases
 from penstock.operate.findings import Finding, Severity, Step, damage, damage_of, remark
 from penstock.operate.logfiles import (
     Batches,
+    check_contents,
     check_log,
     check_messages,
     check_quarantine,
@@ -83,7 +85,8 @@ def _verify(home: Home, copies: Home, step: Step, sample: int | None, seed: int)
 
 def _hinders(home: Home, finding: Finding) -> bool:
     """Whether contents cannot be compared: neither they nor the tables come from everything."""
-    apart = (home.checkpoint, home.snapshots, home.path / STATISTICS_DIRECTORY)
+    aside = (home.path / name for name in (STATISTICS_DIRECTORY, CONTENTS_DIRECTORY))
+    apart = (home.checkpoint, home.snapshots, *aside)
     is_apart = any(Path(finding.where).is_relative_to(directory) for directory in apart)
     return finding.severity is Severity.DAMAGE and not is_apart
 
@@ -115,6 +118,7 @@ def _verify_files(
         findings.append(damage(home.messages.directory, what, hint))
     findings += _verify_snapshots(home.snapshots, seen)
     findings += check_statistics(home, seen)
+    findings += check_contents(home, seen)
     if not log.findings or not any(f.severity is Severity.DAMAGE for f in log.findings):
         findings += check_databases(home, Logged.of(home, log.end), log.end, copies)
     return batches

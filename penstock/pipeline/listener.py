@@ -16,8 +16,6 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from penstock.errors import HomeError
 from penstock.log import Home
-from penstock.log.batchfile import batch_name
-from penstock.log.messagelog import SUFFIX
 from penstock.pipeline.metrics import MetricsFiles, Totals, batch_metrics
 
 LAST_WORDS_SECONDS = 5.0  # events come a moment after what they tell of
@@ -85,9 +83,7 @@ class BatchListener:
     def _message_bytes(self, source: dict[str, dict[str, int]]) -> int:
         """The size of what a batch published; nothing, if that was published before."""
         start = (source["startOffset"] or {"position": 0})["position"]
-        name = batch_name(start, source["endOffset"]["position"], SUFFIX)
-        path = self._home.messages.directory / name
-        return path.stat().st_size if path.exists() else 0
+        return self._home.messages.bytes_of(start, source["endOffset"]["position"])
 
 
 class _FromJava:

@@ -8,15 +8,20 @@ import pytest
 
 from penstock.errors import CorruptionError, EventError, HomeError
 from penstock.log import BatchHeader, BatchLog, MemoryMessageLog, MessageLog, QuarantinedEvent
+from tests.log.rolling import roll_early
 
 FIRST, SECOND, THIRD = BatchHeader(0, 10, 0), BatchHeader(10, 10, 10), BatchHeader(10, 25, 10)
 BAD = [QuarantinedEvent(3, b"\xff", "no", "because", "try"), QuarantinedEvent(7, b"", "é", "", "")]
 
 
-@pytest.fixture(params=["disk", "memory"])
-def messages(request: pytest.FixtureRequest, tmp_path: Path) -> BatchLog:
+@pytest.fixture(params=["disk", "rolled", "memory"])
+def messages(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> BatchLog:
     if request.param == "memory":
         return MemoryMessageLog()
+    if request.param == "rolled":
+        roll_early(monkeypatch, 2)
     (tmp_path / "messages").mkdir()
     (tmp_path / "quarantine").mkdir()
     return MessageLog(tmp_path / "messages", tmp_path / "quarantine")

@@ -18,10 +18,12 @@ from penstock.messages import (
     Position,
     Reach,
     Reaches,
+    SpaceFilter,
     Telling,
     decode_message,
     encode_message,
     encode_messages,
+    has_partner,
 )
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, above, below
 
@@ -124,3 +126,27 @@ def test_messages_have_the_lowest_version_that_can_say_it() -> None:
 def test_a_selection_message_is_small() -> None:
     message = Message(Position(1000, 1), 2**62, (4,), (4, "GOOG", 52.1), (ANY_FILTER,))
     assert len(encode_message(message)) < 50
+
+
+@given(messages(), st.lists(numbers, max_size=3))
+def test_a_filter_lets_pass_whatever_is_of_its_spaces(message: Message, others: list[int]) -> None:
+    data = encode_message(message)
+    assert SpaceFilter([*others, message.space]).may_pass(data)
+    assert not SpaceFilter([]).may_pass(data)
+
+
+def test_a_filter_spares_decoding_foreign_messages() -> None:
+    spaces = [hash(("space", i)) & (2**64 - 1) for i in range(50)]
+    mine = SpaceFilter(spaces[:2])
+    told = [encode_message(Message(Position(7, 1), space, (1,), row=(1, "x"))) for space in spaces]
+    assert [mine.may_pass(data) for data in told] == [True] * 2 + [False] * 48
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff whatever"])
+def test_a_filter_leaves_refusing_to_the_decoder(data: bytes) -> None:
+    assert SpaceFilter([1]).may_pass(data)
+
+
+@given(messages())
+def test_partners_are_told_without_decoding(message: Message) -> None:
+    assert has_partner(encode_message(message)) == (message.partner is not None)

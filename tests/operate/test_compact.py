@@ -419,3 +419,58 @@ def _events(first: int) -> list[bytes]:
     changes.append(Change("stocks", Op.UPDATE, {"id": first + 1, "per": 44}))
     changes.append(Change("reviews", Op.DELETE, {"id": first + 2}))
     return [encode_change(change) for change in changes]
+
+
+class Counted:
+    """Counts the calls of a function."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+        self.calls = 0
+
+    def __call__(self, *arguments: object, **options: object) -> object:
+        self.calls += 1
+        return self._function(*arguments, **options)
+
+
+def test_it_does_what_the_data_needs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every event is read once, every row that is left is written and checked once, and messages
+    that go are not decoded."""
+    from penstock.engine import engine
+    from penstock.log import compacting
+    from penstock.messages import wire
+
+    events = sum(record.kind is RecordKind.EVENT for record in Home.open(home).log.read(0))
+    read, checked = Counted(engine.read_change), Counted(compacting.read_change)
+    decoded, found = Counted(wire.decode_message), Counted(engine.Engine.events)
+    monkeypatch.setattr(engine, "read_change", read)
+    monkeypatch.setattr(compacting, "read_change", checked)
+    monkeypatch.setattr(wire, "decode_message", decoded)
+    monkeypatch.setattr(engine.Engine, "events", found)
+    shrink(home)
+    rows = _rows_left(home)
+    assert (read.calls, checked.calls, decoded.calls, found.calls) == (events, rows, 0, 0)
+
+
+def _rows_left(home: Path) -> int:
+    records = Home.open(home).log.read(0)
+    return sum(record.kind is RecordKind.EVENT for record in records)
+
+
+def test_a_base_has_a_message_for_each_row_that_somebody_needs(tmp_path: Path) -> None:
+    """Not for each pair of rows that join."""
+    with Hub(tmp_path / "home") as hub:
+        hub.execute(STOCKS)
+        hub.execute(REVIEWS)
+        hub.subscribe(
+            "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per > 5 AND rating > 2"
+        )
+        for i in range(30):
+            hub.insert("stocks", {"id": i, "symbol": "A", "per": i})
+            hub.insert("reviews", {"id": i, "symbol": "A", "rating": i % 10, "day": None})
+    shrink(tmp_path / "home")
+    home = Home.open(tmp_path / "home")
+    base = home.messages.base
+    assert base is not None
+    assert len(home.messages.read(base)) == 24 + 21
+    assert verify(home, silent).findings == []

@@ -16,12 +16,15 @@ import pytest
 from penstock import Hub
 from penstock.errors import PenstockError
 from penstock.log import Home, Log, RecordKind
+from penstock.log.batchfile import encode_batch
+from penstock.log.messagelog import MESSAGE_FORMAT
 from penstock.operate.checkpoints import _missing_tables
 from penstock.operate.findings import Advance, Severity
 from penstock.operate.verify import Verdict, verify
 from penstock.registry import Registry
 from penstock.testing.oracle import Oracle, comparable
-from tests.operate.conftest import BAD, QUERIES
+from tests.log.rolling import roll_early
+from tests.operate.conftest import BAD, QUERIES, REVIEWS, STOCKS, tell
 
 
 @contextmanager
@@ -256,3 +259,68 @@ def test_leftovers_are_remarks(home: Path) -> None:
     kept.rename(home / "quarantine" / last.with_suffix(".quarantine").name)
     remarks = {finding.what for finding in look(home).findings}
     assert "the file that it belongs to is gone" in remarks
+
+
+@pytest.fixture
+def rolled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home whose batches were rolled, messages and quarantine alike."""
+    roll_early(monkeypatch, 4)
+    path = tmp_path / "home"
+    with Hub(path) as hub:
+        hub.execute(STOCKS)
+        hub.execute(REVIEWS)
+        for sql in QUERIES:
+            hub.subscribe(sql)
+        log = Home.open(path).log
+        for first in range(0, 40, 4):
+            tell(hub, first)
+            log.append([(RecordKind.EVENT, BAD)])
+    with Hub(path):
+        pass
+    for name in ("messages", "quarantine"):
+        assert any((path / name).glob("*.rolled"))
+    return path
+
+
+def test_rolled_batches_are_read_like_others(rolled: Path) -> None:
+    verdict = look(rolled)
+    assert verdict.findings == []
+    assert len(verdict.compared) == len(QUERIES)
+    assert verdict.frontier == Home.open(rolled).messages.frontier
+
+
+@pytest.mark.parametrize("directory", ["messages", "quarantine"])
+def test_damage_to_rolled_batches_is_named(rolled: Path, directory: str) -> None:
+    chance = random.Random(directory)
+    for path in sorted((rolled / directory).glob("*.rolled")):
+        whole = path.read_bytes()
+        for number in range(6):
+            damaged = bytearray(whole)
+            place = chance.randrange(len(whole))
+            if number % 3:
+                damaged[place] ^= 1 << chance.randrange(8)
+            else:
+                del damaged[place:]
+            path.write_bytes(damaged)
+            assert str(path) in [where for where, _ in serious(look(rolled))]
+        path.write_bytes(whole)
+    assert look(rolled).findings == []
+
+
+def test_a_missing_rolled_file_is_named(rolled: Path) -> None:
+    victim = sorted((rolled / "messages").glob("*.rolled"))[0]
+    victim.unlink()
+    assert "are missing" in serious(look(rolled))[0][1]
+
+
+def test_what_a_crash_leaves_beside_a_rolled_file_is_a_remark(rolled: Path) -> None:
+    home = Home.open(rolled)
+    first = next(home.messages.batches())
+    found = home.messages._files.read((first.start, first.end))
+    assert found is not None
+    left = home.messages._files.path((first.start, first.end))
+    left.write_bytes(b"".join(map(bytes, encode_batch(MESSAGE_FORMAT, *found))))
+    (finding,) = look(rolled).findings
+    assert (finding.where, finding.severity) == (str(left), Severity.REMARK)
+    with Hub(rolled):
+        assert not left.exists()

@@ -100,7 +100,7 @@ def under_way(home: Home) -> bool:
 
 
 def published(home: Home) -> int:
-    return len(list(home.messages.directory.glob("*.messages")))
+    return sum(1 for _ in home.messages.batches())
 
 
 def staged(home: Home) -> int:

@@ -21,12 +21,12 @@ def content(
     Says so if there are records that no batch has processed yet. The cursor says where the content
     stands: `penstock tail HOME ID --from CURSOR` tells everything that changes after it.
     """
-    from penstock.cli.following import Follower
+    from penstock.cli.following import EVERYTHING, Follower
     from penstock.log import Home
 
     opened = Home.open(home)
-    follower = Follower(opened, number)
-    follower.finish()
+    follower = Follower(opened, number, known=EVERYTHING)
+    follower.catch_up()
     rows, progress = follower.rows(), follower.progress()
     out = Output(as_json=as_json)
     out.result(

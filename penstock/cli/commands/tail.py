@@ -64,7 +64,8 @@ def tail(
     if since is not None and after is not None:
         raise typer.BadParameter("give --from or --after, not both")
     opened = Home.open(home)
-    follower = Follower(opened, number, since)
+    known = since if since is not None else -1 if after is None else after
+    follower = Follower(opened, number, since, known=known)
     follower.check_reachable(-1 if after is None else after)
     out = Output(as_json=as_json)
     if follower.lost_before:

@@ -86,3 +86,24 @@ def starting_each(
                 count += is_selecting
             begin[row + 1] = count
     return begin, found[:count]
+
+
+@njit
+def selected_by_any(low: Table64, high: Table64, points: Codes64, codes: Table64) -> Codes64:
+    """The rows that one of some points selects.
+
+    `low` and `high` have a row per column and an entry per point, `codes` a row per row.
+    """
+    found = np.empty(codes.shape[0], np.int64)
+    count = 0
+    for row in range(codes.shape[0]):
+        for point in points:
+            is_selecting = True
+            for column in range(low.shape[0]):
+                code = codes[row, column]
+                is_selecting &= (low[column, point] <= code) & (code <= high[column, point])
+            if is_selecting:
+                found[count] = row
+                count += 1
+                break
+    return found[:count]

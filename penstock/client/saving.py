@@ -1,0 +1,76 @@
+"""A content as plain data, and back.
+
+A row stands there once, however many branches hold it and however many join rows it is part of. The
+order of everything is kept, so a restored content shows its rows as the saved one did.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.catalog import Row
+from penstock.client.content import Content
+from penstock.joins.decomposition import (
+    Decomposition,
+    decomposition_from_plain,
+    plain_decomposition,
+)
+from penstock.messages import PointId
+from penstock.sql.query import Query
+
+
+def plain_content(content: Content) -> list[Any]:
+    """For `restored_content`."""
+    rows = _Numbered()
+    branches = [
+        [[(key, rows.number(row)) for key, row in branch.items(node)] for node in _nodes(content)]
+        for branch in content.branches
+    ]
+    joined = [
+        (key, [rows.number(part) for part in row], copies) for key, row, copies in content.joined()
+    ]
+    partners = [(point, key, sorted(of)) for (point, key), of in content.partners.items()]
+    chosen = None if content.chosen is None else plain_decomposition(content.chosen)
+    return [chosen, rows.rows, branches, joined, partners]
+
+
+def restored_content(
+    plain: list[Any], subscription: int, query: Query, *, quiet: bool = False
+) -> Content:
+    """The content that `plain_content` was made of."""
+    chosen, packed_rows, branches, joined, partners = plain
+    content = Content(subscription, query, _decomposition(chosen), quiet=quiet)
+    rows: list[Row] = [tuple(row) for row in packed_rows]
+    for branch, nodes in zip(content.branches, branches, strict=True):
+        for node, held in zip(_nodes(content), nodes, strict=True):
+            for key, number in held:
+                branch.put(node, tuple(key), rows[number])
+    content.restore_joined(
+        (tuple(map(tuple, key)), tuple([rows[number] for number in parts]), copies)
+        for key, parts, copies in joined
+    )
+    for point, key, of in partners:
+        content.partners[PointId(*point), tuple(key)] = set(map(tuple, of))
+    return content
+
+
+def _nodes(content: Content) -> range:
+    return range(len(content.query.nodes))
+
+
+def _decomposition(plain: list[Any] | None) -> Decomposition | None:
+    return None if plain is None else decomposition_from_plain(plain)
+
+
+class _Numbered:
+    """Rows, each once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._numbers: dict[int, int] = {}  # by identity: the rows live as long as this
+
+    def number(self, row: Row) -> int:
+        number = self._numbers.setdefault(id(row), len(self.rows))
+        if number == len(self.rows):
+            self.rows.append(row)
+        return number
