@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import Hub
@@ -69,6 +69,7 @@ def messages(draw: st.DrawFn, more: int) -> Message:
     )
 
 
+@settings(max_examples=150)
 @given(st.data(), st.integers(0, 2))
 def test_they_are_those_that_each_message_is_meant_for(data: st.DataObject, more: int) -> None:
     filters = st.lists(intervals, min_size=more, max_size=more).map(tuple)
