@@ -24,6 +24,7 @@ from penstock.joins import make_scheme
 from penstock.lab.demo import Advance, run_demo
 from penstock.pipeline import offsets
 from penstock.pipeline import run as pipeline
+from penstock.predicates import budget
 from penstock.registry import leases, registry
 
 ROOT = Path(__file__).parent.parent
@@ -132,6 +133,7 @@ def test_limits() -> None:
         "levels of nesting in a statement": sql.MAX_DEPTH,
         "tables in a query": sql.MAX_TABLES,
         "branches of a query": sql.MAX_BRANCHES,
+        "steps to multiply a condition out": budget.MAX_WORK,
         "columns of a table": sql.MAX_COLUMNS,
         "tables and streams in a home": catalogs.MAX_RELATIONS,
         "bytes of an event": events.MAX_EVENT_BYTES,

@@ -34,7 +34,7 @@ INTEGER = IntegerType()
 TABLE = Relation("r", tuple(Column(name, INTEGER, name != "id") for name in ("id", "a", "b")), (0,))
 SUBSCRIPTION = 5
 
-keys = st.none() | st.integers(0, 9)
+keys = st.none() | st.integers(0, 3)
 cuts = st.sampled_from([BOTTOM, ABOVE_NULL, TOP]) | keys.map(below) | keys.map(above)
 intervals = st.builds(Interval, cuts, cuts)
 boxes = st.dictionaries(st.sampled_from([1, 2]), intervals, max_size=2).map(box)
