@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import Hub
@@ -34,7 +34,7 @@ INTEGER = IntegerType()
 TABLE = Relation("r", tuple(Column(name, INTEGER, name != "id") for name in ("id", "a", "b")), (0,))
 SUBSCRIPTION = 5
 
-keys = st.none() | st.integers(0, 9)
+keys = st.none() | st.integers(0, 3)
 cuts = st.sampled_from([BOTTOM, ABOVE_NULL, TOP]) | keys.map(below) | keys.map(above)
 intervals = st.builds(Interval, cuts, cuts)
 boxes = st.dictionaries(st.sampled_from([1, 2]), intervals, max_size=2).map(box)
@@ -69,6 +69,7 @@ def messages(draw: st.DrawFn, more: int) -> Message:
     )
 
 
+@settings(max_examples=150)
 @given(st.data(), st.integers(0, 2))
 def test_they_are_those_that_each_message_is_meant_for(data: st.DataObject, more: int) -> None:
     filters = st.lists(intervals, min_size=more, max_size=more).map(tuple)
