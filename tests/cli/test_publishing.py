@@ -327,7 +327,7 @@ def test_check_appends_nothing_and_groups_reasons(cli: Cli, home: Path, tmp_path
     ran = cli(*command)
     assert ran.code == 4
     assert ran.out.startswith("would accept 4 of 12 events, 2 events skipped\n")
-    assert f"{file} row 3, 4, 8" in ran.out.replace("\n", "")
+    assert "'x' is not a BIGINT" in ran.out
     found = json.loads(cli(*command, "--json").out)
     assert (found["accepted"], found["skipped"], found["refused"]) == (4, 2, 6)
     reasons = {

@@ -85,7 +85,7 @@ def plainly(home: Path) -> dict[int, list[ContentRow]]:
     found = {}
     for number in numbers(home):
         follower = Follower(Home.open(home), number)
-        follower.advance()
+        list(follower.advance())
         found[number] = follower.rows()
     return found
 
@@ -196,6 +196,10 @@ def test_notifications_are_the_same(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert list(told()) == expected
 
 
+def notifications_of(follower: Follower) -> list[Notification]:
+    return [one for news in follower.advance() for one in news.notifications]
+
+
 @pytest.mark.usefixtures("eager")
 def test_following_from_a_cursor(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     number, reads = numbers(home)[1], Reads(monkeypatch)
@@ -204,15 +208,15 @@ def test_following_from_a_cursor(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     with Hub(home) as hub:
         more(hub, 300)
     follower = Follower(Home.open(home), number)
-    everything = follower.advance()
+    everything = notifications_of(follower)
     reads.taken()
     follower = Follower(Home.open(home), number, known=cursor)
-    late = follower.advance()
+    late = notifications_of(follower)
     assert late == [one for one in everything if one.offset > cursor] != []
     assert reads.taken() == len(
         [h for h in Home.open(home).messages.batches() if h.end > cursor + 1]
     )
-    earlier = Follower(Home.open(home), number, known=cursor - 1).advance()
+    earlier = notifications_of(Follower(Home.open(home), number, known=cursor - 1))
     assert [one for one in earlier if one.offset > cursor - 1][-len(late) :] == late
 
 

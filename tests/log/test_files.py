@@ -161,7 +161,7 @@ def test_columns_in_another_order_and_case_and_number(tmp_path: Path) -> None:
     ("line", "reason"),
     [
         (b"one,,", "'one' is not a BIGINT"),
-        (b"1_000,,", "'1_000' is not a BIGINT"),
+        (b"1__000,,", "'1__000' is not a BIGINT"),
         (b"9" * 30 + b",,", "is not a BIGINT"),
         (b"9" * 5000 + b",,", "is not a BIGINT"),
         (b"1,1e999,", "'1e999' is not a DOUBLE"),

@@ -45,11 +45,11 @@ def test_a_first_content_and_a_change_at_the_same_offset(teller: Teller) -> None
     """Batch [3, 3) makes the subscription active, batch [3, 4) holds the change at offset 3."""
     pipeline = DryPipeline(teller.home)
     before = Follower(teller.home, 2)
-    before.finish()
+    before.catch_up()
     assert (before.rows(), before.cursor) == ([], 0)
     pipeline.run()
     first = Follower(teller.home, 2)
-    first.finish()
+    first.catch_up()
     assert (first.rows(), first.cursor) == ([{"per": 1}], 3)
     teller.publish(*set_per(2))
     pipeline.run()

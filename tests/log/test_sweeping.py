@@ -13,6 +13,7 @@ from penstock.errors import CorruptionError
 from penstock.log import BatchHeader, Home, Log, QuarantinedEvent, RecordKind
 from penstock.log.compacting import compacted_segment
 from penstock.log.disk import sweep_temporary
+from penstock.log.replaying import Replay
 from penstock.log.statistics import (
     KEPT_FILES,
     HomeStatistics,
@@ -105,7 +106,9 @@ def test_a_damaged_compacted_segment_does_not_remove_what_it_stands_for(tmp_path
     log = Log(home.log.directory, segment_bytes=1)
     for entry in (ddl, (EVENT, b'{"table": "stocks", "row": {"id": 1}}'), (EVENT, b"{}")):
         log.append([entry])
-    content = bytearray(compacted_segment(home.log, 2))
+    replay = Replay()
+    replay.advance(home.log, 2)
+    content = bytearray(compacted_segment(home.log, replay))
     content[-1] ^= 1
     (home.log.directory / "00000000000000000000.log").write_bytes(content)
     before = files(home.log.directory)
