@@ -11,7 +11,6 @@ import typer
 
 from penstock.cli.output import json_line
 from penstock.errors import BacklogError, CorruptionError, PenstockError, SqlError
-from penstock.log.disk import NO_ROOM, is_full
 
 INTERRUPTED = 130
 """As a shell reports a program that Ctrl-C has ended: 128 + SIGINT."""
@@ -76,6 +75,8 @@ def failure_text(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         return "\n".join(_reasons(error, ""))
     if isinstance(error, OSError) and error.strerror:
+        from penstock.log.disk import NO_ROOM, is_full
+
         of = f" ({error.filename})" if error.filename else ""
         hint = f"\n  hint: {NO_ROOM}" if is_full(error) else ""
         return f"error: {error.strerror}{of}{hint}"

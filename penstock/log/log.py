@@ -289,7 +289,7 @@ class Log:
             os.ftruncate(file.fileno(), last.whole_bytes)
             os.fsync(file.fileno())
         _LOGGER.warning(
-            "cut %d bytes of a write that was never acknowledged off the end of %s",
+            "cut %d bytes of an unfinished write off the end of %s",
             self._torn_bytes,
             last.path,
         )

@@ -13,8 +13,9 @@ from pathlib import Path
 from penstock.errors import CorruptionError
 from penstock.log.access import make_directory
 from penstock.log.acknowledged import write_acknowledged
-from penstock.log.disk import os_errors, sync_directory
+from penstock.log.disk import os_errors, sync_directory, write_aside
 from penstock.log.home import Home
+from penstock.log.segment import SUFFIX as SEGMENT_SUFFIX
 
 MAX_LOST_RECORDS = 100_000_000  # at 3 bytes each, 300 MB of log; more is rather a damaged witness
 ASIDE = "lost"
@@ -71,6 +72,9 @@ def _put_derived_aside(home: Home, start: int, aside: Path) -> int:
     """What may come from records behind `start`; the databases are made anew by who opens them."""
     make_directory(aside.parent)
     make_directory(aside)
+    for segment in sorted(home.log.directory.glob(f"*{SEGMENT_SUFFIX}"))[-1:]:
+        # Its torn tail is going to be cut off, and may be most of what is lost.
+        write_aside(aside / segment.name, segment.read_bytes())
     for database in (home.catalog_db, home.registry_db, home.sources_db):
         for path in home.path.glob(f"{database.name}*"):
             path.replace(aside / path.name)

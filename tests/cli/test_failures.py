@@ -82,6 +82,15 @@ def test_a_clock_beyond_what_python_can_handle(cli: Cli, monkeypatch: pytest.Mon
     assert "fault" not in ran.err
 
 
+def test_the_command_line_is_there_before_anything_asks_for_the_time() -> None:
+    """`logging` does when it is imported: then nobody would be there to explain it."""
+    code = "import sys, penstock.cli.main; print('logging' in sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert ran.stdout == "False\n"
+
+
 def test_a_full_disk(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     fail_with(OSError(28, "No space left on device", "/shop/x"), monkeypatch)
     ran = cli("tables", "shop")

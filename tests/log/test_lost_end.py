@@ -257,6 +257,17 @@ def test_what_is_put_aside_is_kept(used: Path) -> None:
     assert kept | aside == messages
 
 
+def test_a_torn_tail_that_was_acknowledged_is_kept(used: Path) -> None:
+    """Nearly all of the lost records may be in it."""
+    (segment,) = segments(used / "log")
+    Home.open(used).log.append([(EVENT, bytes(1000))])
+    os.truncate(segment, segment.stat().st_size - 5)
+    torn = segment.read_bytes()
+    loss = accept_loss(Home.open(used))
+    assert (loss.start, loss.end) == (9, 10)
+    assert (loss.aside / segment.name).read_bytes() == torn
+
+
 def test_nothing_to_accept(used: Path) -> None:
     before = {p: p.read_bytes() for p in (used / "log").iterdir()}
     loss = accept_loss(Home.open(used))

@@ -345,10 +345,13 @@ def test_local_files_are_made_without_processes(spark: SparkSession, tmp_path: P
     assert files.getClass().getName() == "penstock.QuickLocalFileSystem"
     path = java.org.apache.hadoop.fs.Path(str(tmp_path / "made"))
     files.create(path).close()
-    umask = os.umask(0)
-    os.umask(umask)
-    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o666 & ~umask
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o600, "for nobody else"
     assert (tmp_path / ".made.crc").exists()
     for mode in (0o640, 0o755, 0o1777, 0o600):
         files.setPermission(path, java.org.apache.hadoop.fs.permission.FsPermission(f"{mode:o}"))
         assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == mode
+    (tmp_path / "of-a-group").mkdir()
+    (tmp_path / "of-a-group").chmod(0o2770)
+    directory = java.org.apache.hadoop.fs.Path(str(tmp_path / "of-a-group"))
+    files.setPermission(directory, java.org.apache.hadoop.fs.permission.FsPermission("750"))
+    assert stat.S_IMODE((tmp_path / "of-a-group").stat().st_mode) == 0o2750, "hands its group on"
