@@ -12,7 +12,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -54,6 +54,7 @@ from penstock.errors import (
     ChangeError,
     HomeError,
     PenstockError,
+    RecordError,
     SqlError,
     SubscriptionError,
 )
@@ -518,8 +519,9 @@ class Hub:
             told: dict[int, list[Placed]] = {}  # where the points were that batches know of
             for run in _runs(self._home.log.read(0, frontier.end)):
                 if run[0].kind is RecordKind.REPLAN and run[0].offset >= frontier.active:
-                    number = replan_of(run[0]).subscription
-                    told.setdefault(number, list(self._engine.index.points_of(number)))
+                    with suppress(RecordError):
+                        number = replan_of(run[0]).subscription
+                        told.setdefault(number, list(self._engine.index.points_of(number)))
                 self._restore_run(run)
             self._position = frontier.end
             for number in self._engine.queries:
@@ -637,7 +639,7 @@ class Hub:
                 events = [(one.offset, one.body) for one in run if not self._is_refused(one.offset)]
                 suspects = suspects_among(self._aside.values())
                 return culprits_of_events(self._engine, events, self._make_scheme, suspects)
-            case RecordKind.WITHDRAW:
+            case RecordKind.WITHDRAW if not isinstance(error, RecordError):
                 return [SetAside(withdrawn(record.body).id, describe_fault(error))]
         return [SetAside(record.offset, describe_fault(error))]
 

@@ -21,6 +21,7 @@ import msgspec
 from penstock.client import Changes, Content
 from penstock.client.saving import plain_content, restored_content
 from penstock.errors import PenstockError
+from penstock.log.access import make_directory
 from penstock.log.batchfile import (
     COMPRESSED_VERSION,
     batch_name,
@@ -97,7 +98,7 @@ class SavedContents:
             if evidence is None or len(body) > MAX_FILE_BYTES:
                 return
             older = self._of(content.subscription)
-            self.directory.mkdir(exist_ok=True)
+            make_directory(self.directory)
             path = self.directory / batch_name(content.subscription, last.end, SUFFIX)
             header = BatchHeader(content.subscription, last.end, last.active)
             write_aside(path, *encode_batch(CONTENT_FORMAT, header, body))

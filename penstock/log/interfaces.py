@@ -7,8 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Annotated, Protocol, TypeAlias
 
+import msgspec
+
+from penstock.arguments import MAX_OFFSET
 from penstock.errors import CorruptionError, HomeError
 
 
@@ -40,6 +43,11 @@ class Record:
     kind: RecordKind
     body: bytes
 
+
+Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_OFFSET)]
+"""An offset or an id in the body of a record: what SQLite and the files of a home can hold."""
+UNREADABLE_BODY = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading the body of a record may raise, if another release wrote it, or somebody else."""
 
 Entry: TypeAlias = tuple[RecordKind, bytes]
 """A record that has no offset yet."""

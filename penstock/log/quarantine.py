@@ -18,7 +18,13 @@ from penstock.errors import EventError
 from penstock.log.batchfile import batch_name, decoded, encode_batch
 from penstock.log.batchfiles import BatchFiles, BatchKind
 from penstock.log.disk import FileFormat, os_errors, sweep_temporary, write_aside
-from penstock.log.interfaces import AnyHome, BatchHeader, QuarantinedEvent, RecordKind
+from penstock.log.interfaces import (
+    UNREADABLE_BODY,
+    AnyHome,
+    BatchHeader,
+    QuarantinedEvent,
+    RecordKind,
+)
 
 QUARANTINE_FORMAT = FileFormat("quarantine batch", b"PENSTQUA", version=1)
 SUFFIX = ".quarantine"
@@ -132,7 +138,7 @@ def list_quarantine(home: AnyHome) -> Iterator[QuarantineEntry]:
     """All entries in order, each with what became of it."""
     replays: dict[int, list[int]] = {}
     for record in home.log.read(0, kinds=frozenset({RecordKind.REPLAY})):
-        with suppress(msgspec.DecodeError):  # of another release: which one it was is not known
+        with suppress(*UNREADABLE_BODY):  # of another release: which one it was is not known
             replayed = _REPLAY_DECODER.decode(record.body).of
             replays.setdefault(replayed, []).append(record.offset + 1)
     for event in home.quarantine.entries():

@@ -14,8 +14,10 @@ import msgspec
 from penstock.engine.faults import SetAside
 from penstock.errors import ChangeError
 from penstock.log.interfaces import (
+    UNREADABLE_BODY,
     AnyHome,
     Entry,
+    Offset,
     QuarantineStore,
     Record,
     RecordKind,
@@ -27,10 +29,10 @@ _HINT = "a release without this fault can process it: penstock quarantine HOME r
 
 
 class _Body(msgspec.Struct, omit_defaults=True):
-    of: int
+    of: Offset
     primary: str
     detail: str = ""
-    suspect: int | None = None
+    suspect: Offset | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Body)
@@ -45,7 +47,7 @@ def set_aside_of(record: Record) -> SetAside | None:
     """What a SET_ASIDE record says; None if another release wrote it in another way."""
     try:
         body = _DECODER.decode(record.body)
-    except msgspec.DecodeError:
+    except UNREADABLE_BODY:
         return None
     return SetAside(body.of, body.primary, body.detail, body.suspect)
 

@@ -15,7 +15,7 @@ reads it back first, by the decoder of those who will: what they would not under
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -30,6 +30,7 @@ from penstock.joins.decomposition import (
     plain_decomposition,
 )
 from penstock.log import Record
+from penstock.log.interfaces import UNREADABLE_BODY, Offset
 from penstock.registry.leases import Lease
 
 MAX_OWNER_CHARACTERS = 200
@@ -38,6 +39,7 @@ LEASE_RAN_OUT = "lease"
 
 
 _PlainDecomposition = list[list[list[int]]]
+_Milliseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
 _Read = TypeVar("_Read")
 
 
@@ -47,7 +49,7 @@ class _Subscribe(msgspec.Struct, omit_defaults=True):
     decomposition: _PlainDecomposition | None = None
     initial: Initial = Initial.CONTENT
     lease_seconds: float | None = None
-    expires_ms: int | None = None
+    expires_ms: _Milliseconds | None = None
 
 
 class Subscribed(NamedTuple):
@@ -63,18 +65,18 @@ class Subscribed(NamedTuple):
 class Withdrawal(msgspec.Struct, omit_defaults=True, frozen=True):
     """What a WITHDRAW record says."""
 
-    id: int
+    id: Offset
     reason: str = ""
 
 
 class _Renew(msgspec.Struct):
-    id: int
+    id: Offset
     lease_seconds: float
-    expires_ms: int
+    expires_ms: _Milliseconds
 
 
 class _Replan(msgspec.Struct):
-    id: int
+    id: Offset
     decomposition: _PlainDecomposition
 
 
@@ -117,7 +119,7 @@ def owner_name(owner: object) -> str | None:
 def subscribed(body: bytes) -> Subscribed:
     try:
         found = _SUBSCRIBE.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE_BODY as error:
         raise _unreadable("SUBSCRIBE", error) from None
     plain = found.decomposition
     chosen = None if plain is None else _decomposition("SUBSCRIBE", plain)
@@ -139,7 +141,7 @@ def replan_of(record: Record) -> Replan:
 def _replanned(raw: bytes) -> tuple[int, Decomposition]:
     try:
         body = _REPLAN.decode(raw)
-    except msgspec.DecodeError as error:
+    except UNREADABLE_BODY as error:
         raise _unreadable("REPLAN", error) from None
     return body.id, _decomposition("REPLAN", body.decomposition)
 
@@ -159,7 +161,7 @@ def withdraw_body(subscription: int, reason: str = "") -> bytes:
 def withdrawn(body: bytes) -> Withdrawal:
     try:
         return _WITHDRAW.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE_BODY as error:
         raise _unreadable("WITHDRAW", error) from None
 
 
@@ -171,7 +173,7 @@ def renewed(body: bytes) -> tuple[int, Lease]:
     """The subscription of a RENEW record, and its lease from there on."""
     try:
         found = _RENEW.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE_BODY as error:
         raise _unreadable("RENEW", error) from None
     return found.id, Lease(found.lease_seconds, found.expires_ms)
 

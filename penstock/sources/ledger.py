@@ -16,6 +16,7 @@ from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, del
 
 from penstock.errors import HomeError
 from penstock.log import Home, RecordKind, RecordLog
+from penstock.log.interfaces import UNREADABLE_BODY
 from penstock.registry.database import DerivedDatabase, progress_table, remove_database
 
 _TAKEN = frozenset({RecordKind.TAKEN})
@@ -72,7 +73,7 @@ class Taken:
 def taken_body(body: bytes) -> TakenBody:
     try:
         return _DECODER.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE_BODY as error:
         raise HomeError(
             "a TAKEN record of the log cannot be read",
             detail=str(error),
