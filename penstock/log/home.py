@@ -240,6 +240,15 @@ class Home:
         return file_lock(path, PUBLISHING_LOCK_SECONDS, refusal)
 
 
+def home_around(directory: Path) -> Path | None:
+    """The home that a directory is, or is part of."""
+    resolved = directory.resolve()
+    for one in (resolved, *resolved.parents):
+        if (one / _MARKER).is_file():
+            return one
+    return None
+
+
 def home_path(path: object) -> Path:
     """A path that the operating system can be asked for; whether anything is there is left open."""
     plain = os.fspath(path) if isinstance(path, str | os.PathLike) else None

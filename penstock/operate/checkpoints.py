@@ -53,10 +53,9 @@ def check_recordless(home: Home, headers: Sequence[BatchHeader]) -> Iterator[Fin
     A Hub that took over makes the same subscriptions active in a batch of its own.
     """
     try:
-        finished = recordless_batches(home.checkpoint)
+        finished, base = recordless_batches(home.checkpoint), home.messages.base
     except HomeError:
-        return  # said by `check_checkpoint`
-    base = home.messages.base
+        return  # said by `check_checkpoint` and `check_messages`
     covered = -1 if base is None else base.end
     present = {one.start for one in headers if one.start == one.end or one.active > one.start}
     for offset in finished:

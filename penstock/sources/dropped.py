@@ -12,6 +12,7 @@ from typing import BinaryIO
 from penstock.catalog import Catalog, Relation
 from penstock.log.disk import os_errors
 from penstock.log.files import CSV_SUFFIXES, LINE_SUFFIXES, PARQUET_SUFFIXES
+from penstock.log.home import home_around
 from penstock.sources.directories import open_directory
 
 SUFFIXES = LINE_SUFFIXES | CSV_SUFFIXES | PARQUET_SUFFIXES
@@ -26,6 +27,7 @@ _HASHED_BYTES = 1 << 20
 
 LINK = "a symbolic link is not followed"
 NO_FILE = "it is not a regular file"
+HOME = "it is a penstock home"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -60,7 +62,10 @@ def look_into(directory: Path) -> Found:
             if entry.name in _OURS:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                _look_below(directory, entry.name, found)
+                if home_around(directory / entry.name) is not None:
+                    found.left[entry.name] = HOME
+                else:
+                    _look_below(directory, entry.name, found)
             elif entry.is_symlink() and entry.is_dir():
                 found.left[entry.name] = LINK
             else:

@@ -18,6 +18,7 @@ from pathlib import Path
 from penstock.engine.changes import Op
 from penstock.errors import BacklogError, HomeError, InputError
 from penstock.log import Home
+from penstock.log.home import home_around
 from penstock.log.inputs import shown_name
 from penstock.sources.directories import move_file, open_dropped
 from penstock.sources.dropped import (
@@ -69,6 +70,12 @@ class Watcher:
     ) -> None:
         if not directory.is_dir():
             raise HomeError(f"{directory} is not a directory", hint="make it, then watch it")
+        inside = home_around(directory)
+        if inside is not None:
+            raise HomeError(
+                f"{directory} belongs to the home {inside}: its files must not be taken away",
+                hint="watch a directory of its own",
+            )
         self._taker = Taker(home, op)
         self._directory = directory
         self._keep = keep

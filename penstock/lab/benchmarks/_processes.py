@@ -18,16 +18,17 @@ def _processes() -> Iterator[psutil.Process]:
     yield from me.children(recursive=True)
 
 
+_seen_cpu: dict[tuple[int, float], float] = {}
+"""By process: its number may be given to another one."""
+
+
 def cpu_seconds() -> float:
-    """So far."""
-    total = 0.0
+    """So far, of processes that were ever seen: what one has taken still counts when it is gone."""
     for process in _processes():
-        try:
+        with suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system
-    return total
+            _seen_cpu[process.pid, process.create_time()] = times.user + times.system
+    return sum(_seen_cpu.values())
 
 
 def memory_bytes() -> int:
