@@ -18,7 +18,7 @@ def home_family(home: Home) -> Family:
         raise HomeError(
             f"{home.path} is processed by an unknown family of schemes: {recorded}",
             detail=f"this release knows {', '.join(Family)}",
-            hint="use the release that made it, or a newer one",
+            hint="restore penstock.json from a backup, or use the release that made the home",
         )
     return Family(recorded)
 

@@ -16,6 +16,7 @@ from penstock.errors import PenstockError
 from penstock.lab.traffic import Clients
 from penstock.log import BatchHeader, Home
 from penstock.log.contents import DIRECTORY as CONTENTS_DIRECTORY
+from penstock.log.families import home_family
 from penstock.log.replaying import Replay, replay_tables
 from penstock.log.statistics import DIRECTORY as STATISTICS_DIRECTORY
 from penstock.operate.checkpoints import check_checkpoint, check_recordless, checkpoint_files
@@ -111,6 +112,7 @@ def _verify_files(
     log = check_log(home, seen)
     findings += log.findings
     verdict.log_end = log.end
+    findings += _verify_family(home)
     reached = batches.reached
     if reached > log.end:
         what = f"it holds the messages of {reached} records, but the log has only {log.end}"
@@ -122,6 +124,13 @@ def _verify_files(
     if not log.findings or not any(f.severity is Severity.DAMAGE for f in log.findings):
         findings += check_databases(home, Logged.of(home, log.end), log.end, copies)
     return batches
+
+
+def _verify_family(home: Home) -> Iterator[Finding]:
+    try:
+        home_family(home)
+    except PenstockError as error:
+        yield damage_of(home.path, error)
 
 
 def _verify_snapshots(directory: Path, seen: Callable[[Path], None]) -> Iterator[Finding]:
