@@ -11,11 +11,12 @@ from unittest import mock
 import pytest
 
 from penstock import Hub
+from penstock.errors import HomeError
 from penstock.log import Home, RecordKind
 from penstock.registry import Registry
 from penstock.sources import Took, watching
 from penstock.sources.directories import open_dropped
-from penstock.sources.dropped import dropped_files
+from penstock.sources.dropped import HOME, dropped_files, look_into
 from penstock.sources.ledger import ledger_name
 from penstock.sources.watching import Watcher, WatchSummary, watch
 
@@ -287,3 +288,13 @@ def test_wrong_suffixes_and_empty_files(home: Home, drop: Path) -> None:
         assert len(hub.quarantine()) == 4 + 2
     kinds = frozenset({RecordKind.EVENT})
     assert len(list(home.log.read(0, kinds=kinds))) == 6
+
+
+def test_a_home_is_not_watched(tmp_path: Path) -> None:
+    """Its marker looks like a file of events; without it a home is none."""
+    home = Home.create(tmp_path / "shop")
+    for directory in (home.path, home.path / "log"):
+        with pytest.raises(HomeError, match="belongs to the home"):
+            Watcher(home, directory)
+    assert look_into(tmp_path).left == {"shop": HOME}
+    assert look_into(tmp_path).files == []
