@@ -20,6 +20,7 @@ from penstock.operate.compact import compact
 from penstock.pipeline.snapshots import compile_snapshot
 from penstock.registry import Registry, rebuild
 from penstock.sources.ledger import FileId, Ledger, Taken, taken_entry
+from tests.log.rolling import roll_early
 from tests.operate.test_verify import look, serious, silent
 
 EVENT = RecordKind.EVENT
@@ -226,6 +227,28 @@ def test_accepting_the_loss(used: Path) -> None:
         assert hub.subscription(1).content() == [*expected, {"id": 7, "per": 40}]
     log = Home.open(used).log
     assert list(log.read(4, 9)) == [Record(n, RecordKind.LOST, b"") for n in range(4, 9)]
+    assert serious(look(used)) == []
+
+
+def test_accepting_the_loss_of_a_part_of_a_rolled_file(
+    used: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batches before the loss are written as files of their own."""
+    roll_early(monkeypatch, 2)
+    with Hub(used) as hub:
+        for number in range(20, 24):
+            hub.insert("stocks", {"id": number, "per": 40})
+        end = hub.insert("stocks", {"id": 24, "per": 40})
+    assert list((used / "messages").glob("*.rolled"))
+    kept = end - 2
+    shorten(used, kept)
+    loss = accept_loss(Home.open(used))
+    assert (loss.start, loss.end) == (kept, end + 1)
+    rebuild(Home.open(used))
+    with Hub(used) as hub:
+        ids = [row["id"] for row in hub.rows("stocks")]
+        assert [number for number in ids if number >= 20] == [20, 21]
+        assert [row["id"] for row in hub.subscription(1).content()] == ids
     assert serious(look(used)) == []
 
 
