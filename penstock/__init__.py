@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.client import Notification
-    from penstock.engine.changes import Change, Op
-    from penstock.engine.explain import Explanation
     from penstock.errors import PenstockError
+    from penstock.flow.changes import Change, Op
+    from penstock.flow.explain import Explanation
     from penstock.hub import Hub
     from penstock.subscription import Subscription
 
@@ -28,11 +28,11 @@ __all__ = [
 # Loaded when first asked for: a worker of the pipeline is one of a dozen processes, and should not
 # spend a second on what only the Hub needs.
 _HOMES = {
-    "Change": "penstock.engine.changes",
-    "Explanation": "penstock.engine.explain",
+    "Change": "penstock.flow.changes",
+    "Explanation": "penstock.flow.explain",
     "Hub": "penstock.hub",
     "Notification": "penstock.client",
-    "Op": "penstock.engine.changes",
+    "Op": "penstock.flow.changes",
     "PenstockError": "penstock.errors",
     "Subscription": "penstock.subscription",
 }

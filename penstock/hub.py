@@ -32,7 +32,7 @@ from penstock.arguments import (
 )
 from penstock.catalog import Catalog, Outside
 from penstock.client import (
-    Changes,
+    ChangesOnlyClient,
     Content,
     Delivery,
     Initial,
@@ -43,13 +43,8 @@ from penstock.client import (
     client_of,
 )
 from penstock.client.sizes import notification_bytes
-from penstock.engine.attempts import culprits_of_events, culprits_of_initial
-from penstock.engine.changes import Change, Op
-from penstock.engine.engine import Engine
-from penstock.engine.events import change_from_mapping, decode_event, encode_change
-from penstock.engine.explain import Explanation, explain
-from penstock.engine.faults import SetAside, describe_fault, is_fault
-from penstock.engine.planning import Method, better_choices, explain_plan, first_choice
+from penstock.delivery.inbox import Inbox
+from penstock.delivery.saved_contents import SavedContents
 from penstock.errors import (
     ChangeError,
     HomeError,
@@ -58,31 +53,15 @@ from penstock.errors import (
     SqlError,
     SubscriptionError,
 )
-from penstock.joins import Placed
-from penstock.joins.decomposition import Decomposition, fitting
+from penstock.flow.attempts import culprits_of_events, culprits_of_initial
+from penstock.flow.changes import Change, Op
+from penstock.flow.engine import Engine
+from penstock.flow.events import change_from_mapping, decode_event, encode_change
+from penstock.flow.explain import Explanation, explain
+from penstock.flow.faults import SetAside, describe_fault, is_fault
+from penstock.flow.planning import Method, better_choices, explain_plan, first_choice
+from penstock.joins.decomposition import fitting
 from penstock.joins.registry import DEFAULT_NAME, make_scheme
-from penstock.log import (
-    AnyHome,
-    BatchHeader,
-    Home,
-    MemoryHome,
-    QuarantinedEvent,
-    Record,
-    RecordKind,
-    Tail,
-)
-from penstock.log.contents import SavedContents
-from penstock.log.families import claim_family
-from penstock.log.home import home_path
-from penstock.log.inbox import Inbox
-from penstock.log.set_aside import (
-    events_not_applied,
-    refusal,
-    set_aside_entry,
-    set_aside_in,
-    suspects_among,
-)
-from penstock.log.statistics import samples, usable_statistics
 from penstock.messages import Message, encode_message
 from penstock.registry import (
     LEASE_RAN_OUT,
@@ -105,7 +84,28 @@ from penstock.registry.leases import Clock, ran_out, read_clock, renewed_lease
 from penstock.registry.reading import reader_of
 from penstock.registry.subscriptions import suspended
 from penstock.routing import subscribers
+from penstock.spaces import Decomposition, Placed
 from penstock.sql import MAX_COLUMNS, Query, hinted, parse_relation
+from penstock.storage import (
+    AnyHome,
+    BatchHeader,
+    Home,
+    MemoryHome,
+    QuarantinedEvent,
+    Record,
+    RecordKind,
+    Tail,
+)
+from penstock.storage.families import claim_family
+from penstock.storage.home import home_path
+from penstock.storage.set_aside import (
+    events_not_applied,
+    refusal,
+    set_aside_entry,
+    set_aside_in,
+    suspects_among,
+)
+from penstock.storage.statistics import samples, usable_statistics
 from penstock.subscription import MAX_PENDING_BYTES, MAX_PENDING_NOTIFICATIONS, Subscription
 
 MAX_BATCH_CHANGES = 1_000_000
@@ -416,7 +416,7 @@ class Hub:
         opened = partial(Inbox, self._home.messages, number, query, chosen, replans, initial)
         inbox, found = opened(), None
         if initial is not Initial.NONE:
-            found = saved.load(number, query, quiet=initial is Initial.QUIET)
+            found = saved.load(number, query, quiet=initial is Initial.SILENT)
         if found is None:
             live = Subscription(number, query, self._lock, chosen, initial)
         else:
@@ -779,7 +779,9 @@ class _Produced(NamedTuple):
     bad: list[QuarantinedEvent]
 
 
-def _earlier(inbox: Inbox, client: Content | Changes, last: BatchHeader) -> list[Notification]:
+def _earlier(
+    inbox: Inbox, client: Content | ChangesOnlyClient, last: BatchHeader
+) -> list[Notification]:
     """What a subscription was notified of up to the end of a batch, or more than it can keep."""
     notifications: list[Notification] = []
     for header, deliveries in inbox.new():

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from penstock.client import (
-    Changes,
+    ChangesOnlyClient,
     Content,
     ContentRow,
     Delivery,
@@ -17,8 +17,8 @@ from penstock.client import (
 )
 from penstock.client.sizes import delivery_bytes, notification_bytes
 from penstock.errors import SubscriptionError
-from penstock.joins.decomposition import Decomposition
-from penstock.sql.query import Query
+from penstock.query import Query
+from penstock.spaces import Decomposition
 
 MAX_INBOX_MESSAGES = 256
 """Messages are folded into the content when somebody looks, or when this many have come."""
@@ -80,7 +80,7 @@ class Subscription:
         with self._lock:
             self._take_in()
             self._initial.check_content(self.id)
-            assert not isinstance(self._client, Changes)
+            assert not isinstance(self._client, ChangesOnlyClient)
             return self._client.rows()
 
     def notifications(self) -> list[Notification]:
@@ -113,7 +113,7 @@ class Subscription:
         """No messages will come any more. For the Hub."""
         self._ended = why
 
-    def settled(self) -> Content | Changes:
+    def settled(self) -> Content | ChangesOnlyClient:
         """The client, with all messages taken in. For the Hub."""
         self._take_in()
         return self._client

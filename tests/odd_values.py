@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import PenstockError
-from penstock.joins.decomposition import Choice
+from penstock.spaces import Choice
 
 
 class Unspeakable:

@@ -22,26 +22,30 @@ ROOMS = (
     "packing",
     "catalog",
     "predicates",
+    "query",
     "sql",
     "messages",
+    "spaces",
+    "kernels",
     "matching",
     "joins",
     "routing",
-    "engine",
+    "flow",
     "client",
-    "log",
+    "storage",
+    "delivery",
     "registry",
-    "sources",
+    "ingest",
     "subscription",
     "hub",
     "pipeline",
     "history",
     "testing",
     "lab",
-    "operate",
+    "maintenance",
     "cli",
 )
-PURE = ROOMS[: ROOMS.index("log")]
+PURE = ROOMS[: ROOMS.index("storage")]
 # What no pure room may know of: Spark, sockets, files, databases, processes.
 IMPURE_MODULES = {"pyspark", "socket", "sqlalchemy", "sqlite3", "subprocess", "pathlib", "os"}
 # An index can be saved to, and mapped from, a directory that it is handed.

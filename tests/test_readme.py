@@ -19,14 +19,14 @@ from penstock import Hub, hub, sql, subscription
 from penstock.catalog import catalog as catalogs
 from penstock.cli.failures import EXIT_CODES
 from penstock.cli.output import size
-from penstock.engine import events, strict_json
+from penstock.flow import events, strict_json
 from penstock.joins import make_scheme
 from penstock.lab.demo import Advance, run_demo
-from penstock.log import csv_files, frames, parquet_files, tabular
 from penstock.pipeline import offsets
 from penstock.pipeline import run as pipeline
 from penstock.predicates import budget
 from penstock.registry import leases, registry
+from penstock.storage import csv_files, frames, parquet_files, tabular
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.catalog.halves import half_named, is_half, table_of
+from penstock.catalog.payload_split import half_named, is_split, table_of
 from penstock.catalog.relations import Relation
 from penstock.errors import CatalogError
 
@@ -48,7 +48,7 @@ class Catalog:
 
     def __getitem__(self, name: str) -> Relation:
         """The relation of that name, or the half of one; KeyError if there is none."""
-        if is_half(name):
+        if is_split(name):
             return half_named(name, self[table_of(name)])
         return self._relations[name.lower()]
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from penstock.cli.output import Output, count, size
-from penstock.engine.events import encode_change
+from penstock.flow.events import encode_change
 from penstock.lab.demo import DemoReport
 
 MAX_TEXT = 30  # characters of a review: a row should fit on a line

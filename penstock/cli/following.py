@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.cli.output import count
-from penstock.client import Changes, ContentRow, Initial, News
-from penstock.joins.decomposition import Replan
-from penstock.log import Home
-from penstock.log.contents import SavedContents
-from penstock.log.interfaces import compacted_away
-from penstock.log.reading import Reader
+from penstock.client import ChangesOnlyClient, ContentRow, Initial, News
+from penstock.delivery.reading import Reader
+from penstock.delivery.saved_contents import SavedContents
 from penstock.registry import Registry
+from penstock.spaces import Replan
 from penstock.sql import Query
+from penstock.storage import Home
+from penstock.storage.interfaces import compacted_away
 
 EVERYTHING = 1 << 62
 """Beyond all offsets."""
@@ -79,9 +79,9 @@ class Follower:
         self.columns = [output.label for output in query.outputs]
 
     def _resume(self, query: Query, known: int) -> None:
-        if isinstance(self._reader.client, Changes):
+        if isinstance(self._reader.client, ChangesOnlyClient):
             return
-        quiet = self.subscription.initial is Initial.QUIET
+        quiet = self.subscription.initial is Initial.SILENT
         found = self._saved.load(self.subscription.id, query, quiet=quiet, before=known + 1)
         if found is not None:
             self._reader.resume(found.content, found.last)
@@ -113,7 +113,7 @@ class Follower:
     def rows(self) -> list[ContentRow]:
         """SubscriptionError if it has no content, because it wanted changes only."""
         self.subscription.initial.check_content(self.subscription.id)
-        assert not isinstance(self._reader.client, Changes)
+        assert not isinstance(self._reader.client, ChangesOnlyClient)
         return self._reader.client.rows()
 
     def progress(self) -> Progress:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.output import Output, count
 from penstock.errors import PenstockError
-from penstock.log.disk import NO_ROOM
-from penstock.log.files import Published
-from penstock.log.inputs import shown_name
+from penstock.ingest.files import Published
+from penstock.ingest.inputs import shown_name
+from penstock.storage.disk import NO_ROOM
 
 if TYPE_CHECKING:
-    from penstock.sources.checking import FileCheck, Refusal
+    from penstock.ingest.checking import FileCheck, Refusal
 
 
 @dataclass(slots=True)

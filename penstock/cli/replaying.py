@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from penstock.engine.changes import Change
-from penstock.engine.events import decode_event
-from penstock.engine.explain import Explanation, explain
-from penstock.engine.planning import Method, better_choices, explain_plan
-from penstock.engine.splitting import Filtering, filterings
 from penstock.errors import ChangeError, HomeError
-from penstock.joins.decomposition import Decomposition
+from penstock.flow.changes import Change
+from penstock.flow.events import decode_event
+from penstock.flow.explain import Explanation, explain
+from penstock.flow.planning import Method, better_choices, explain_plan
+from penstock.flow.splitting import Filtering, filterings
 from penstock.joins.decomposition.costs import SelectiveCost, UniformCost
 from penstock.joins.decomposition.greedy import improvements
-from penstock.log import Home, RecordKind
-from penstock.log.replaying import replay_tables
-from penstock.log.statistics import load_statistics
 from penstock.registry import Registry, StoredSubscription
 from penstock.registry.choosing import Analysed
+from penstock.spaces import Decomposition
+from penstock.storage import Home, RecordKind
+from penstock.storage.replaying import replay_tables
+from penstock.storage.statistics import load_statistics
 
 _EVENTS = frozenset({RecordKind.EVENT})
 

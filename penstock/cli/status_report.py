@@ -11,7 +11,7 @@ from penstock.cli.output import count, size
 
 if TYPE_CHECKING:
     from penstock.lab.traffic import Traffic
-    from penstock.operate.status import Status
+    from penstock.maintenance.status import Status
 
 
 def status_members(status: Status, traffic: Traffic | None) -> dict[str, object]:
@@ -67,7 +67,7 @@ def status_rows(status: Status, traffic: Traffic | None) -> list[tuple[str, str]
 
 
 def _batch_rows(status: Status) -> list[tuple[str, str]]:
-    from penstock.operate.status import seconds_since
+    from penstock.maintenance.status import seconds_since
 
     last, rates = status.last, status.rates
     if last is None or rates is None:

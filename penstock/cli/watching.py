@@ -13,10 +13,10 @@ import typer
 from penstock.cli.output import count
 
 if TYPE_CHECKING:
-    from penstock.sources import Took
+    from penstock.ingest import IngestResult
 
 
-def file_text(took: Took) -> str:
+def file_text(took: IngestResult) -> str:
     """What became of a file, in a line."""
     refused = f"; refused: {took.refused}" if took.refused else ""
     left = f"; left where it is: {took.left}" if took.left else ""
@@ -34,8 +34,8 @@ def watched(
     if directory is None:
         yield
         return
-    from penstock.log import Home
-    from penstock.sources import watch
+    from penstock.ingest import watch
+    from penstock.storage import Home
 
     opened, failures = Home.open(home), list[BaseException]()
     ended = threading.Event()
@@ -65,5 +65,5 @@ def watched(
         raise failures[0]
 
 
-def _told(took: Took) -> None:
+def _told(took: IngestResult) -> None:
     typer.echo(file_text(took), err=True)

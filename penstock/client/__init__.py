@@ -1,13 +1,13 @@
 """The client side of a subscription: content and notifications, built from messages."""
 
-from penstock.client.beginning import Initial
-from penstock.client.changes import Changes, client_of
+from penstock.client.changes_only import ChangesOnlyClient, client_of
 from penstock.client.content import Content, ContentRow, Delivery, Notification, Switch
 from penstock.client.cursors import BEGINNING, News, Snapshot
+from penstock.client.initial import Initial
 
 __all__ = [
     "BEGINNING",
-    "Changes",
+    "ChangesOnlyClient",
     "Content",
     "ContentRow",
     "Delivery",

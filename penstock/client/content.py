@@ -15,11 +15,10 @@ from typing import TypeAlias
 from penstock.catalog import Outside, RowKey
 from penstock.client.own_points import OwnPoints
 from penstock.client.tuples import BranchTuples, JoinKey, JoinPlan, JoinRow
-from penstock.joins import Placed, place
-from penstock.joins.decomposition import Decomposition, Replan
 from penstock.messages import INITIAL_STEP, Message, Point, PointId, Position
 from penstock.predicates.masks import bits
-from penstock.sql.query import Query
+from penstock.query import Query
+from penstock.spaces import Decomposition, Placed, Replan, place
 
 ContentRow: TypeAlias = dict[str, Outside]
 

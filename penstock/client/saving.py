@@ -10,13 +10,9 @@ from typing import Any
 
 from penstock.catalog import Row
 from penstock.client.content import Content
-from penstock.joins.decomposition import (
-    Decomposition,
-    decomposition_from_plain,
-    plain_decomposition,
-)
 from penstock.messages import PointId
-from penstock.sql.query import Query
+from penstock.query import Query
+from penstock.spaces import Decomposition, decomposition_from_plain, plain_decomposition
 
 
 def plain_content(content: Content) -> list[Any]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from penstock.catalog import Row, RowKey
-from penstock.joins import JoinValue, join_value
-from penstock.sql.query import Query
+from penstock.query import Query
+from penstock.spaces import JoinValue, join_value
 
 JoinKey: TypeAlias = tuple[RowKey, ...]
 JoinRow: TypeAlias = tuple[Row, ...]

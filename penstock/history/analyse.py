@@ -21,18 +21,17 @@ from penstock.history.row_replay import change_rows
 from penstock.history.rows import HISTORY_SCHEMA, batches_of, rows_of
 from penstock.history.survey import Survey, TableSurvey
 from penstock.history.surveying import survey_groups, survey_rows, whole
-from penstock.joins import Edge
-from penstock.joins.spaces import edge_of
-from penstock.log import Home
-from penstock.log.statistics import (
+from penstock.query import Query
+from penstock.registry import Registry
+from penstock.spaces import Edge, edge_of
+from penstock.storage import Home
+from penstock.storage.statistics import (
     ColumnStatistics,
     EdgeStatistics,
     HomeStatistics,
     TableStatistics,
     save_statistics,
 )
-from penstock.registry import Registry
-from penstock.sql.query import Query
 
 
 def analyse(

@@ -3,7 +3,7 @@
 The log is read once, from its beginning, by as many tasks as it has stretches. Changes are brought
 together by row, their consequences by join value, and messages by query; each time Spark spreads
 the places over tasks and sorts them, so that tasks need no state but that of one place. The steps
-are those of the Hub and the pipeline (`penstock.engine.stages`, `penstock.client`), and the answer
+are those of the Hub and the pipeline (`penstock.flow.stages`, `penstock.client`), and the answer
 is what a pipeline would have sent whose batch begins at the start.
 
 What cannot be spread: the history of one row, of one join value, of one query.
@@ -27,7 +27,6 @@ from penstock.errors import HomeError, PenstockError
 from penstock.history.content_replay import Totals, replay_contents
 from penstock.history.group_replay import replay_groups
 from penstock.history.jobs import TaskProgress, brought_together, job_session, tasks_told
-from penstock.history.question import Question, prepared
 from penstock.history.reading import catalog_at, check_known, checked_end, read_stretches, stretches
 from penstock.history.row_replay import change_rows, replay_rows
 from penstock.history.rows import (
@@ -37,9 +36,10 @@ from penstock.history.rows import (
     batches_of,
     rows_of,
 )
-from penstock.log import Home
-from penstock.pipeline.workers import settle
+from penstock.history.spec import BacktestSpec, prepared
+from penstock.pipeline.gc_control import settle
 from penstock.sql import Query, bind
+from penstock.storage import Home
 
 if TYPE_CHECKING:
     from penstock.catalog import Catalog
@@ -96,7 +96,7 @@ def backtest(
     wanted = checked_end(opened, start, end)
     check_known(opened, start)
     catalog = catalog_at(opened.log, wanted)
-    question = Question(
+    question = BacktestSpec(
         catalog, bound(statements, catalog), start, wanted, min(shown, MAX_SHOWN), max(1, ranges)
     )
     with job_session(opened, master, conf) as spark:
@@ -121,7 +121,7 @@ def bound(statements: Sequence[str], catalog: Catalog) -> tuple[Query, ...]:
 
 
 def _run(
-    spark: SparkSession, home: Home, question: Question, tell: TaskProgress | None
+    spark: SparkSession, home: Home, question: BacktestSpec, tell: TaskProgress | None
 ) -> list[HistoryRow]:
     shares = stretches(question.end)
     sent = spark.sparkContext.broadcast(question)
@@ -157,7 +157,7 @@ def _run(
     return list(rows_of(found.to_batches()))
 
 
-def answer(question: Question, rows: Iterable[HistoryRow], seconds: float) -> Backtest:
+def answer(question: BacktestSpec, rows: Iterable[HistoryRow], seconds: float) -> Backtest:
     """The result, from the rows that the last step has given in any order."""
     notifications: dict[int, list[HistoryRow]] = {}
     totals: dict[int, Totals] = {}
@@ -180,8 +180,8 @@ def answer(question: Question, rows: Iterable[HistoryRow], seconds: float) -> Ba
     return Backtest(question.start, question.end, ranges, refused, tested, seconds)
 
 
-def _ranges(question: Question) -> list[tuple[int, int]]:
-    """The offsets [from, to) of each range: the inverse of `Question.range_of`."""
+def _ranges(question: BacktestSpec) -> list[tuple[int, int]]:
+    """The offsets [from, to) of each range: the inverse of `BacktestSpec.range_of`."""
     length, count = question.end - question.start, question.ranges
     cuts = [question.start + -(-length * i // count) for i in range(count + 1)]
     return list(pairwise(cuts))

@@ -10,8 +10,8 @@ from itertools import groupby
 from operator import attrgetter
 
 from penstock.client import Content, Notification
-from penstock.history.question import Question
 from penstock.history.rows import HistoryKind, HistoryRow
+from penstock.history.spec import BacktestSpec
 from penstock.messages import decode_message
 from penstock.packing import pack, unpack
 
@@ -39,7 +39,7 @@ class Totals:
         return cls(inserts, updates, deletes, rows, tuple(by_range))
 
 
-def replay_contents(rows: Iterable[HistoryRow], question: Question) -> Iterator[HistoryRow]:
+def replay_contents(rows: Iterable[HistoryRow], question: BacktestSpec) -> Iterator[HistoryRow]:
     """Notifications and totals of some queries, whose messages come sorted; other rows pass."""
     for number, history in groupby(rows, attrgetter("place")):
         if number < 0:
@@ -49,7 +49,7 @@ def replay_contents(rows: Iterable[HistoryRow], question: Question) -> Iterator[
 
 
 def _live_through(
-    number: int, history: Iterator[HistoryRow], question: Question
+    number: int, history: Iterator[HistoryRow], question: BacktestSpec
 ) -> Iterator[HistoryRow]:
     content = Content(number, question.queries[number])
     kinds: Counter[str] = Counter()

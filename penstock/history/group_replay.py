@@ -6,25 +6,25 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from penstock.engine.memory import MemoryGroups
-from penstock.engine.stages import JoinStage
-from penstock.history.question import Prepared
+from penstock.flow.memory import MemoryGroups
+from penstock.flow.stages import JoinStage
 from penstock.history.rows import HistoryKind, HistoryRow
+from penstock.history.spec import WorkerSpec
 from penstock.joins import StepsByEdge, make_scheme
 from penstock.messages import each_message
-from penstock.pipeline.bodies import unpack_step
+from penstock.pipeline.shuffle_codec import unpack_step
 
 STEPS_AT_ONCE = 4_096
 """Schemes are asked about so many steps of a group at a time, and so many are in memory."""
 
 
-def replay_groups(rows: Iterable[HistoryRow], prepared: Prepared) -> Iterator[HistoryRow]:
+def replay_groups(rows: Iterable[HistoryRow], prepared: WorkerSpec) -> Iterator[HistoryRow]:
     """What follows from the steps of some places, which come sorted; other rows pass."""
     for _, history in groupby(rows, attrgetter("place")):
         yield from _live_through(history, prepared)
 
 
-def _live_through(history: Iterator[HistoryRow], prepared: Prepared) -> Iterator[HistoryRow]:
+def _live_through(history: Iterator[HistoryRow], prepared: WorkerSpec) -> Iterator[HistoryRow]:
     """The steps of one place: seeds come first, because no step is before the start."""
     stage = JoinStage(MemoryGroups(), prepared.index, make_scheme())
     seeded = False
@@ -52,10 +52,10 @@ def _live_through(history: Iterator[HistoryRow], prepared: Prepared) -> Iterator
     yield from _told(stage, run, prepared)
 
 
-def _first_contents(stage: JoinStage, prepared: Prepared) -> Iterator[HistoryRow]:
+def _first_contents(stage: JoinStage, prepared: WorkerSpec) -> Iterator[HistoryRow]:
     for points in prepared.semijoins:
         yield from prepared.deliveries(stage.initial(prepared.question.start, points))
 
 
-def _told(stage: JoinStage, run: StepsByEdge, prepared: Prepared) -> Iterator[HistoryRow]:
+def _told(stage: JoinStage, run: StepsByEdge, prepared: WorkerSpec) -> Iterator[HistoryRow]:
     return prepared.deliveries(each_message(stage.run(run)))

@@ -12,7 +12,7 @@ from penstock.catalog import Relation, Row
 from penstock.matching.diagram.order import AttributeStatistics
 from penstock.predicates.boxes import Box, contains
 from penstock.predicates.intervals import Interval
-from penstock.sql.query import Query
+from penstock.query import Query
 
 MEASURED_PREDICATES = 200
 """Of each column, the selectivity of so many of its most common conditions is measured."""

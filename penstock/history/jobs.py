@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.history.rows import HISTORY_SCHEMA, SORTED_BY, ArrowStep
-from penstock.log import Home
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.session import spark_session
+from penstock.storage import Home
 
 POLL_SECONDS = 0.2
 TASKS_PER_CORE = 2

@@ -7,13 +7,13 @@ from contextlib import suppress
 from itertools import pairwise
 
 from penstock.catalog import Catalog
-from penstock.engine.changes import Checked
-from penstock.engine.faults import RecordFaultError, blaming
-from penstock.engine.plain_events import read_change
 from penstock.errors import ChangeError, HomeError, NoChangeError
-from penstock.log import Home, RecordKind, RecordLog
-from penstock.log.set_aside import events_not_applied
+from penstock.flow.changes import Checked
+from penstock.flow.faults import RecordFaultError, blaming
+from penstock.flow.plain_events import read_change
 from penstock.sql import parse_relation
+from penstock.storage import Home, RecordKind, RecordLog
+from penstock.storage.set_aside import events_not_applied
 
 RECORDS_PER_TASK = 50_000
 """A task of so many records takes about a second: long against its start, short to be repeated."""

@@ -10,15 +10,21 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from penstock.engine.changes import Checked, Delta
-from penstock.engine.memory import MemoryRows
-from penstock.engine.stages import RowStage
 from penstock.errors import ChangeError
-from penstock.history.question import Prepared
+from penstock.flow.changes import Checked, Delta
+from penstock.flow.memory import MemoryRows
+from penstock.flow.stages import RowStage
 from penstock.history.rows import HistoryKind, HistoryRow, place_of, refused
+from penstock.history.spec import WorkerSpec
 from penstock.joins import StepsByEdge
 from penstock.joins.selections import NewSelections
-from penstock.pipeline.bodies import group_place, pack_change, pack_step, row_place, unpack_change
+from penstock.pipeline.shuffle_codec import (
+    group_place,
+    pack_change,
+    pack_step,
+    row_place,
+    unpack_change,
+)
 
 ROWS_AT_ONCE = 4_096
 """The matchers are asked about so many rows at a time, and so many are in memory."""
@@ -38,7 +44,7 @@ def change_rows(
     yield refused(bad)
 
 
-def replay_rows(rows: Iterable[HistoryRow], prepared: Prepared) -> Iterator[HistoryRow]:
+def replay_rows(rows: Iterable[HistoryRow], prepared: WorkerSpec) -> Iterator[HistoryRow]:
     """All that follows from the changes of some places, which come sorted."""
     replay = _RowReplay(prepared)
     for _, history in groupby(rows, attrgetter("place")):
@@ -47,7 +53,7 @@ def replay_rows(rows: Iterable[HistoryRow], prepared: Prepared) -> Iterator[Hist
 
 
 class _RowReplay:
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: WorkerSpec) -> None:
         self._prepared = prepared
         self._question = prepared.question
         self._begun = MemoryRows()  # rows as they were at the start, for which nothing is done yet

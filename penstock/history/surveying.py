@@ -9,13 +9,13 @@ from itertools import groupby
 from operator import attrgetter
 
 from penstock.catalog import Catalog, Relation, Row
-from penstock.engine.changes import row_after
 from penstock.errors import ChangeError
+from penstock.flow.changes import row_after
 from penstock.history.rows import EVERYWHERE, HistoryKind, HistoryRow, place_of
 from penstock.history.survey import Survey
-from penstock.joins import Edge, join_value
 from penstock.packing import pack, unpack
-from penstock.pipeline.bodies import group_place, unpack_change
+from penstock.pipeline.shuffle_codec import group_place, unpack_change
+from penstock.spaces import Edge, join_value
 
 
 def survey_rows(

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep
-from penstock.joins.initial import initial_semijoins
+from penstock.joins.initial_rows import initial_semijoins
 from penstock.joins.kernels.clusters import NOWHERE_ABOVE, NOWHERE_BELOW
 from penstock.joins.point_arrays import CodeArray
 from penstock.joins.points import SpacePoints

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.catalog import Key, Stored, ValueType
 from penstock.joins.array_codes import Numbers, Values
-from penstock.matching.stored import double_keys, fits_int64
+from penstock.matching.key_arrays import double_keys, fits_int64
 from penstock.predicates.intervals import below
 
 

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from penstock.catalog import Catalog
 from penstock.joins.array_codes import ArrayCodes
-from penstock.joins.kernels.trees import Forest, Unions
 from penstock.joins.point_arrays import CodedRanges, PointArrays
 from penstock.joins.points import SpacePoints
 from penstock.joins.shadow_index import PreparedShadows, ShadowIndex
 from penstock.joins.shadow_segment import Plan, Segment
-from penstock.joins.spaces import Edge, Side, Space
+from penstock.kernels.trees import Forest, Unions
+from penstock.spaces import Edge, Side, Space
 
 AnyArray = npt.NDArray[Any]
 

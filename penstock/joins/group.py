@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from penstock.catalog import Row, RowKey
-from penstock.joins.spaces import Edge, JoinValue
 from penstock.packing import pack, unpack
+from penstock.spaces import Edge, JoinValue
 
 KeyedRow: TypeAlias = tuple[RowKey, Row]
 

@@ -17,8 +17,8 @@ from penstock.joins.array_codes import Values
 from penstock.joins.column_values import values_of
 from penstock.joins.group import KeyedRow
 from penstock.joins.point_arrays import CodeArray, CodedRanges, Mask, PointArrays
-from penstock.joins.spaces import Space
 from penstock.messages import Point, PointId, Vector
+from penstock.spaces import Space
 
 
 class PointIndex(Protocol):

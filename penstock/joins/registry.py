@@ -15,8 +15,8 @@ from importlib import import_module
 from penstock.arguments import text
 from penstock.errors import PenstockError
 from penstock.joins import schemes
-from penstock.joins.enveloping import Enveloping
 from penstock.joins.scheme import Family, Scheme
+from penstock.joins.wide_filters import Enveloping
 
 DEFAULT_NAME = "auto"
 

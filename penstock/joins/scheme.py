@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
-from penstock.messages import Message, Position, Told
+from penstock.messages import AnyMessage, Message, Position
 
 
 class Family(StrEnum):
@@ -46,7 +46,7 @@ class Scheme(Protocol):
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Told]:
+    ) -> list[AnyMessage]:
         """The messages of many steps of one group, some of them many at once; applies the steps.
 
         Positions tell the steps of a group apart; messages stand in any order, because clients
@@ -73,8 +73,8 @@ class StepByStep(ABC):
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Told]:
-        found: list[Told] = []
+    ) -> list[AnyMessage]:
+        found: list[AnyMessage] = []
         for step in steps:
             found += self.messages(group, step, spaces)
             group.apply(step)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.catalog import Relation, Row, Stored
-from penstock.joins.covered import CoveredPoints
+from penstock.joins.matcher_points import MatcherPoints
 from penstock.joins.point_arrays import Mask
 from penstock.joins.points import SpacePoints
-from penstock.joins.spaces import Space
 from penstock.matching import DEFAULT_MATCHER, EventBatch, create
 from penstock.messages import Point, PointId
+from penstock.spaces import Space
 
 SCANNED_POINTS = 2_000
 """Up to here, looking at all points costs less than asking the matcher about a single row: 6 us,
@@ -33,7 +33,7 @@ class Selections:
 
     space: Space
     points: SpacePoints | None
-    covered: CoveredPoints | None
+    covered: MatcherPoints | None
 
     @property
     def mentioned_columns(self) -> set[int]:
@@ -45,7 +45,7 @@ class Selections:
             for column in points.mentioned_columns
         }
 
-    def concerned(self, rows: Sequence[Row]) -> Mask:
+    def any_match(self, rows: Sequence[Row]) -> Mask:
         """Which of the rows some point selects."""
         points = self.points
         is_few = points is None or (len(points) <= SCANNED_POINTS and len(rows) <= SCANNED_ROWS)
@@ -59,9 +59,9 @@ class Selections:
         """The same for many rows, of which only `mentioned_columns` matter."""
         found = np.zeros(len(batch), np.bool_)
         if self.points is not None and len(self.points):
-            found |= self.points.index(SelectionIndex).concerned(batch)
+            found |= self.points.index(SelectionIndex).any_match(batch)
         if self.covered is not None:
-            found |= self.covered.concerned(batch)
+            found |= self.covered.any_match(batch)
         return found
 
     def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
@@ -77,7 +77,7 @@ class NewSelections:
     are covered."""
 
     points: SpacePoints | None
-    covered: CoveredPoints | None = None
+    covered: MatcherPoints | None = None
     since: int | None = None
     """If they are all that were recorded from here on."""
 
@@ -88,9 +88,9 @@ class NewSelections:
     def relation(self) -> Relation:
         return _relation(self.points, self.covered)
 
-    def concerned(self, rows: Sequence[Row]) -> Mask:
+    def any_match(self, rows: Sequence[Row]) -> Mask:
         """Which of the rows some point selects."""
-        return Selections(Space(self.relation.name), self.points, self.covered).concerned(rows)
+        return Selections(Space(self.relation.name), self.points, self.covered).any_match(rows)
 
     def selecting(self, rows: Sequence[Row]) -> list[tuple[PointId, ...]]:
         """For each row, the points that select it, in order: the same whichever are covered."""
@@ -104,7 +104,7 @@ class NewSelections:
         return found
 
 
-def _relation(points: SpacePoints | None, covered: CoveredPoints | None) -> Relation:
+def _relation(points: SpacePoints | None, covered: MatcherPoints | None) -> Relation:
     """Whose points these are."""
     if points is not None:
         return points.base
@@ -138,8 +138,8 @@ class SelectionIndex:
         del self._ids[number]
         self._matcher.remove(number)
 
-    def concerned(self, batch: EventBatch) -> Mask:
-        return self._matcher.concerned(batch)
+    def any_match(self, batch: EventBatch) -> Mask:
+        return self._matcher.any_match(batch)
 
     def match(self, row: Row) -> list[PointId]:
         return [self._ids[number] for number in self._matcher.match(row)]

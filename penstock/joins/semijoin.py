@@ -20,12 +20,12 @@ import numpy as np
 
 from penstock.catalog import Key, Row, RowKey
 from penstock.joins.group import Group, GroupStep, KeyedRow
-from penstock.joins.initial import initial_semijoins
+from penstock.joins.initial_rows import initial_semijoins
 from penstock.joins.point_arrays import CodeArray, CodedRanges, Mask
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.joins.skyline import SkylinePoint
-from penstock.messages import Message, Position, Reach, Reaches, Telling, Told
+from penstock.messages import AnyMessage, Message, MessageBatch, Position, Reach, Reaches
 from penstock.predicates.intervals import BOTTOM, TOP, Cut, above, below
 
 
@@ -147,7 +147,7 @@ def joining_row_messages(
     points: SpacePoints,
     shown: tuple[Sequence[KeyedRow], Reaches],
     hidden: tuple[Sequence[KeyedRow], Reaches],
-) -> Iterator[Told]:
+) -> Iterator[AnyMessage]:
     """The rows on the other side that a step shows to some, and those that it hides from others."""
     position, space = Position(step.offset, step.step), points.space.id
     columns = points.sorted_columns
@@ -158,11 +158,11 @@ def joining_row_messages(
         rows = [one for one in rows if one[0] not in of_both]
         vanishing = [one for one in vanishing if one[0] not in of_both]
         if both:
-            yield Telling(position, space, both, upsert, remove, columns)
+            yield MessageBatch(position, space, both, upsert, remove, columns)
     if rows:
-        yield Telling(position, space, rows, upsert, (), columns)
+        yield MessageBatch(position, space, rows, upsert, (), columns)
     if vanishing:
-        yield Telling(position, space, vanishing, (), remove, columns)
+        yield MessageBatch(position, space, vanishing, (), remove, columns)
 
 
 def partner_codes(points: SpacePoints, rows: Iterable[Row]) -> CodeArray:

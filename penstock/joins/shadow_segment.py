@@ -12,13 +12,19 @@ import numpy as np
 from penstock.catalog import Key
 from penstock.joins.array_codes import ArrayCodes, Values
 from penstock.joins.column_values import places
-from penstock.joins.kernels.course import Script, Wishes
+from penstock.joins.kernels.gap_prepare import (
+    GroupEffects,
+    GroupRows,
+    Numbered,
+    run_group,
+    run_group_numbers,
+)
+from penstock.joins.kernels.gap_steps import PointTree, StepOps
 from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
-from penstock.joins.kernels.staging import Numbered, Played, Troupe, play, play_numbers
-from penstock.joins.kernels.trees import Forest, Unions, plant, unions_of
 from penstock.joins.point_arrays import CodeArray, CodedRanges
 from penstock.joins.ranges import NO_RANGES, Flat, bridged
+from penstock.kernels.trees import Forest, Unions, plant, unions_of
 from penstock.predicates.codes import NULL_CODE
 from penstock.predicates.intervals import Cut, Interval
 
@@ -176,13 +182,13 @@ class Segment:
         return [cuts[last_of[gap - 1]] for gap in inner], bool(marks[-1])
 
     @cached_property
-    def wishes_in_codes(self) -> Wishes:
+    def wishes_in_codes(self) -> PointTree:
         """The points, for kernels."""
-        return Wishes(self._forest, self._unions, self._next_high, self._filters.codes.top)
+        return PointTree(self._forest, self._unions, self._next_high, self._filters.codes.top)
 
-    def play(
-        self, base: Values, filters: Values, there: tuple[int, int], steps: Script
-    ) -> tuple[list[Key | None], Played]:
+    def run_group(
+        self, base: Values, filters: Values, there: tuple[int, int], steps: StepOps
+    ) -> tuple[list[Key | None], GroupEffects]:
         """What steps mean to the points: given the values of all base rows and of all others, by
         number, and how many of each are there before the first step. Also the distinct values of
         the others, sorted, for which places stand."""
@@ -194,12 +200,12 @@ class Segment:
             and constants is not None
         ):
             numbers = Numbered(base_constants, base), Numbered(constants, filters)
-            found, played = play_numbers(self.wishes_in_codes, *numbers, *there, steps)
+            found, played = run_group_numbers(self.wishes_in_codes, *numbers, *there, steps)
             return found.tolist(), played
         distinct, place = places(filters)
         values = self._codes.all_values(distinct)
-        troupe = Troupe(self._base_codes.all_values(base), place, values, *there)
-        return distinct, play(self.wishes_in_codes, troupe, steps)
+        troupe = GroupRows(self._base_codes.all_values(base), place, values, *there)
+        return distinct, run_group(self.wishes_in_codes, troupe, steps)
 
     def flat(self, low: CodeArray, high: CodeArray) -> Flat:
         """Ranges of base codes as cuts."""

@@ -20,10 +20,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
 
 from penstock.catalog import Key
-from penstock.joins.exposures import Exposure, exposure, reaches
 from penstock.joins.ranges import NO_RANGES, Flat, holds, united
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.joins.shadow_segment import BaseValues
+from penstock.joins.visibility import Exposure, exposure, reaches
 from penstock.messages import Reaches
 from penstock.predicates.intervals import TOP, Cut, below
 

@@ -21,9 +21,9 @@ from penstock.joins.kernels.clusters import (
     exposed_ranges,
     skylines,
 )
-from penstock.joins.kernels.trees import HIGH, LOW, Forest, Points, plant
-from penstock.joins.kernels.unions import Codes64
-from penstock.matching.compiled import njit
+from penstock.kernels.compiled import njit
+from penstock.kernels.trees import HIGH, LOW, Forest, Points, plant
+from penstock.kernels.unions import Codes64
 
 LATE_MEMBERS = 1024
 """Members that came after the last build, before the index is built anew (or 1/8 of all)."""

@@ -12,13 +12,13 @@ import numpy as np
 
 from penstock.joins.group import KeyedRow
 from penstock.joins.points import SpacePoints
-from penstock.messages import Message, Telling, Told
+from penstock.messages import AnyMessage, Message, MessageBatch
 
 TESTED_POINTS = 1_000
 """Up to so many points, testing a row (10 us) takes less than encoding a message of it."""
 
 
-def needed(told: Iterable[Told], spaces: Iterable[SpacePoints]) -> Iterator[Told]:
+def needed(told: Iterable[AnyMessage], spaces: Iterable[SpacePoints]) -> Iterator[AnyMessage]:
     """Messages without those whose rows no point of their space selects."""
     tested = {
         points.space.id: points
@@ -29,7 +29,7 @@ def needed(told: Iterable[Told], spaces: Iterable[SpacePoints]) -> Iterator[Told
         points = tested.get(one.space)
         if points is None:
             yield one
-        elif isinstance(one, Telling):
+        elif isinstance(one, MessageBatch):
             rows = _selected(points, one.rows)
             if rows:
                 yield one._replace(rows=rows)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from penstock.joins.group import Group
+from penstock.joins.initial_regions import newcomer_messages
 from penstock.joins.kernels.starting import containing_any, selected_by_any
-from penstock.joins.newcomers import newcomer_messages
 from penstock.joins.point_arrays import CodeArray, CodedRanges
 from penstock.joins.points import SpacePoints
 from penstock.messages import Message, Position, Reach, Reaches

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from penstock.client import Content, ContentRow
-from penstock.engine.changes import Change, Op
-from penstock.engine.events import encode_change
-from penstock.engine.explain import Explanation, explain
-from penstock.engine.memory import MemoryRows
 from penstock.errors import PenstockError
+from penstock.flow.changes import Change, Op
+from penstock.flow.events import encode_change
+from penstock.flow.explain import Explanation, explain
+from penstock.flow.memory import MemoryRows
 from penstock.lab.traffic import Clients, Traffic
 from penstock.lab.workloads.stocks import (
     CREATE_REVIEWS,
@@ -29,8 +29,8 @@ from penstock.lab.workloads.stocks import (
     Market,
     draw_interests,
 )
-from penstock.log import Home, RecordKind
 from penstock.registry import Registry
+from penstock.storage import Home, RecordKind
 
 FRAME_EVENTS = 500
 

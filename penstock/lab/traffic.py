@@ -14,14 +14,14 @@ from itertools import takewhile
 from typing import TypeVar
 
 from penstock.client import Content, Delivery, Initial, Notification, Switch
-from penstock.engine.index import Index
-from penstock.joins.decomposition import Replan
-from penstock.log import BatchHeader, Home
-from penstock.log.inbox import switches
+from penstock.delivery.inbox import switches
+from penstock.flow.index import Index
 from penstock.messages import Message, decode_message
 from penstock.packing import pack
 from penstock.registry import Registry, SubscriptionChanges
 from penstock.routing import subscribers
+from penstock.spaces import Replan
+from penstock.storage import BatchHeader, Home
 
 _T = TypeVar("_T")
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from penstock.catalog import Column, DecimalType
 from penstock.errors import ChangeError
-from penstock.matching.stored import fits_int64
+from penstock.matching.key_arrays import fits_int64
 
 Nulls = npt.NDArray[np.bool_] | None
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.compiled import njit, prefetch, trailing_zeros
+from penstock.kernels.compiled import njit, prefetch, trailing_zeros
 from penstock.matching.runs import EachEvent
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import Trie

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Key, ValueType
-from penstock.matching.compiled import njit
+from penstock.kernels.compiled import njit
 from penstock.matching.events import DictionaryColumn, KeyColumn, NumberColumn
-from penstock.matching.stored import fits_int64
+from penstock.matching.key_arrays import fits_int64
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Cut, Interval, above, below
 
 Ints32 = npt.NDArray[np.int32]

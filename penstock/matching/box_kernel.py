@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from penstock.kernels.compiled import njit
 from penstock.matching.box_index import BLOCK_BOXES, GROUP_BLOCKS, BoxIndex
-from penstock.matching.compiled import njit
 from penstock.matching.pairs import CONTIGUOUS
 from penstock.matching.runs import EachEvent, RunBuffers
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.compiled import njit, popcount, put_eight, trailing_zeros
+from penstock.kernels.compiled import njit, popcount, put_eight, trailing_zeros
 
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]

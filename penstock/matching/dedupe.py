@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.compiled import njit
+from penstock.kernels.compiled import njit
 from penstock.matching.pairs import BASE, CONTIGUOUS, COUNT, FIRST, LENGTH, NO_LANES, Runs
 
 Ints32 = npt.NDArray[np.int32]

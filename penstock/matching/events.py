@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.catalog import Column, Key, Relation, Row, Stored
 from penstock.errors import ChangeError
 from penstock.matching.arrow import stored_array
-from penstock.matching.stored import check_stored, double_keys, fits_int64
+from penstock.matching.key_arrays import check_stored, double_keys, fits_int64
 
 
 @dataclass(frozen=True, slots=True)

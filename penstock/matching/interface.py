@@ -95,7 +95,7 @@ class Matcher(Protocol):
 
     def match_batch(self, batch: EventBatch) -> Pairs: ...
 
-    def concerned(self, batch: EventBatch) -> Mask:
+    def any_match(self, batch: EventBatch) -> Mask:
         """Which events match anybody at all."""
         ...
 

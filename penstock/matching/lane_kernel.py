@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from penstock.kernels.compiled import njit
 from penstock.matching.cluster_walk import cluster_walk, set_lanes
-from penstock.matching.compiled import njit
 from penstock.matching.runs import RunBuffers
 from penstock.matching.trie import Trie
 

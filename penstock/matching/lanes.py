@@ -163,7 +163,7 @@ class LaneMatcher:
             firsts += starts
         return Pairs.join(parts, len(batch), firsts)
 
-    def concerned(self, batch: EventBatch) -> Mask:
+    def any_match(self, batch: EventBatch) -> Mask:
         self._sample.observe(batch)
         segments = self._settle()
         if self._threads == 1 or len(batch) < _PARALLEL_EVENTS:
@@ -308,5 +308,5 @@ def _concerned(segments: Sequence[Segment], batch: EventBatch) -> Mask:
     found = np.zeros(len(batch), np.bool_)
     for segment in segments:
         left = np.flatnonzero(~found)
-        found[left] = segment.concerned(batch if len(left) == len(batch) else batch.take(left))
+        found[left] = segment.any_match(batch if len(left) == len(batch) else batch.take(left))
     return found

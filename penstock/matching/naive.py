@@ -45,8 +45,8 @@ class NaiveMatcher:
     def match_batch(self, batch: EventBatch) -> Pairs:
         return Pairs.of_events([self._matching(batch.keys(i)) for i in range(len(batch))])
 
-    def concerned(self, batch: EventBatch) -> Mask:
-        return self.match_batch(batch).concerned()
+    def any_match(self, batch: EventBatch) -> Mask:
+        return self.match_batch(batch).any_match()
 
     def _matching(self, keys: Sequence[Key | None]) -> list[int]:
         return sorted(

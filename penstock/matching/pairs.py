@@ -165,7 +165,7 @@ class Pairs:
         offsets, ids = self.by_event()
         return [ids[low:high].tolist() for low, high in pairwise(offsets)]
 
-    def concerned(self) -> Mask:
+    def any_match(self) -> Mask:
         """Which events match anybody at all."""
         seen = np.zeros(self.event_count, np.bool_)
         for part in self.parts:

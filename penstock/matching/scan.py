@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.compiled import njit
+from penstock.kernels.compiled import njit
 from penstock.matching.pairs import CONTIGUOUS
 from penstock.matching.runs import RunBuffers
 from penstock.matching.table import BoxTable

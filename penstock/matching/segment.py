@@ -21,7 +21,7 @@ from penstock.matching.box_index import BoxIndex, build_box_index
 from penstock.matching.events import EventBatch
 from penstock.matching.pairs import Mask, Pairs, Runs
 from penstock.matching.planner import Planner
-from penstock.matching.routes import EACH, SINGLE_EVENTS, Routes
+from penstock.matching.strategies import EACH, SINGLE_EVENTS, Strategies
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import Trie, build_trie
 
@@ -73,7 +73,7 @@ class Segment:
         trie: Trie | None,
         box_index: BoxIndex | None,
         policy: Policy = DEFAULT_POLICY,
-        routes: Routes | None = None,
+        routes: Strategies | None = None,
     ) -> None:
         self.table = table
         self.trie = trie
@@ -84,7 +84,7 @@ class Segment:
         self._warm: set[str] = set()
         self.dead: Flags = _NOBODY
         self.dead_count = 0
-        self.routes = routes or Routes(table, trie, box_index)
+        self.routes = routes or Strategies(table, trie, box_index)
         self._bitmap_debt_ns = 0
         self._any_overlap = bool(table.overlapping.any())
 
@@ -163,7 +163,7 @@ class Segment:
             self._pay_for_bitmaps(route, len(cells))
         return Pairs(len(cells), self._batch(route, cells))
 
-    def concerned(self, batch: EventBatch) -> Mask:
+    def any_match(self, batch: EventBatch) -> Mask:
         """Which events match anybody: by a search that ends with the first match, unless finding
         all matches of many events at once turns out to be cheaper."""
         if not len(batch) or not len(self.table.ids):
@@ -176,10 +176,10 @@ class Segment:
     def _search(self, name: str, cells: Ints32) -> Mask:
         if name == ALL:
             return self._timed(
-                self._searches, ALL, cells, lambda some: self._matched(some).concerned()
+                self._searches, ALL, cells, lambda some: self._matched(some).any_match()
             )
         return self._timed(
-            self._searches, FIRST, cells, lambda some: self.routes.concerned(some, self.dead)
+            self._searches, FIRST, cells, lambda some: self.routes.any_match(some, self.dead)
         )
 
     @staticmethod

@@ -16,9 +16,9 @@ from zlib import crc32
 
 from penstock.catalog import Relation
 from penstock.errors import CorruptionError, HomeError
-from penstock.matching.flat import pack_segment, unpack_segment
 from penstock.matching.flatfile import read_arrays, write_arrays
 from penstock.matching.segment import Segment
+from penstock.matching.segment_arrays import pack_segment, unpack_segment
 
 FORMAT = 2
 MANIFEST = "manifest.json"

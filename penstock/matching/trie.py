@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from penstock.kernels.compiled import njit
 from penstock.matching.access import access_columns
-from penstock.matching.compiled import njit
 from penstock.matching.table import BoxTable
 
 Ints32 = npt.NDArray[np.int32]

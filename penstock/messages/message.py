@@ -62,7 +62,7 @@ class Envelope(NamedTuple):
 
 
 Reaches: TypeAlias = tuple[Reach | Envelope, ...]
-ANYONE: Reaches = (ANY_FILTER,)
+EVERYONE: Reaches = (ANY_FILTER,)
 """The region of everybody: one object, so that it need not be made for every message."""
 
 
@@ -173,7 +173,7 @@ def _within(reaches: Reaches, point: Point) -> bool:
     return any(reach.meets(point) for reach in reaches)
 
 
-class Telling(NamedTuple):
+class MessageBatch(NamedTuple):
     """Messages that differ in their rows alone: a step shows many rows to some points, or hides
     them from some. Rows are shown if there is an upsert region."""
 
@@ -198,12 +198,12 @@ class Telling(NamedTuple):
         return tuple([(column, row[column]) for column in self.mentioned])
 
 
-Told: TypeAlias = Message | Telling
+AnyMessage: TypeAlias = Message | MessageBatch
 
 
-def each_message(told: Iterable[Told]) -> Iterator[Message]:
+def each_message(told: Iterable[AnyMessage]) -> Iterator[Message]:
     for one in told:
-        if isinstance(one, Telling):
+        if isinstance(one, MessageBatch):
             yield from one.messages()
         else:
             yield one

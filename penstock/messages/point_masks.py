@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from penstock.catalog import Relation, Row
-from penstock.messages.message import ANYONE, Envelope, Point, Reach, Reaches
+from penstock.messages.message import EVERYONE, Envelope, Point, Reach, Reaches
 from penstock.predicates.intervals import Interval
 from penstock.predicates.masks import IntervalMasks
 
@@ -49,7 +49,7 @@ class PointMasks:
 
     def within(self, reaches: Reaches) -> int:
         """The points whose filters lie within one of the reaches."""
-        if reaches == ANYONE:
+        if reaches == EVERYONE:
             return self._everyone
         found = 0
         for reach in reaches:

@@ -20,14 +20,14 @@ from penstock.catalog import Row, RowKey
 from penstock.errors import WireError
 from penstock.messages.message import (
     ANY_FILTER,
+    AnyMessage,
     Envelope,
     Message,
+    MessageBatch,
     PointId,
     Position,
     Reach,
     Reaches,
-    Telling,
-    Told,
 )
 from penstock.packing import pack, unpack
 from penstock.predicates.intervals import BOTTOM, TOP, Cut
@@ -95,7 +95,7 @@ class _Encoding:
         before = _NIL if old is None else pack(old)
         return b"".join((SIMPLE_START, values, taken, before, given_up, _NO_RECIPIENTS))
 
-    def telling(self, telling: Telling) -> list[bytes]:
+    def telling(self, telling: MessageBatch) -> list[bytes]:
         """In the order of their bytes."""
         position, space, rows, upsert, remove, _ = telling
         taken, given_up = self._region(upsert), self._region(remove)
@@ -142,12 +142,12 @@ def _parts(
     return [known[id(row)][1] for row in rows]
 
 
-def encode_messages(told: Iterable[Told]) -> Iterator[Encoded]:
+def encode_messages(told: Iterable[AnyMessage]) -> Iterator[Encoded]:
     """The bytes of many messages, the same as those of `encode_message`; those that come together
     are in order."""
     encoding = _Encoding()
     for one in told:
-        if isinstance(one, Telling):
+        if isinstance(one, MessageBatch):
             yield *one.position, encoding.telling(one)
         else:
             yield *one.position, [encoding.message(one)]

@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from penstock.errors import HomeError
-from penstock.log import Home
 from penstock.pipeline.offsets import LAYOUT, StreamOffset, is_anybody_new
+from penstock.storage import Home
 
 _RESTORE = "restore all of the home from one backup"
 

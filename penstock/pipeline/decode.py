@@ -1,7 +1,7 @@
 """What the source makes of events: changes that fit the catalog, or entries for the quarantine.
 
 Nearly all events are plain. They are read column by column, and packed for the next stage without
-becoming objects (`penstock.engine.columnar`); the others one by one.
+becoming objects (`penstock.flow.columnar`); the others one by one.
 
 What an event of a stream without a key means follows from the event and the subscriptions alone. So
 it is told here, many at a time, and only kept further down, for subscriptions to come.
@@ -15,28 +15,28 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.catalog import Row
-from penstock.engine.columnar import PlainColumns, column_reader
-from penstock.engine.faults import RecordFaultError, is_fault
-from penstock.engine.packed.rows import event_deltas
-from penstock.engine.plain_events import reader_of
-from penstock.engine.stepping import FIRST_STEP
-from penstock.engine.streams import event_messages, event_steps, needs_no_rows
 from penstock.errors import ChangeError, NoChangeError
-from penstock.messages import ANYONE, event_template
-from penstock.pipeline.bodies import change_row, row_place
+from penstock.flow.columnar import PlainColumns, column_reader
+from penstock.flow.faults import RecordFaultError, is_fault
+from penstock.flow.group_steps import FIRST_STEP
+from penstock.flow.packed.rows import event_deltas
+from penstock.flow.plain_events import reader_of
+from penstock.flow.streams import event_messages, event_steps, is_keyless_stream
+from penstock.messages import EVERYONE, event_template
 from penstock.pipeline.row_stage import add_messages, add_steps, tell_groups
 from penstock.pipeline.rows import (
     BUCKETS,
     CHUNK_BYTES,
     CHUNK_ROWS,
     Reason,
-    RowBuffer,
     RowKind,
     Span,
+    StageOutput,
     bucket_of,
 )
+from penstock.pipeline.shuffle_codec import change_row, row_place
 from penstock.pipeline.state.streams import pack_events, packed_events
-from penstock.pipeline.view import View
+from penstock.pipeline.worker_index import WorkerIndex
 
 
 class Events(NamedTuple):
@@ -46,17 +46,17 @@ class Events(NamedTuple):
     bodies: list[bytes]
 
 
-def ticks(span: Span) -> RowBuffer:
+def ticks(span: Span) -> StageOutput:
     """What tells the buckets of the batch; once for each batch."""
-    out = RowBuffer()
+    out = StageOutput()
     for bucket in BUCKETS:
         out.add(bucket, RowKind.TICK, span.start, span.to_bytes())
     return out
 
 
-def decode(events: Events, span: Span, view: View, *, plain: bool = False) -> RowBuffer:
+def decode(events: Events, span: Span, view: WorkerIndex, *, plain: bool = False) -> StageOutput:
     """What events of a batch mean; `plain`: all of them read one by one."""
-    out = RowBuffer()
+    out = StageOutput()
     events = _without_refused(events, span, view, out)
     # Relations are known from the offset of their record on, and are never changed. So one catalog,
     # of the end of the batch, serves all events.
@@ -66,7 +66,7 @@ def decode(events: Events, span: Span, view: View, *, plain: bool = False) -> Ro
         return out
     read, others = column_reader(catalog).read(events.offsets, events.bodies)
     for columns in read:
-        if needs_no_rows(columns.relation):
+        if is_keyless_stream(columns.relation):
             view.move_to(span.active, span.end)
             _tell_columns(columns, view, out)
             _keep_columns(columns, out)
@@ -76,7 +76,7 @@ def decode(events: Events, span: Span, view: View, *, plain: bool = False) -> Ro
     return out
 
 
-def _without_refused(events: Events, span: Span, view: View, out: RowBuffer) -> Events:
+def _without_refused(events: Events, span: Span, view: WorkerIndex, out: StageOutput) -> Events:
     """The events without those that are not to be applied, whatever they mean."""
     refused = view.not_applied(span)
     found = refused.keys() & set(events.offsets) if refused else ()
@@ -88,13 +88,13 @@ def _without_refused(events: Events, span: Span, view: View, out: RowBuffer) -> 
     return Events([events.offsets[i] for i in kept], [events.bodies[i] for i in kept])
 
 
-def _tell_columns(events: PlainColumns, view: View, out: RowBuffer) -> None:
+def _tell_columns(events: PlainColumns, view: WorkerIndex, out: StageOutput) -> None:
     """What events that need no rows mean."""
     selections = view.index.selections(events.relation)
     if selections is not None:
-        concerned = selections.concerned_in(events.batch(selections.mentioned_columns))
-        chosen = np.flatnonzero(concerned)
-        template = event_template(FIRST_STEP, selections.space.id, ANYONE)
+        any_match = selections.concerned_in(events.batch(selections.mentioned_columns))
+        chosen = np.flatnonzero(any_match)
+        template = event_template(FIRST_STEP, selections.space.id, EVERYONE)
         bucket = _any_bucket(int(events.offsets[0]))
         out.tell(
             bucket, events.offsets[chosen], FIRST_STEP, events.packed_messages(chosen, template)
@@ -103,7 +103,7 @@ def _tell_columns(events: PlainColumns, view: View, out: RowBuffer) -> None:
         tell_groups(event_deltas(events), view.index, out)
 
 
-def _keep_columns(events: PlainColumns, out: RowBuffer) -> None:
+def _keep_columns(events: PlainColumns, out: StageOutput) -> None:
     """Send events to where they are kept, many in one piece."""
     packed = events.packed_events()
     for first, last in packed.pieces(CHUNK_ROWS, CHUNK_BYTES):
@@ -112,7 +112,7 @@ def _keep_columns(events: PlainColumns, out: RowBuffer) -> None:
         out.add(_any_bucket(offset // CHUNK_ROWS), RowKind.EVENTS, offset, body)
 
 
-def _send_columns(events: PlainColumns, out: RowBuffer) -> None:
+def _send_columns(events: PlainColumns, out: StageOutput) -> None:
     """Send changes to the buckets of their rows."""
     places = events.key_hashes() % len(BUCKETS)  # as `bucket_of` has it
     order = np.argsort(places, kind="stable")
@@ -120,12 +120,14 @@ def _send_columns(events: PlainColumns, out: RowBuffer) -> None:
 
 
 def _decode_each(
-    events: Iterable[tuple[int, bytes]], span: Span, view: View, out: RowBuffer
+    events: Iterable[tuple[int, bytes]], span: Span, view: WorkerIndex, out: StageOutput
 ) -> None:
     """What events mean that are not plain, or are not events at all."""
     catalog = view.catalog(span.end)
     read = reader_of(catalog).read
-    of_streams: dict[str, list[tuple[int, Row]]] = {r.name: [] for r in catalog if needs_no_rows(r)}
+    of_streams: dict[str, list[tuple[int, Row]]] = {
+        r.name: [] for r in catalog if is_keyless_stream(r)
+    }
     for offset, body in events:
         try:
             checked = read(body, offset)
@@ -153,7 +155,7 @@ def _decode_each(
             _keep(name, kept, out)
 
 
-def _keep(stream: str, events: list[tuple[int, Row]], out: RowBuffer) -> None:
+def _keep(stream: str, events: list[tuple[int, Row]], out: StageOutput) -> None:
     for first in range(0, len(events), CHUNK_ROWS):
         part = events[first : first + CHUNK_ROWS]
         bucket = _any_bucket(part[0][0] // CHUNK_ROWS)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from penstock.engine.faults import SetAside
 from penstock.errors import PipelineError
-from penstock.log import AnyHome
+from penstock.flow.faults import SetAside
 from penstock.packing import pack, unpack
-from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind
+from penstock.pipeline.rows import BUCKETS, RowKind, StageInput, StageOutput
+from penstock.storage import AnyHome
 
 FAST_PATH = -1
 """In place of an offset: no record is to blame, the plain path succeeded."""
@@ -25,12 +25,12 @@ class FaultsFoundError(PipelineError):
         super().__init__(f"records are set aside: {offsets}")
 
 
-def add_fault(out: RowBuffer, one: SetAside) -> None:
+def add_fault(out: StageOutput, one: SetAside) -> None:
     body = pack((one.primary, one.detail, one.suspect))
     out.add(BUCKETS[0], RowKind.FAULT, one.offset, body)
 
 
-def check_faults(inbox: Inbox, home: AnyHome) -> None:
+def check_faults(inbox: StageInput, home: AnyHome) -> None:
     """Set aside what a batch failed of, and raise FaultsFoundError."""
     found = []
     for row in inbox.rows(RowKind.FAULT):

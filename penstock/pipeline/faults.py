@@ -1,7 +1,7 @@
 """Faults in the stages: a worker finds the records to blame, the sink has them set aside.
 
 A stage that fails is tried again without its fast path. If that fails, too, the worker tries parts
-of its input for some of the subscriptions until it knows the culprits (`penstock.engine.faults`),
+of its input for some of the subscriptions until it knows the culprits (`penstock.flow.faults`),
 and sends these on instead of its output. Such a batch is not published: the culprits are set aside,
 in the log, and it is computed again without them.
 """
@@ -11,30 +11,30 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from penstock.engine.attempts import fault_of
-from penstock.engine.faults import Attempt, SetAside, describe_fault, find_culprits, is_fault
-from penstock.pipeline.bodies import decode_changes, decode_steps
+from penstock.flow.attempts import fault_of
+from penstock.flow.faults import Attempt, SetAside, describe_fault, find_culprits, is_fault
 from penstock.pipeline.decode import Events, decode
 from penstock.pipeline.fault_rows import FAST_PATH, add_fault
 from penstock.pipeline.join_stage import advance_groups
 from penstock.pipeline.row_stage import advance_rows
-from penstock.pipeline.rows import AnyRow, Inbox, RowBuffer, RowKind, Span
+from penstock.pipeline.rows import AnyRow, RowKind, Span, StageInput, StageOutput
+from penstock.pipeline.shuffle_codec import decode_changes, decode_steps
 from penstock.pipeline.state import BucketState, StoredGroups, StoredRows
-from penstock.pipeline.view import View
+from penstock.pipeline.worker_index import WorkerIndex
 
 
 class BucketStage(NamedTuple):
     """A stage with state: what its state is seen as, and what it does with one bucket."""
 
     open_store: Callable[[BucketState], Any]
-    advance: Callable[..., RowBuffer]
+    advance: Callable[..., StageOutput]
 
 
 ROWS = BucketStage(StoredRows, advance_rows)
 GROUPS = BucketStage(StoredGroups, advance_groups)
 
 
-def decode_safely(events: Events, span: Span, view: View) -> RowBuffer:
+def decode_safely(events: Events, span: Span, view: WorkerIndex) -> StageOutput:
     """`decode`, or what is to blame if it fails."""
     bodies = dict(zip(events.offsets, events.bodies, strict=True))
 
@@ -49,20 +49,22 @@ def decode_safely(events: Events, span: Span, view: View) -> RowBuffer:
 
 
 def advance_safely(
-    stage: BucketStage, bucket: int, inbox: Inbox, state: BucketState, view: View
-) -> RowBuffer:
+    stage: BucketStage, bucket: int, inbox: StageInput, state: BucketState, view: WorkerIndex
+) -> StageOutput:
     """What a stage makes of its input, or what is to blame if it fails."""
     (tick,) = inbox.rows(RowKind.TICK)
     span = Span.from_bytes(tick.body)
 
-    def advance(inbox: Inbox, view: View, plain: bool) -> tuple[RowBuffer, BucketState]:
+    def advance(
+        inbox: StageInput, view: WorkerIndex, plain: bool
+    ) -> tuple[StageOutput, BucketState]:
         aside = state.aside()
         store = stage.open_store(aside)
         out = stage.advance(bucket, inbox, store, view, plain=plain)
         store.flush()
         return out, aside
 
-    def take(plain: bool) -> RowBuffer:
+    def take(plain: bool) -> StageOutput:
         out, changed = advance(inbox, view, plain)
         state.take(changed)
         return out
@@ -78,8 +80,8 @@ def advance_safely(
 
 
 def _first_success(
-    advance: Callable[[bool], RowBuffer], culprits: Callable[[], list[SetAside]]
-) -> RowBuffer:
+    advance: Callable[[bool], StageOutput], culprits: Callable[[], list[SetAside]]
+) -> StageOutput:
     """The output of the fast path, or of the plain one, or culprits."""
     failures: list[Exception] = []
     for plain in (False, True):
@@ -96,17 +98,19 @@ def _first_success(
     found = culprits()
     if not found:  # it fails as a whole, and every part of it succeeds
         raise failures[-1]
-    out = RowBuffer()
+    out = StageOutput()
     for one in found:
         add_fault(out, one)
     return out
 
 
-def _culprits(events: Sequence[int], span: Span, view: View, attempt: Attempt) -> list[SetAside]:
+def _culprits(
+    events: Sequence[int], span: Span, view: WorkerIndex, attempt: Attempt
+) -> list[SetAside]:
     return find_culprits(sorted(set(events)), view.subscriptions(span), attempt, view.suspects())
 
 
-def _offsets_of(inbox: Inbox) -> Iterator[int]:
+def _offsets_of(inbox: StageInput) -> Iterator[int]:
     """The events that a stage gets something of."""
     for offset, *_ in inbox.unpacked(RowKind.CHANGE, decode_changes):
         yield offset
@@ -115,7 +119,7 @@ def _offsets_of(inbox: Inbox) -> Iterator[int]:
             yield step.offset
 
 
-def _only_events(inbox: Inbox, events: Collection[int]) -> Inbox:
+def _only_events(inbox: StageInput, events: Collection[int]) -> StageInput:
     """The input of a stage, as if there were no other events."""
     changes: list[AnyRow] = [
         change for change in inbox.unpacked(RowKind.CHANGE, decode_changes) if change[0] in events

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from penstock.engine.packed.joining import PackedJoins
-from penstock.engine.packed.rows import packed_forms
-from penstock.engine.packed.steps import SentSteps
-from penstock.engine.stages import JoinStage
-from penstock.joins import Edge, StepsByEdge, make_scheme
-from penstock.pipeline.bodies import decode_steps
+from penstock.flow.packed.group_steps_codec import SentSteps
+from penstock.flow.packed.joining import PackedJoins
+from penstock.flow.packed.rows import packed_forms
+from penstock.flow.stages import JoinStage
+from penstock.joins import StepsByEdge, make_scheme
 from penstock.pipeline.row_stage import add_messages
-from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind, Span
+from penstock.pipeline.rows import BUCKETS, RowKind, Span, StageInput, StageOutput
+from penstock.pipeline.shuffle_codec import decode_steps
 from penstock.pipeline.state.stores import StoredGroups
-from penstock.pipeline.view import View
+from penstock.pipeline.worker_index import WorkerIndex
+from penstock.spaces import Edge
 
 SCHEME = "ref-sj-gap"
 """Describes regions as the kernels do, so that messages are the same bytes whichever way is taken:
@@ -25,12 +26,12 @@ a run that starts over fills its groups anew, and then takes another way for a b
 
 
 def advance_groups(
-    bucket: int, inbox: Inbox, store: StoredGroups, view: View, *, plain: bool = False
-) -> RowBuffer:
+    bucket: int, inbox: StageInput, store: StoredGroups, view: WorkerIndex, *, plain: bool = False
+) -> StageOutput:
     """Bring one bucket through one batch; returns the rows for the sink. `plain`: all steps are
     taken one by one."""
     (tick,) = inbox.rows(RowKind.TICK)
-    out = RowBuffer()
+    out = StageOutput()
     if bucket == BUCKETS[0]:
         out.add(bucket, RowKind.HEADER, tick.offset, tick.body)
     out.forward(bucket, inbox, RowKind.MESSAGE, RowKind.BAD, RowKind.SKIPPED, RowKind.FAULT)
@@ -59,12 +60,12 @@ def advance_groups(
 
 def _run(
     bucket: int,
-    inbox: Inbox,
+    inbox: StageInput,
     stage: JoinStage,
     packed: PackedJoins,
     edges: Mapping[str, Edge],
     new: Collection[Edge],
-    out: RowBuffer,
+    out: StageOutput,
 ) -> None:
     """Take the steps of the batch: nearly all as they are packed, the others one by one."""
     sent = SentSteps(inbox.chunks(RowKind.STEP))
@@ -83,7 +84,7 @@ def _run(
         add_messages(bucket, stage.run(_steps(inbox, RowKind.STEP, others)), out)
 
 
-def _steps(inbox: Inbox, kind: RowKind, edges: Mapping[str, Edge]) -> StepsByEdge:
+def _steps(inbox: StageInput, kind: RowKind, edges: Mapping[str, Edge]) -> StepsByEdge:
     """The steps that all senders have for the groups of these edges in this bucket."""
     steps: StepsByEdge = {}
     for name, value, mine in inbox.unpacked(kind, decode_steps):

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from penstock.errors import HomeError
-from penstock.log import Home
 from penstock.pipeline.metrics import MetricsFiles, Totals, batch_metrics
+from penstock.storage import Home
 
 LAST_WORDS_SECONDS = 5.0  # events come a moment after what they tell of
 

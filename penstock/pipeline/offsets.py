@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.errors import HomeError
-from penstock.log import BatchHeader, RecordKind, RecordLog
 from penstock.pipeline.rows import Span
+from penstock.storage import BatchHeader, RecordKind, RecordLog
 
 LAYOUT = 2
 """How the state of the stages is laid out: which buckets there are, and what is in them. State of
@@ -75,30 +75,30 @@ def next_offset(
         end = min(log.frame_boundary(start.position, max_records, max_bytes), target)
         if start.position < published:
             return start._replace(position=min(end, published))
-        end = _before_unheard(log, start.position, end)
+        end = _cut_before_silent_join(log, start.position, end)
         return StreamOffset(end, start.position, _told(frontier))
-    if start.position >= published and _somebody_waits(log, start):
+    if start.position >= published and _has_pending(log, start):
         return StreamOffset(start.position, start.position, _told(frontier))
     return start
 
 
-def _before_unheard(log: RecordLog, start: int, end: int) -> int:
+def _cut_before_silent_join(log: RecordLog, start: int, end: int) -> int:
     """Where a batch ends, so that nobody misses events who starts quietly."""
     for record in log.read(start, end, _ARRIVING):
-        if _starts_quietly(record.body):
+        if _is_silent(record.body):
             behind = record.offset + 1
             following = next(log.frames(behind, end, _EVENTS), None) if behind < end else None
             return end if following is None else max(following[0], behind)
     return end
 
 
-def _starts_quietly(body: bytes) -> bool:
+def _is_silent(body: bytes) -> bool:
     # Most processes that load this module do not plan batches, and need no database.
     from penstock.client import Initial
     from penstock.registry import subscribed
 
     try:
-        return subscribed(body).initial is Initial.QUIET
+        return subscribed(body).initial is Initial.SILENT
     except HomeError:  # of another release: the registry lists it as broken
         return False
 
@@ -107,7 +107,7 @@ def _told(frontier: BatchHeader | None) -> int:
     return 0 if frontier is None else frontier.active
 
 
-def _somebody_waits(log: RecordLog, start: StreamOffset) -> bool:
+def _has_pending(log: RecordLog, start: StreamOffset) -> bool:
     """Whether subscriptions have come, gone or got other points since those that are active."""
     if start.active == start.position:
         return False

@@ -19,8 +19,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from penstock.pipeline.rows import ARROW_SCHEMA, BUCKETS, Inbox, RowBuffer
-from penstock.pipeline.workers import settle, without_garbage
+from penstock.pipeline.gc_control import settle, without_garbage
+from penstock.pipeline.rows import ARROW_SCHEMA, BUCKETS, StageInput, StageOutput
 
 if TYPE_CHECKING:
     from penstock.pipeline.faults import BucketStage
@@ -50,12 +50,12 @@ class _Processor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Row]:
         from penstock.pipeline.faults import advance_safely
-        from penstock.pipeline.view import worker_view
+        from penstock.pipeline.worker_index import worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
         with without_garbage(), self._opened(bucket) as state:
             sent = self._sent(
-                advance_safely(self._stage(), bucket, Inbox.of_rows(rows), state, view)
+                advance_safely(self._stage(), bucket, StageInput.of_rows(rows), state, view)
             )
         settle((self._home, view.active))
         return sent
@@ -69,11 +69,11 @@ class _Processor(StatefulProcessor):
         from penstock.pipeline.state import BucketState, Mirror, mirror_directory
 
         mirror = Mirror(mirror_directory(self._term) / f"{self.state}-{bucket}")
-        patience = 1 + BUCKETS.index(bucket) / len(BUCKETS)
-        return BucketState.opened(self._stored, mirror, patience)
+        rewrite_ratio = 1 + BUCKETS.index(bucket) / len(BUCKETS)
+        return BucketState.opened(self._stored, mirror, rewrite_ratio)
 
-    def _sent(self, out: RowBuffer) -> Iterator[Row]:
-        from penstock.pipeline.view import worker_home
+    def _sent(self, out: StageOutput) -> Iterator[Row]:
+        from penstock.pipeline.worker_index import worker_home
 
         chunks = out.to_rows(worker_home(self._home).staging)
         return iter([_ROW(*chunk) for chunk in chunks])

@@ -10,47 +10,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from penstock.catalog import Catalog, Relation
-from penstock.engine.changes import Checked, Delta
-from penstock.engine.faults import RecordFaultError, is_fault
-from penstock.engine.index import Index
-from penstock.engine.packed.opening import can_open
-from penstock.engine.packed.rows import PackedDeltas, SentChanges, packed_forms
-from penstock.engine.packed.selecting import packed_selection_messages
-from penstock.engine.packed.stepping import STEPS_AT_ONCE, is_joined_by_bytes, packed_steps
-from penstock.engine.stages import RowStage, selection_messages
-from penstock.engine.stepping import FIRST_STEP, EdgeSteps
 from penstock.errors import ChangeError
+from penstock.flow.changes import Checked, Delta
+from penstock.flow.faults import RecordFaultError, is_fault
+from penstock.flow.group_steps import FIRST_STEP, EdgeSteps
+from penstock.flow.index import Index
+from penstock.flow.packed.delta_steps import STEPS_AT_ONCE, is_joined_by_bytes, packed_steps
+from penstock.flow.packed.project import can_project
+from penstock.flow.packed.rows import PackedDeltas, SentChanges, packed_forms
+from penstock.flow.packed.selection_messages import packed_selection_messages
+from penstock.flow.stages import RowStage, selection_messages
 from penstock.joins import GroupSteps, StepsByEdge
 from penstock.joins.selections import SCANNED_ROWS
-from penstock.messages import Told, encode_messages
-from penstock.pipeline.bodies import ChangeRow, decode_changes, group_place
+from penstock.messages import AnyMessage, encode_messages
 from penstock.pipeline.rows import (
     BUCKETS,
-    Inbox,
     Reason,
-    RowBuffer,
     RowKind,
     Span,
+    StageInput,
+    StageOutput,
     bucket_of,
 )
+from penstock.pipeline.shuffle_codec import ChangeRow, decode_changes, group_place
 from penstock.pipeline.state.stores import StoredRows
-from penstock.pipeline.view import View
+from penstock.pipeline.worker_index import WorkerIndex
 
 
 def advance_rows(
-    bucket: int, inbox: Inbox, store: StoredRows, view: View, *, plain: bool = False
-) -> RowBuffer:
+    bucket: int, inbox: StageInput, store: StoredRows, view: WorkerIndex, *, plain: bool = False
+) -> StageOutput:
     """Bring one bucket through one batch; returns the rows for the next stage. `plain`: all changes
     are carried out one by one."""
     (tick,) = inbox.rows(RowKind.TICK)
-    out = RowBuffer()
+    out = StageOutput()
     out.add(bucket, RowKind.TICK, tick.offset, tick.body)
     out.forward(bucket, inbox, RowKind.BAD, RowKind.SKIPPED, RowKind.FAULT)
     out.forward(bucket, inbox, RowKind.MESSAGE, RowKind.STEP)
     span = Span.from_bytes(tick.body)
     view.move_to(span.active, span.end)
     stage = RowStage(store, view.index)
-    _welcome(bucket, span, stage, view, out)
+    _emit_initial(bucket, span, stage, view, out)
     for events in inbox.rows(RowKind.EVENTS):
         store.keep_events(events.offset, events.body)
     catalog = view.catalog(span.end)
@@ -62,7 +62,9 @@ def advance_rows(
     return out
 
 
-def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffer) -> None:
+def _emit_initial(
+    bucket: int, span: Span, stage: RowStage, view: WorkerIndex, out: StageOutput
+) -> None:
     """What new subscriptions need of the rows that are there."""
     arrivals = view.arrivals(span)
     for edge in arrivals.edges:
@@ -72,7 +74,12 @@ def _welcome(bucket: int, span: Span, stage: RowStage, view: View, out: RowBuffe
 
 
 def _carry_out(
-    bucket: int, catalog: Catalog, inbox: Inbox, store: StoredRows, index: Index, out: RowBuffer
+    bucket: int,
+    catalog: Catalog,
+    inbox: StageInput,
+    store: StoredRows,
+    index: Index,
+    out: StageOutput,
 ) -> None:
     """Resolve changes and tell what follows: nearly all as they are packed, the others one by
     one."""
@@ -87,13 +94,13 @@ def _carry_out(
         _carry_out_each(bucket, others, every, RowStage(store, index), out)
 
 
-def _tell_packed(bucket: int, deltas: PackedDeltas, index: Index, out: RowBuffer) -> None:
+def _tell_packed(bucket: int, deltas: PackedDeltas, index: Index, out: StageOutput) -> None:
     """What changes lead to that were made on packed rows."""
     selections = index.selections(deltas.relation)
     if selections is not None:
         # Of a few rows, points may be looked through without making a matcher of them.
         is_few = len(deltas) <= SCANNED_ROWS
-        if is_few or not can_open(deltas.form, selections.mentioned_columns):
+        if is_few or not can_project(deltas.form, selections.mentioned_columns):
             add_messages(bucket, selection_messages(deltas.objects(), selections), out)
         else:
             offsets, messages = packed_selection_messages(deltas, selections)
@@ -101,7 +108,7 @@ def _tell_packed(bucket: int, deltas: PackedDeltas, index: Index, out: RowBuffer
     tell_groups(deltas, index, out)
 
 
-def tell_groups(deltas: PackedDeltas, index: Index, out: RowBuffer) -> None:
+def tell_groups(deltas: PackedDeltas, index: Index, out: StageOutput) -> None:
     """Send what changes do to groups to the buckets of these groups."""
     relation = deltas.relation
     for edge in index.edges_of(relation):
@@ -119,7 +126,7 @@ def _carry_out_each(
     relations: Mapping[str, Relation],
     changes: Iterable[ChangeRow],
     stage: RowStage,
-    out: RowBuffer,
+    out: StageOutput,
 ) -> None:
     """The changes of some relations, one by one."""
     resolved: list[Delta] = []
@@ -140,7 +147,7 @@ def _carry_out_each(
     add_steps(RowKind.STEP, steps, out)
 
 
-def add_steps(kind: RowKind, steps: StepsByEdge, out: RowBuffer) -> None:
+def add_steps(kind: RowKind, steps: StepsByEdge, out: StageOutput) -> None:
     """Send steps to the buckets of their groups."""
     for edge, groups in steps.items():
         for value, mine in groups.items():
@@ -149,5 +156,5 @@ def add_steps(kind: RowKind, steps: StepsByEdge, out: RowBuffer) -> None:
                 rows.append((edge.name, value, mine[first : first + STEPS_AT_ONCE]))
 
 
-def add_messages(bucket: int, messages: Iterable[Told], out: RowBuffer) -> None:
+def add_messages(bucket: int, messages: Iterable[AnyMessage], out: StageOutput) -> None:
     out.rows(bucket, RowKind.MESSAGE).extend(encode_messages(messages))

@@ -2,9 +2,9 @@
 
 A stage reads rows of some kinds and writes rows of others; Spark moves them by bucket. Spark never
 looks into them, and spends ten times longer on a row than we do. So what it gets are *chunks*: many
-rows of one kind for one bucket, packed at once. Bodies are bytes that nobody looks into on the way,
-or tuples of plain values (`penstock.pipeline.bodies`). Messages do not travel at all: they go into
-files, whose names travel (`penstock.pipeline.told`).
+rows of one kind for one bucket, packed at once. Bodies are opaque bytes or tuples of plain values
+(`penstock.pipeline.shuffle_codec`). Messages do not travel at all: they go into files, whose names
+travel (`penstock.pipeline.staging`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from penstock.errors import ChangeError
 from penstock.packing import pack, unpack
-from penstock.pipeline.told import stage, stage_packed
+from penstock.pipeline.staging import stage, stage_packed
 
 if TYPE_CHECKING:
-    from penstock.engine.columnar import Packed  # kernels, for processes that have work
+    from penstock.flow.columnar import Packed  # kernels, for processes that have work
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class StageRow(NamedTuple):
 
 
 AnyRow: TypeAlias = tuple[Any, ...]
-"""A `StageRow`, or one of those of `penstock.pipeline.bodies`, or a run of messages."""
+"""A `StageRow`, or one of those of `penstock.pipeline.shuffle_codec`, or a run of messages."""
 
 Offsets: TypeAlias = npt.NDArray[np.int64]
 ChunkRow: TypeAlias = tuple[int, int, int, bytes]
@@ -132,7 +132,7 @@ class Reason(NamedTuple):
         return cls(*unpack(body))
 
 
-class RowBuffer:
+class StageOutput:
     """Rows on their way out of a stage."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class RowBuffer:
         """Where to put many rows of one kind."""
         return self._rows[bucket, kind]
 
-    def forward(self, bucket: int, inbox: Inbox, *kinds: RowKind) -> None:
+    def forward(self, bucket: int, inbox: StageInput, *kinds: RowKind) -> None:
         """Send rows on without looking at them."""
         for kind in kinds:
             for count, chunk in inbox.chunks(kind):
@@ -218,14 +218,14 @@ def _packed(rows: list[AnyRow], most: int = CHUNK_ROWS) -> Iterator[tuple[int, b
             yield from _packed(part, (len(part) + 1) // 2)
 
 
-class Inbox:
+class StageInput:
     """The rows that a stage gets, by kind; unpacked when they are asked for."""
 
     def __init__(self) -> None:
         self._chunks: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
 
     @classmethod
-    def of_rows(cls, rows: Iterable[ChunkRow]) -> Inbox:
+    def of_rows(cls, rows: Iterable[ChunkRow]) -> StageInput:
         inbox = cls()
         for _, kind, count, chunk in rows:
             inbox._chunks[kind].append((count, bytes(chunk)))
@@ -255,9 +255,9 @@ class Inbox:
     def chunks(self, kind: RowKind) -> list[tuple[int, bytes]]:
         return self._chunks[kind]
 
-    def replaced(self, kind: RowKind, rows: list[AnyRow]) -> Inbox:
+    def replaced(self, kind: RowKind, rows: list[AnyRow]) -> StageInput:
         """The same with other rows of one kind."""
-        inbox = Inbox()
+        inbox = StageInput()
         inbox._chunks.update(self._chunks)
         inbox._chunks[kind] = list(_packed(rows))
         return inbox

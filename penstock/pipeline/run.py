@@ -21,22 +21,22 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError
 from penstock.joins import family_of
-from penstock.log import Home
-from penstock.log.access import umask_of
-from penstock.log.families import claim_family
+from penstock.pipeline.allocator import keep_memory
 from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.in_java import settings_elsewhere
 from penstock.pipeline.join_stage import SCHEME
-from penstock.pipeline.kept_memory import keep_memory
 from penstock.pipeline.listener import BatchListener, listening
 from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset
+from penstock.pipeline.preflight import check_before_run
 from penstock.pipeline.processors import JoinProcessor, RowProcessor
 from penstock.pipeline.rows import CHUNK_SCHEMA
-from penstock.pipeline.session import FAREWELL_SECONDS, end_of_java, spark_session
+from penstock.pipeline.session import JVM_EXIT_GRACE_SECONDS, end_of_java, spark_session
 from penstock.pipeline.sink import MessageSink, sweep_staging
 from penstock.pipeline.source import SOURCE_NAME, LogSource
-from penstock.pipeline.whole import check_whole
+from penstock.storage import Home
+from penstock.storage.access import umask_of
+from penstock.storage.families import claim_family
 
 BATCH_ROWS = 50_000
 """Fixed costs of some 0.3 s a batch weigh little against this many rows, and they fit in memory."""
@@ -54,7 +54,7 @@ _LIGHT = {
 }
 
 POLL_SECONDS = 0.1
-PATIENCE_SECONDS = 30.0  # for a batch to end when asked to stop; then it is broken off
+STOP_GRACE_SECONDS = 30.0  # for a batch to end when asked to stop; then it is broken off
 
 _NO_ANSWER = ConnectionRefusedError | ConnectionResetError
 
@@ -124,7 +124,7 @@ def run(
     with opened.processing_lock("pipeline") as processing:
         check_home(opened)
         claim_family(opened, family_of(SCHEME), "the pipeline")
-        check_whole(opened)
+        check_before_run(opened)
         keep_memory()
         sweep_staging(opened.staging)
         spark = spark_session(
@@ -161,7 +161,7 @@ def run(
 def _failure(error: Exception, log_file: Path) -> Exception:
     """If Java has ended, that explains everything else, whatever PySpark makes of it."""
     answered = isinstance(error, PySparkException | Py4JJavaError)
-    ended = end_of_java(0.0 if answered else FAREWELL_SECONDS)
+    ended = end_of_java(0.0 if answered else JVM_EXIT_GRACE_SECONDS)
     if ended is not None:
         return ended
     if isinstance(error, PySparkException | Py4JError | _NO_ANSWER):
@@ -270,7 +270,7 @@ def _follow(
 
 def _await_rest(query: StreamingQuery) -> None:
     """Let a batch that has begun come to its end: breaking it off is safe, but wastes its work."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + STOP_GRACE_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS / 10)
 

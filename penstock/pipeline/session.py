@@ -28,12 +28,12 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from penstock.errors import PipelineError
-from penstock.log.access import make_directory, open_appending
-from penstock.log.disk import os_errors
-from penstock.pipeline import kept_memory
+from penstock.pipeline import allocator as kept_memory
 from penstock.pipeline.in_java import class_directory, compiled
 from penstock.pipeline.java import HOW_TO_INSTALL, find_java, trouble_with
 from penstock.pipeline.scratch import Scratch
+from penstock.storage.access import make_directory, open_appending
+from penstock.storage.disk import os_errors
 
 # State is stored by partition, and a checkpoint keeps the number it was begun with: a query that
 # has run once cannot be given another. Two suits a small machine (218 ms for a small stateful
@@ -62,7 +62,7 @@ TASK_TRIES = 4
 # Java needs about half a second to end; it must not hold up our own end for long.
 JAVA_EXIT_TIMEOUT_SECONDS = 10
 
-FAREWELL_SECONDS = 2.0  # a process that is killed closes its connections before it is gone
+JVM_EXIT_GRACE_SECONDS = 2.0  # a process that is killed closes its connections before it is gone
 
 
 def spark_session(
@@ -88,7 +88,7 @@ def spark_session(
     free only when both are gone.
 
     `umask` is that of Java and of the workers: what they write is for this user alone, unless a
-    home is for a group (`penstock.log.access.umask_of`).
+    home is for a group (`penstock.storage.access.umask_of`).
 
     A process has one Java, which keeps the log file, the descriptors and the umask it was started
     with.
@@ -110,7 +110,7 @@ def spark_session(
         _quieten(SparkContext(conf=spark_conf, gateway=gateway))
         return SparkSession.builder.getOrCreate()
     except (Py4JError, PySparkException, OSError) as error:
-        raise end_of_java(FAREWELL_SECONDS) or PipelineError(
+        raise end_of_java(JVM_EXIT_GRACE_SECONDS) or PipelineError(
             "Spark refused to start.",
             detail=_first_line(error),
             hint="Check the master and the settings given to the session.",

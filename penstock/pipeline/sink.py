@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import HomeError
-from penstock.log import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog
 from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
+from penstock.pipeline.gc_control import without_garbage
 from penstock.pipeline.offsets import is_anybody_new
-from penstock.pipeline.rows import Inbox, Reason, RowKind, Span, StageRow
-from penstock.pipeline.told import STAGED_SUFFIX, merged
-from penstock.pipeline.workers import without_garbage
+from penstock.pipeline.rows import Reason, RowKind, Span, StageInput, StageRow
+from penstock.pipeline.staging import STAGED_SUFFIX, merged
+from penstock.storage import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.log import BatchLog
+    from penstock.storage import BatchLog
 
 
 class MessageSink:
@@ -49,7 +49,7 @@ class MessageSink:
         except Exception as failure:
             self.failure = failure
             raise
-        inbox = Inbox.of_rows(rows)
+        inbox = StageInput.of_rows(rows)
         self._counted[batch_id] = {
             "messages": inbox.count(RowKind.MESSAGE),
             "bad": inbox.count(RowKind.BAD),
@@ -70,7 +70,7 @@ class MessageSink:
         """How many messages, bad and skipped events a batch had; asked once."""
         return self._counted.pop(batch_id, {})
 
-    def commit(self, inbox: Inbox) -> None:
+    def commit(self, inbox: StageInput) -> None:
         home = self._home
         with without_garbage(), home.publishing(self._term):
             check_faults(inbox, home)
@@ -99,7 +99,7 @@ class Outcome:
         return BatchHeader(self.span.start, self.span.end, self.span.active)
 
 
-def gather(inbox: Inbox, staging: Path) -> Outcome:
+def gather(inbox: StageInput, staging: Path) -> Outcome:
     """What the workers say of a batch, and the messages that they have staged."""
     headers = inbox.rows(RowKind.HEADER)
     if len(headers) != 1:

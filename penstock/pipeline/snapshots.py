@@ -27,8 +27,6 @@ import numpy.typing as npt
 from penstock.catalog import Catalog, Relation, Row
 from penstock.client import Initial
 from penstock.errors import PenstockError
-from penstock.joins import Edge, Space, place
-from penstock.joins.covered import CoveredPoints
 from penstock.joins.frozen import (
     FrozenSpace,
     edge_of_plain,
@@ -36,16 +34,18 @@ from penstock.joins.frozen import (
     plain_edge,
     unpack_space,
 )
+from penstock.joins.matcher_points import MatcherPoints
 from penstock.joins.point_arrays import PointArrays
-from penstock.log.access import make_directory
-from penstock.log.disk import write_aside
 from penstock.matching import EventBatch
 from penstock.matching.flatfile import read_arrays, write_arrays
 from penstock.matching.lanes import LaneMatcher
 from penstock.matching.snapshot import damaged_segments
 from penstock.messages import Point
-from penstock.pipeline.workers import without_garbage
+from penstock.pipeline.gc_control import without_garbage
 from penstock.registry import Registry, StoredSubscription
+from penstock.spaces import Edge, Space, place
+from penstock.storage.access import make_directory
+from penstock.storage.disk import write_aside
 
 FORMAT = 4
 """Before 4, constants of text columns may have been taken for numbers."""
@@ -89,10 +89,10 @@ class Snapshot:
         numbers: list[int] = found[np.searchsorted(found, low) :].tolist()
         return numbers
 
-    def covered(self, catalog: Catalog) -> Iterator[CoveredPoints]:
+    def covered(self, catalog: Catalog) -> Iterator[MatcherPoints]:
         for name, (where, columns, changes_only) in self.relations.items():
             matcher = LaneMatcher.open(catalog[name], self.directory / where, threads=1)
-            yield CoveredPoints(matcher, columns, changes_only)
+            yield MatcherPoints(matcher, columns, changes_only)
 
     def frozen(self) -> Iterator[FrozenSpace]:
         for name, _ in self.spaces:
@@ -223,7 +223,7 @@ class _Compiler:
                 more = PointArrays.of(points, len(space.more))
                 self._frozen[space] = more if known is None else known.joined(more)
 
-    def _cover(self, table: str) -> CoveredPoints:
+    def _cover(self, table: str) -> MatcherPoints:
         if table not in self._covered:
             self._covered[table] = _empty(self._catalog[table], self._samples.get(table, ()))
         return self._covered[table]
@@ -271,10 +271,10 @@ class _Compiler:
         return spaces
 
 
-def _empty(relation: Relation, sample: Sequence[Row]) -> CoveredPoints:
+def _empty(relation: Relation, sample: Sequence[Row]) -> MatcherPoints:
     events = EventBatch.of_stored(relation, sample) if sample else None
     matcher = LaneMatcher(relation, threads=1, sample=events, background=False)
-    return CoveredPoints(matcher, {})
+    return MatcherPoints(matcher, {})
 
 
 def _finished(directory: Path) -> list[Path]:

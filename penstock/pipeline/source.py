@@ -23,17 +23,17 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.errors import LockedError
-from penstock.log import Home, RecordKind, RecordLog
+from penstock.pipeline.gc_control import settle, without_garbage
 from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset, next_offset, span_of
 from penstock.pipeline.rows import CHUNK_SCHEMA, Span
 from penstock.pipeline.sizing import BatchSizer
-from penstock.pipeline.workers import settle, without_garbage
+from penstock.storage import Home, RecordKind, RecordLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.pipeline.decode import Events
-    from penstock.pipeline.keeping import SnapshotKeeper
+    from penstock.pipeline.snapshot_scheduler import SnapshotScheduler
     from penstock.registry import Registry
 
 SOURCE_NAME = "penstock_log"
@@ -100,7 +100,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._partitions = partitions
         self._home: Home | None = None
         self._registry: Registry | None = None
-        self._keeper: SnapshotKeeper | None = None
+        self._keeper: SnapshotScheduler | None = None
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
@@ -128,7 +128,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         records = end.position - begin.position
         self._under_way = (records, time.monotonic()) if records else None
         # Workers read the tables and subscriptions that others have applied: here, before a batch.
-        self._follow(end.position).keep_up(end.active)
+        self._follow(end.position).ensure(end.active)
         return end.to_json()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[LogRange]:
@@ -145,7 +145,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Here, because other processes that load this class only look at it.
         from penstock.pipeline.decode import ticks
         from penstock.pipeline.faults import decode_safely
-        from penstock.pipeline.view import worker_home, worker_view
+        from penstock.pipeline.worker_index import worker_home, worker_view
 
         home, view, span = worker_home(self._path), worker_view(self._path), partition.header
         settle("read")
@@ -179,14 +179,14 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._home = Home.open(self._path)
         return self._home
 
-    def _follow(self, end: int) -> SnapshotKeeper:
+    def _follow(self, end: int) -> SnapshotScheduler:
         # Most processes that load this class only look at it, and need no database for that.
-        from penstock.pipeline.keeping import SnapshotKeeper
+        from penstock.pipeline.snapshot_scheduler import SnapshotScheduler
         from penstock.registry import Registry
 
         if self._registry is None or self._keeper is None:
             self._registry = Registry(self._opened(), catch_up=False)
-            self._keeper = SnapshotKeeper(self._opened(), self._registry)
+            self._keeper = SnapshotScheduler(self._opened(), self._registry)
         self._registry.catch_up(end)
         return self._keeper
 

@@ -10,10 +10,9 @@ from zlib import crc32
 
 from penstock.catalog import Catalog
 from penstock.client import Initial
-from penstock.engine.faults import SetAside, describe_fault, is_fault
 from penstock.errors import PenstockError
-from penstock.joins.decomposition import Decomposition, Replan, fitting
-from penstock.log import Record
+from penstock.flow.faults import SetAside, describe_fault, is_fault
+from penstock.joins.decomposition import fitting
 from penstock.packing import pack
 from penstock.registry.damage import damaged
 from penstock.registry.leases import Lease
@@ -25,7 +24,9 @@ from penstock.registry.plans import (
 )
 from penstock.registry.records import Subscribed, subscribed
 from penstock.registry.subscriptions import StoredSubscription
+from penstock.spaces import Decomposition, Replan
 from penstock.sql import ShapeBinder
+from penstock.storage import Record
 
 _REGISTRY = Path("registry.db")
 

@@ -10,13 +10,13 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from penstock.catalog import Catalog, Relation
-from penstock.engine.faults import describe_fault, is_fault
 from penstock.errors import PenstockError
-from penstock.log import Record, RecordKind, RecordLog
+from penstock.flow.faults import describe_fault, is_fault
 from penstock.registry.damage import damaged
 from penstock.registry.database import DerivedDatabase
 from penstock.registry.tables import CATALOG, relations
 from penstock.sql import parse_relation
+from penstock.storage import Record, RecordKind, RecordLog
 
 _DDL = frozenset({RecordKind.DDL})
 

@@ -10,15 +10,14 @@ from bisect import bisect_left
 
 from penstock.catalog import Catalog
 from penstock.joins.accounting import row_bytes
-from penstock.joins.decomposition import Decomposition, compact, has_choice, plain_rule
 from penstock.joins.decomposition.costs import SelectiveCost
 from penstock.joins.decomposition.greedy import decompose
-from penstock.joins.spaces import Side
-from penstock.log import AnyHome, Home
-from penstock.log.statistics import HomeStatistics, TableStatistics, usable_statistics
 from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import Cut, below
 from penstock.registry.plans import decode_plan
+from penstock.spaces import Decomposition, Side, compact, has_choice, plain_rule
+from penstock.storage import AnyHome, Home
+from penstock.storage.statistics import HomeStatistics, TableStatistics, usable_statistics
 
 
 class Chooser:

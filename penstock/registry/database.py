@@ -33,11 +33,11 @@ from sqlalchemy import (
 )
 
 from penstock.errors import CorruptionError
-from penstock.log import RecordLog
-from penstock.log.access import open_file
-from penstock.log.disk import os_errors
-from penstock.log.witnesses import Witness, lost_end
 from penstock.registry.damage import damaged, sqlite_failure
+from penstock.storage import RecordLog
+from penstock.storage.access import open_file
+from penstock.storage.disk import os_errors
+from penstock.storage.witnesses import Witness, lost_end
 
 SCHEMA_VERSION = 6
 """Rises with every change of the tables, or of the plans stored in them."""

@@ -17,9 +17,8 @@ from penstock.arguments import (
 )
 from penstock.catalog import Catalog
 from penstock.client import Initial
-from penstock.engine.faults import SetAside
 from penstock.errors import SubscriptionError
-from penstock.joins.decomposition import Replan
+from penstock.flow.faults import SetAside
 from penstock.registry.binding import from_rows, replans_from_rows
 from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.database import DerivedDatabase
@@ -27,6 +26,7 @@ from penstock.registry.leases import ran_out
 from penstock.registry.records import LEASE_RAN_OUT
 from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
 from penstock.registry.tables import replans, set_aside, subscriptions
+from penstock.spaces import Replan
 
 MAX_NUMBERED = 1 << 24  # beyond what one process can keep subscriptions in memory for
 _IDS_AT_ONCE = 500

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from penstock.catalog import Catalog
-from penstock.joins.decomposition import (
-    Decomposition,
-    decomposition_from_plain,
-    plain_decomposition,
-)
 from penstock.packing import pack, unpack
-from penstock.sql.query import Query, plain_query, query_from_plain
+from penstock.query import Query, plain_query, query_from_plain
+from penstock.spaces import Decomposition, decomposition_from_plain, plain_decomposition
 
 
 def encode_plan(query: Query) -> bytes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from penstock.joins.decomposition import Replan
-from penstock.log import AnyHome, RecordKind
-from penstock.log.reading import Reader
+from penstock.delivery.reading import Reader
 from penstock.registry.records import replan_of, subscribed
+from penstock.spaces import Replan
 from penstock.sql import Query
+from penstock.storage import AnyHome, RecordKind
 
 _REPLANS = frozenset({RecordKind.REPLAN})
 

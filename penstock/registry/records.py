@@ -22,16 +22,16 @@ import msgspec
 from penstock.arguments import text
 from penstock.client import Initial
 from penstock.errors import CatalogError, PenstockError, RecordError, SubscriptionError
-from penstock.joins.decomposition import (
+from penstock.registry.leases import Lease
+from penstock.spaces import (
     Decomposition,
     Replan,
     compact,
     decomposition_from_plain,
     plain_decomposition,
 )
-from penstock.log import Record
-from penstock.log.interfaces import UNREADABLE_BODY, Offset
-from penstock.registry.leases import Lease
+from penstock.storage import Record
+from penstock.storage.interfaces import UNREADABLE_BODY, Offset
 
 MAX_OWNER_CHARACTERS = 200
 LEASE_RAN_OUT = "lease"

@@ -16,11 +16,9 @@ from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from penstock.arguments import listed, offset, shown, statement, subscription_ids
 from penstock.client import Initial
-from penstock.engine.faults import SetAside, describe_fault, is_fault
 from penstock.errors import CorruptionError, SubscriptionError
-from penstock.joins.decomposition import Decomposition, Replan, fitting
-from penstock.log import AnyHome, Record, RecordKind
-from penstock.log.set_aside import set_aside_entry, set_aside_of
+from penstock.flow.faults import SetAside, describe_fault, is_fault
+from penstock.joins.decomposition import fitting
 from penstock.registry.binding import (
     Binder,
     fitting_plan,
@@ -52,7 +50,10 @@ from penstock.registry.records import (
 )
 from penstock.registry.subscriptions import StoredSubscription
 from penstock.registry.tables import CATALOG, REGISTRY, replans, set_aside, subscriptions
+from penstock.spaces import Decomposition, Replan
 from penstock.sql import ShapeBinder, parse_relation
+from penstock.storage import AnyHome, Record, RecordKind
+from penstock.storage.set_aside import set_aside_entry, set_aside_of
 
 MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
 

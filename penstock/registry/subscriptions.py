@@ -8,14 +8,14 @@ import msgspec
 
 from penstock.catalog import Catalog
 from penstock.client import Initial
-from penstock.engine.faults import SetAside
 from penstock.errors import CorruptionError, SubscriptionError
-from penstock.joins.decomposition import Decomposition, Replan
+from penstock.flow.faults import SetAside
+from penstock.query import Query
 from penstock.registry.damage import rebuild_hint
 from penstock.registry.leases import Lease
 from penstock.registry.plans import decode_plan
 from penstock.registry.records import Subscribed
-from penstock.sql.query import Query
+from penstock.spaces import Decomposition, Replan
 
 
 @dataclass(frozen=True, slots=True)

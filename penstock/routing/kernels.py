@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.joins.kernels.trees import (
+from penstock.kernels.compiled import njit
+from penstock.kernels.trees import (
     BASE_HIGH,
     BASE_HIGH_MIN,
     BASE_LOW,
@@ -26,8 +27,7 @@ from penstock.joins.kernels.trees import (
     Forest,
     Points,
 )
-from penstock.joins.kernels.unions import Codes64
-from penstock.matching.compiled import njit
+from penstock.kernels.unions import Codes64
 
 LOW_FROM, LOW_TO, HIGH_FROM, HIGH_TO = 0, 1, 2, 3
 """Columns of a box: the ends of a filter interval lie between these, both included."""

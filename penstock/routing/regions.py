@@ -15,10 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.catalog import Key, Relation, Row
-from penstock.joins.kernels.trees import BY_ALL, plant
-from penstock.joins.kernels.unions import Codes64
 from penstock.joins.point_arrays import CodedRanges
 from penstock.joins.points import SpacePoints
+from penstock.kernels.trees import BY_ALL, plant
+from penstock.kernels.unions import Codes64
 from penstock.messages import Envelope, Point, PointId, Reach, Reaches
 from penstock.messages.point_masks import PointMasks
 from penstock.predicates.codes import Codes
@@ -87,7 +87,7 @@ class _Segment:
 
 
 class RegionIndex:
-    """Told by the space of every point that comes and goes. Not thread-safe, like the space."""
+    """Notified by the space of every point that comes and goes. Not thread-safe, like the space."""
 
     def __init__(self, points: SpacePoints) -> None:
         self._points = points

@@ -20,12 +20,12 @@ from penstock.predicates.normal_form import (
     branches_of,
 )
 from penstock.predicates.unions import ANY_BUT_NULL
+from penstock.query import Query
 from penstock.sql.conditions import ConditionBinder
 from penstock.sql.ddl import INSTEAD
 from penstock.sql.names import clause_name, other_arguments
 from penstock.sql.outputs import bind_outputs
 from penstock.sql.payload import in_halves
-from penstock.sql.query import Query
 from penstock.sql.scope import Scope
 from penstock.sql.source import Source
 from penstock.sql.strict import check_names, check_nothing_dropped

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.predicates.simplify import Place
+from penstock.query import Output
 from penstock.sql.names import clause_name, other_arguments, refusal
-from penstock.sql.query import Output
 from penstock.sql.scope import Scope
 
 

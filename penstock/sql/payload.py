@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.catalog import Catalog, Relation
-from penstock.catalog.halves import Halves, halves_named, halves_of, is_half, table_of
+from penstock.catalog.payload_split import Halves, halves_of, is_split, split_names, table_of
 from penstock.errors import SqlError
 from penstock.predicates.boxes import Box
-from penstock.sql.query import Join, Node, Output, Query
+from penstock.query import Join, Node, Output, Query
 from penstock.sql.source import Source
 
 _NAME = re.compile(r'"([^"]+)"|(\w+)')
@@ -116,9 +116,9 @@ def _placed(output: Output, halves: Halves) -> Output:
 def whole(query: Query, catalog: Catalog) -> tuple[Query, tuple[str, ...]]:
     """The query as it was before it was halved, and the names of the columns of its payload."""
     name = query.nodes[0].relation.name
-    if not is_half(name):
+    if not is_split(name):
         return query, ()
-    halves = halves_named(name, catalog[table_of(name)])
+    halves = split_names(name, catalog[table_of(name)])
     columns = halves.columns
     entire = replace(
         query,

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from penstock.catalog import Catalog, Column
 from penstock.predicates.simplify import Place
+from penstock.query import Node
 from penstock.sql.names import other_arguments
-from penstock.sql.query import Node
 from penstock.sql.source import Source
 
 

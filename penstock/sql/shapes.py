@@ -21,11 +21,11 @@ from penstock.errors import SqlError
 from penstock.predicates.boxes import Box
 from penstock.predicates.normal_form import Atom, Condition
 from penstock.predicates.unions import ANY_BUT_NULL, intersect_unions
+from penstock.query import Query
 from penstock.sql.atoms import comparison
 from penstock.sql.binding import Analysis, analyse, bind, normal_form
 from penstock.sql.conditions import ConditionBinder
 from penstock.sql.conjunctions import Comparison, Conjunction, literal_constant
-from penstock.sql.query import Query
 
 MAX_SHAPES = 1_000
 MAX_CHARACTERS = 4_096  # longer texts are not worth keeping

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from penstock.joins.decomposition import Decomposition, candidates
-from penstock.sql.query import Query
+from penstock.query import Query
+from penstock.spaces import Decomposition, candidates
 
 
 def numbered_decomposition(query: Query, number: int) -> Decomposition:

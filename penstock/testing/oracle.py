@@ -32,7 +32,7 @@ from penstock.catalog import (
     TimestampType,
     ValueType,
 )
-from penstock.engine.changes import Change, Op
+from penstock.flow.changes import Change, Op
 
 
 class Oracle:

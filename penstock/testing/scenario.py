@@ -27,7 +27,7 @@ from typing import TypeAlias
 import msgspec
 
 from penstock.catalog import Outside
-from penstock.engine.changes import Change, Op
+from penstock.flow.changes import Change, Op
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock
-from penstock.log import Home
+from penstock.storage import Home
 from tests.attack.test_hostile_records import begun, by_hub, by_pipeline, check_served, publish
 
 ROOMS = ("engine", "joins", "messages", "registry", "log", "routing", "pipeline", "predicates")

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.log import Home, RecordKind
-from penstock.operate.compact import compact
-from penstock.operate.verify import verify
+from penstock.maintenance.compact import compact
+from penstock.maintenance.verify import verify
 from penstock.registry import Registry, rebuild
-from tests.operate.test_verify import silent
+from penstock.storage import Home, RecordKind
+from tests.maintenance.test_verify import silent
 from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import content, values_of
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from penstock import Hub
 from penstock.cli.main import app
-from penstock.log import Home
 from penstock.registry import Registry
+from penstock.storage import Home
 
 
 @dataclass(frozen=True)

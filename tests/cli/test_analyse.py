@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from penstock.history import analyse as history
-from penstock.log import Home
-from penstock.log.statistics import HomeStatistics, save_statistics
+from penstock.storage import Home
+from penstock.storage.statistics import HomeStatistics, save_statistics
 from tests.cli.conftest import Cli, insert, lines
 from tests.history.test_analyse import dry_analyse
 

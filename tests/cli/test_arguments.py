@@ -15,8 +15,8 @@ import typer
 from penstock.cli.failures import EXIT_CODES
 from penstock.cli.main import app, main
 from penstock.errors import PipelineError
-from penstock.log import Home
 from penstock.registry import rebuild
+from penstock.storage import Home
 from tests.cli.conftest import Cli
 
 JOIN = "SELECT stocks.id, rating FROM stocks JOIN reviews USING (symbol) WHERE per < 20"
@@ -92,7 +92,7 @@ COMMANDS = {
 def used(tmp_path_factory: pytest.TempPathFactory, pattern: Path) -> Path:
     """A home with subscription 2, a row, and an event in quarantine at offset 5."""
     from penstock import Hub
-    from penstock.log import RecordKind
+    from penstock.storage import RecordKind
 
     home = Path(shutil.copytree(pattern, tmp_path_factory.mktemp("used") / "shop"))
     with Hub(home) as hub:

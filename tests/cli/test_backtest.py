@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.history import backtest as history
-from penstock.log import Home
+from penstock.storage import Home
 from tests.cli.conftest import Cli, insert, lines
 from tests.history.dry import dry_backtest
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.cli.failures import exit_code_of, failure_text
 from penstock.errors import CorruptionError, LockedError, PipelineError
-from penstock.log import Home
+from penstock.storage import Home
 from tests.cli.conftest import Cli
 
 PENSTOCK = [sys.executable, "-c", "from penstock.cli.main import main; main()"]

@@ -216,7 +216,7 @@ def test_explain_a_change_in_the_log(cli: Cli, subscribed: Path) -> None:
 
 
 def test_explain_does_not_need_the_lock(cli: Cli, subscribed: Path) -> None:
-    from penstock.log import Home
+    from penstock.storage import Home
 
     with Home.open(subscribed).processing_lock("test"):
         assert cli("explain", subscribed, 2, "--offset", 4).code == 0

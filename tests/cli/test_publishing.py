@@ -18,11 +18,11 @@ import pytest
 
 from penstock import Hub
 from penstock.errors import HomeError
-from penstock.log import Home, RecordKind, files
-from penstock.log.disk import NO_ROOM
-from penstock.log.interfaces import Entry
-from penstock.log.log import Log
-from penstock.sources import resuming
+from penstock.ingest import resuming
+from penstock.storage import Home, RecordKind, files
+from penstock.storage.disk import NO_ROOM
+from penstock.storage.interfaces import Entry
+from penstock.storage.log import Log
 from tests.cli.conftest import Cli, insert, lines
 
 ROOT = Path(__file__).parent.parent.parent
@@ -208,8 +208,8 @@ def test_more_is_left_out_than_there_is(cli: Cli, home: Path, tmp_path: Path) ->
 KILLED = """
 import os, signal, sys
 from penstock.cli.main import main
-from penstock.log import files
-from penstock.sources import resuming
+from penstock.ingest import files
+from penstock.ingest import resuming
 files.CHUNK_BYTES = 300
 original, left, before = resuming.append_taken, [int(sys.argv[1])], sys.argv[2] == "before"
 def append(*arguments):

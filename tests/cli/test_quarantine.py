@@ -27,9 +27,9 @@ def test_empty(cli: Cli, home: Path) -> None:
 
 
 def test_a_suspended_subscription(cli: Cli, home: Path) -> None:
-    from penstock.engine.faults import SetAside
-    from penstock.log import Home
+    from penstock.flow.faults import SetAside
     from penstock.registry import Registry
+    from penstock.storage import Home
 
     number = cli("subscribe", home, "SELECT id FROM stocks WHERE per > 1", "--json").json["id"]
     with Registry(Home.open(home)) as registry:

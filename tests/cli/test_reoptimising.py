@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.log import Home
-from penstock.log.statistics import save_statistics
+from penstock.storage import Home
+from penstock.storage.statistics import save_statistics
 from tests.cli.conftest import Cli, insert, lines
 from tests.history.test_analyse import dry_analyse
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.log import Home
+from penstock.storage import Home
 from tests.cli.conftest import Cli
 
 

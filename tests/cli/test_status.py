@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock import Hub
-from penstock.log import Home
 from penstock.pipeline.metrics import MetricsFiles
+from penstock.storage import Home
 from tests.cli.conftest import Cli, insert, lines
 from tests.pipeline.test_metrics import some
 

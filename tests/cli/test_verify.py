@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Home
+from penstock.storage import Home
 from tests.cli.conftest import Cli, insert, lines
 
 

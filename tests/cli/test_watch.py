@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.log import Home
 from penstock.pipeline import run as pipeline
+from penstock.storage import Home
 from tests.cli.conftest import Cli, insert, lines
 
 
@@ -107,7 +107,7 @@ def test_run_stops_when_watching_fails(
     def fail(*_: object, **__: object) -> None:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("penstock.sources.watch", fail)
+    monkeypatch.setattr("penstock.ingest.watch", fail)
     ran = cli("run", home, "--watch", drop)
     assert ran.code == 1
     assert "the disk is gone" in ran.err

@@ -17,7 +17,7 @@ from penstock.client import Content
 from penstock.client.own_points import OwnPoints
 from penstock.messages import (
     ANY_FILTER,
-    ANYONE,
+    EVERYONE,
     Envelope,
     Message,
     Point,
@@ -49,7 +49,7 @@ def regions(more: int) -> st.SearchStrategy[tuple[Reach | Envelope, ...]]:
     if more:
         vectors = st.lists(st.tuples(*[keys] * (1 + more)), max_size=2).map(tuple)
         one = st.builds(Envelope, st.tuples(*[reach] * (1 + more)), vectors) | st.just(ANY_FILTER)
-    return st.lists(one, max_size=3).map(tuple) | st.just(ANYONE)
+    return st.lists(one, max_size=3).map(tuple) | st.just(EVERYONE)
 
 
 @st.composite
@@ -119,9 +119,9 @@ def comparisons(branches: int) -> int:
     (space,) = content.spaces
     CountedKey.compared = 0
     row = (1, CountedKey(3 * (branches // 2) + 1))
-    content.apply([Message(Position(2, 1), space, (1,), row, ANYONE)])
+    content.apply([Message(Position(2, 1), space, (1,), row, EVERYONE)])
     assert len(content.rows()) == 1
-    content.apply([Message(Position(3, 1), space, (1,), old=((1, row[1]),), remove=ANYONE)])
+    content.apply([Message(Position(3, 1), space, (1,), old=((1, row[1]),), remove=EVERYONE)])
     assert content.rows() == []
     return CountedKey.compared
 

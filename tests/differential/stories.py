@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from penstock.engine.changes import Change, Op
+from penstock.flow.changes import Change, Op
 from penstock.testing.scenario import Define, Publish, Replan, Step, Subscribe, Withdraw
 
 NAN, INF = float("nan"), float("inf")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.client import Notification
-from penstock.engine.changes import Change, Op
 from penstock.errors import SubscriptionError
-from penstock.joins.newcomers import MANY_NEWCOMERS
-from penstock.log import Home
+from penstock.flow.changes import Change, Op
+from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.sql import bind
+from penstock.storage import Home
 from penstock.subscription import Subscription
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable

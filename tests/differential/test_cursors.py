@@ -17,8 +17,8 @@ from penstock import Hub
 from penstock.cli.following import Follower
 from penstock.client import ContentRow, Initial, News, Notification
 from penstock.errors import HomeError
-from penstock.joins.newcomers import MANY_NEWCOMERS
-from penstock.log import Home
+from penstock.joins.initial_regions import MANY_NEWCOMERS
+from penstock.storage import Home
 from penstock.subscription import Subscription
 from tests.differential.stories import JOINS, MIXED, SELECTIONS, Story, stories
 from tests.differential.test_changes_only import TWIN, with_twins

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from penstock import Hub
 from penstock.catalog import Row, RowKey
 from penstock.client.content import JoinKey
-from penstock.engine.changes import Change
-from penstock.engine.effects import Binding, Version
-from penstock.engine.explain import Explanation
-from penstock.joins import join_value
+from penstock.flow.changes import Change
+from penstock.flow.effects import Binding, Version
+from penstock.flow.explain import Explanation
 from penstock.predicates.boxes import contains
+from penstock.spaces import join_value
 from penstock.sql import Query, bind
 from penstock.subscription import Subscription
 from penstock.testing.oracle import Oracle

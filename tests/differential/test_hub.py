@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from penstock import Hub
-from penstock.engine.planning import Method
+from penstock.flow.planning import Method
 from penstock.joins import scheme_names
 from penstock.sql import bind
 from penstock.subscription import Subscription

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from penstock import Hub
 from penstock.errors import SqlError
 from penstock.joins import scheme_names
-from penstock.joins.newcomers import MANY_NEWCOMERS
-from penstock.log import Home
+from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.messages import Message, decode_message
 from penstock.sql import ShapeBinder, bind
+from penstock.storage import Home
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Subscribe, Withdraw
 from tests.differential.stories import SELECTIONS, Story, stories

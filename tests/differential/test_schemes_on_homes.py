@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from penstock import Hub
 from penstock.errors import HomeError
 from penstock.joins import family_of, scheme_names
-from penstock.log import Home
-from penstock.operate.compact import compact
+from penstock.maintenance.compact import compact
 from penstock.pipeline.run import run
+from penstock.storage import Home
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define
 from tests.differential.stories import JOINS, Story, rounds
 from tests.differential.test_hub import tell
 from tests.examples import examples
-from tests.operate.test_verify import silent
+from tests.maintenance.test_verify import silent
 
 
 def live_contents_equal(hub: Hub, oracle: Oracle) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from penstock.history.backtest import Backtest, answer, bound
 from penstock.history.content_replay import replay_contents
 from penstock.history.group_replay import replay_groups
-from penstock.history.question import Prepared, Question
 from penstock.history.reading import catalog_at, checked_end, read_stretches, stretches
 from penstock.history.row_replay import change_rows, replay_rows
 from penstock.history.rows import HistoryRow, batches_of, rows_of
-from penstock.log import Home
+from penstock.history.spec import BacktestSpec, WorkerSpec
+from penstock.storage import Home
 
 TASKS = 3
 
@@ -27,8 +27,8 @@ def dry_backtest(
 ) -> Backtest:
     wanted = checked_end(home, start, end)
     catalog = catalog_at(home.log, wanted)
-    question = Question(catalog, bound(statements, catalog), start, wanted, shown, ranges)
-    known = Prepared(question)
+    question = BacktestSpec(catalog, bound(statements, catalog), start, wanted, shown, ranges)
+    known = WorkerSpec(question)
     shares = stretches(wanted, 3)
     rows: list[HistoryRow] = []
     for number in range(len(shares)):

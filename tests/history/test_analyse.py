@@ -19,8 +19,10 @@ from penstock.history.reading import catalog_at, read_stretches, stretches
 from penstock.history.row_replay import change_rows
 from penstock.history.survey import SKETCHED_HASHES, Smallest, hash_of
 from penstock.history.surveying import survey_groups, survey_rows, whole
-from penstock.log import Home, RecordKind
-from penstock.log.statistics import (
+from penstock.matching import create
+from penstock.matching.diagram.matcher import DiagramMatcher
+from penstock.storage import Home, RecordKind
+from penstock.storage.statistics import (
     EdgeStatistics,
     HomeStatistics,
     load_statistics,
@@ -29,8 +31,6 @@ from penstock.log.statistics import (
     statistics_files,
     usable_statistics,
 )
-from penstock.matching import create
-from penstock.matching.diagram.matcher import DiagramMatcher
 from tests.differential.stories import MIXED, Story, stories
 from tests.examples import examples
 from tests.history.dry import exchanged

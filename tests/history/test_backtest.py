@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 
 from penstock import Hub, Notification, Subscription
 from penstock.client import Content
+from penstock.delivery.inbox import Inbox
 from penstock.errors import HomeError, SqlError
 from penstock.history.backtest import Backtest, backtest
-from penstock.log import Home, RecordKind
-from penstock.log.inbox import Inbox
 from penstock.pipeline.run import run
 from penstock.registry import Registry
 from penstock.sql import bind
+from penstock.storage import Home, RecordKind
 from penstock.testing import load_scenario
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.scenario import Bad, Define, Publish, Replan, Step, Subscribe, Withdraw

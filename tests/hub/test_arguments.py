@@ -14,9 +14,9 @@ import pytest
 
 from penstock import Hub, Subscription
 from penstock.errors import PenstockError, SubscriptionError
-from penstock.log import Home
-from penstock.operate.verify import verify
+from penstock.maintenance.verify import verify
 from penstock.registry import rebuild
+from penstock.storage import Home
 from tests.odd_values import ODD_VALUES, check_refusal, odd_calls, public_methods
 
 JOIN = "SELECT stocks.id, rating FROM stocks JOIN reviews USING (symbol) WHERE per < 20"

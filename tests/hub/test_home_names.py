@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.log import Home
 from penstock.registry import Registry
+from penstock.storage import Home
 
 NAMES = [
     "a?b=c",

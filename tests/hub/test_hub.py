@@ -17,7 +17,7 @@ from penstock.errors import (
     SqlError,
     SubscriptionError,
 )
-from penstock.log import Home, RecordKind
+from penstock.storage import Home, RecordKind
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)"
 REVIEWS = "CREATE TABLE reviews (id BIGINT PRIMARY KEY, symbol VARCHAR, rating DOUBLE)"

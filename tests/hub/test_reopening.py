@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from penstock import Hub
-from penstock.engine import stages
+from penstock.flow import stages
 from penstock.joins.schemes import auto
-from penstock.log.messagelog import MessageLog
+from penstock.storage.message_log import MessageLog
 
 TABLES = (
     "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE, note VARCHAR)",

@@ -8,9 +8,9 @@ import pytest
 
 from penstock import Hub
 from penstock.errors import PenstockError, SubscriptionError
-from penstock.joins.decomposition import Choice
-from penstock.log import Home, RecordKind
 from penstock.registry import replan_body
+from penstock.spaces import Choice
+from penstock.storage import Home, RecordKind
 from penstock.subscription import Subscription
 
 SQL = (

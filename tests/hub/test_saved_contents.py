@@ -16,17 +16,17 @@ from penstock import Hub
 from penstock.cli.following import EVERYTHING, Follower
 from penstock.client import Content, ContentRow, Initial, Notification
 from penstock.client.saving import plain_content, restored_content
-from penstock.log import BatchHeader, Home, MessageLog, contents
-from penstock.log.contents import SavedContents
-from penstock.log.inbox import Inbox
-from penstock.operate.compact import compact
-from penstock.operate.findings import Severity
-from penstock.operate.verify import verify
+from penstock.delivery.inbox import Inbox
+from penstock.delivery.saved_contents import SavedContents
+from penstock.maintenance.compact import compact
+from penstock.maintenance.findings import Severity
+from penstock.maintenance.verify import verify
 from penstock.packing import pack, unpack
 from penstock.registry import Registry
+from penstock.storage import BatchHeader, Home, MessageLog, contents
 from penstock.testing.decompositions import numbered_decomposition
 from tests.hub.test_reopening import change, fill
-from tests.operate.test_verify import silent
+from tests.maintenance.test_verify import silent
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_a_content_goes_on_after_every_batch(home: Path) -> None:
             if stored.initial is Initial.NONE:
                 continue
             query, chosen = stored.query(registry.catalog()), stored.decomposition
-            quiet = stored.initial is Initial.QUIET
+            quiet = stored.initial is Initial.SILENT
 
             def replans(low: int, high: int, number: int = stored.id) -> list[object]:
                 return registry.replans(number, low, high)

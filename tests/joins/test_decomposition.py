@@ -10,9 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.catalog import Catalog, Row, RowKey
-from penstock.joins.decomposition import (
+from penstock.joins.decomposition import samples as samples_module
+from penstock.joins.decomposition.costs import SelectiveCost, Semijoin, UniformCost
+from penstock.joins.decomposition.greedy import decompose, improvements, total_cost
+from penstock.joins.decomposition.samples import Sample
+from penstock.joins.decomposition.simulation import SimulatedCost
+from penstock.joins.decomposition.statistics import Statistics
+from penstock.predicates.boxes import contains
+from penstock.spaces import (
     Choice,
     Decomposition,
+    Side,
     candidates,
     decomposition_from_plain,
     decomposition_of,
@@ -20,15 +28,8 @@ from penstock.joins.decomposition import (
     has_choice,
     plain_decomposition,
     plain_rule,
+    space_of,
 )
-from penstock.joins.decomposition import samples as samples_module
-from penstock.joins.decomposition.costs import SelectiveCost, Semijoin, UniformCost
-from penstock.joins.decomposition.greedy import decompose, improvements, total_cost
-from penstock.joins.decomposition.samples import Sample
-from penstock.joins.decomposition.simulation import SimulatedCost
-from penstock.joins.decomposition.statistics import Statistics
-from penstock.joins.spaces import Side, space_of
-from penstock.predicates.boxes import contains
 from penstock.sql import Query, bind, parse_relation
 from penstock.testing.decompositions import numbered_decomposition
 from tests.examples import examples

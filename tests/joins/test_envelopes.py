@@ -10,22 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.catalog import Catalog, Column, IntegerType, Relation, Row, RowKey
-from penstock.joins import (
-    Edge,
-    Group,
-    GroupStep,
-    Side,
-    Space,
-    SpacePoints,
-    make_scheme,
-    scheme_names,
-)
+from penstock.joins import Group, GroupStep, SpacePoints, make_scheme, scheme_names
 from penstock.joins.envelopes import skyline_envelope
-from penstock.joins.newcomers import newcomer_messages
+from penstock.joins.initial_regions import newcomer_messages
 from penstock.messages import Message, Point, PointId, Position, decode_message, encode_message
 from penstock.predicates.boxes import Box, contains
 from penstock.predicates.intervals import EVERYTHING, Interval, above, below
 from penstock.routing import recipients
+from penstock.spaces import Edge, Side, Space
 from tests.examples import examples
 
 INTEGER = IntegerType()

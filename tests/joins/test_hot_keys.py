@@ -16,7 +16,7 @@ import pytest
 from penstock import Hub
 from penstock.catalog import Row, RowKey
 from penstock.joins import Group
-from penstock.joins.decomposition import Decomposition, candidates
+from penstock.spaces import Decomposition, candidates
 from penstock.sql import bind
 
 SMALL, LARGE = 400, 1_600
@@ -109,7 +109,7 @@ def work_for(pattern: Pattern, query: str, count: int, updates: int = 0) -> Work
         return Group((rows(), rows()))
 
     with (
-        mock.patch("penstock.engine.memory.Group", counted_group),
+        mock.patch("penstock.flow.memory.Group", counted_group),
         Hub(reoptimise_every=None) as hub,
     ):
         for table in ("r", "s"):

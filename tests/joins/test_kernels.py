@@ -28,10 +28,10 @@ from penstock.joins.kernels.probes import (
     gaps_holding,
     gaps_holding_reference,
 )
-from penstock.joins.kernels.trees import Points, plant, unions_of
-from penstock.joins.kernels.unions import coarsen, stabs, union_reference, unite
 from penstock.joins.ranges import bridged, holds, united
 from penstock.joins.stabbing import StabbingIndex
+from penstock.kernels.trees import Points, plant, unions_of
+from penstock.kernels.unions import coarsen, stabs, union_reference, unite
 from penstock.predicates.intervals import above, below
 
 ranges = st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda r: (r[0], r[0] + r[1]))

@@ -12,7 +12,7 @@ from penstock import Hub
 from penstock.errors import PenstockError
 from penstock.joins import GroupStep, make_scheme, remembered, scheme_names
 from penstock.joins.accounting import description_bytes, message_bytes
-from penstock.joins.newcomers import newcomer_messages
+from penstock.joins.initial_regions import newcomer_messages
 from penstock.joins.semijoin import partner_codes
 from penstock.joins.skyline import affected
 from penstock.messages import Message, PointId, Position, Reach, each_message

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.engine import Engine
+from penstock.flow.engine import Engine
 from penstock.joins import whole_contents
 from penstock.messages import Message
 

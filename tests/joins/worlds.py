@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from penstock.catalog import Catalog, Column, IntegerType, Relation, Row, RowKey
-from penstock.joins import Edge, Group, GroupStep, Side, Space, SpacePoints
+from penstock.joins import Group, GroupStep, SpacePoints
 from penstock.messages import Message, Point, PointId
 from penstock.predicates.boxes import box, contains
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Interval, above, below
+from penstock.spaces import Edge, Side, Space
 
 INTEGER = IntegerType()
 COLUMNS = (Column("id", INTEGER, False), Column("k", INTEGER), Column("a", INTEGER))

@@ -28,8 +28,8 @@ from penstock.lab.workloads.stocks import (
     Market,
     draw_interests,
 )
-from penstock.log import Home
 from penstock.pipeline import run as pipeline
+from penstock.storage import Home
 
 SMALL = ["--subscriptions", "60", "--changes", "500"]
 

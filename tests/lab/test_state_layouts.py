@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import PenstockError
-from penstock.lab.benchmarks import _state_course as course
+from penstock.lab.benchmarks import _state_course as apply_steps
 from penstock.lab.benchmarks._state_layouts import LAYOUTS, opened
 from penstock.lab.benchmarks._state_runs import StateRun
 from penstock.lab.benchmarks._state_work import EDGE, Content, StateWork, Task, Touch
@@ -117,14 +117,14 @@ def told_to_hold(work: StateWork, everything: np.ndarray) -> Content:
 
 def test_layouts_that_differ_are_refused() -> None:
     results = [{"layout": name, "values": 8, "rows": 8, "content": [8, 1]} for name in HOLDING]
-    course.check(results)
+    apply_steps.check(results)
     results[-1]["content"] = [8, 2]
     with pytest.raises(PenstockError, match="differ"):
-        course.check(results)
+        apply_steps.check(results)
 
 
 @pytest.mark.slow
 def test_a_layout_is_given_up_when_it_is_too_slow(spark: SparkSession) -> None:
-    result = course.measured(spark, "rows", StateWork(values=8, rows=8), patience=0.0)
+    result = apply_steps.measured(spark, "rows", StateWork(values=8, rows=8), patience=0.0)
     assert result["load_rows_per_s"] == "> 0 s"
     assert "floor_s" not in result

@@ -25,7 +25,7 @@ from penstock.catalog import (
 )
 from penstock.errors import ChangeError
 from penstock.matching import EventBatch
-from penstock.matching.stored import double_keys
+from penstock.matching.key_arrays import double_keys
 
 ALL = Relation(
     "all_types",

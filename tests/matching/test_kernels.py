@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.lab.workloads.matching import matching_workload
-from penstock.matching.anybody import any_box, any_walk
 from penstock.matching.bitmaps import _list_set, bitmap_matches, build_bitmaps
 from penstock.matching.box_index import build_box_index
 from penstock.matching.box_kernel import box_matches, box_runs
 from penstock.matching.cluster_walk import pick_lanes, set_lanes
+from penstock.matching.exists import any_box, any_walk
 from penstock.matching.lane_kernel import LANES, WORDS, _fill_below, _sort_by_cell, lane_runs
 from penstock.matching.pairs import Pairs
 from penstock.matching.reference import lanes_of_words, plain_matches, words_of_lanes
@@ -22,7 +22,7 @@ from penstock.matching.runs import EachEvent, Room, RunBuffers
 from penstock.matching.scan import scan_runs
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import build_trie
-from penstock.matching.walk import build_doors, walk_matches
+from penstock.matching.trie_single import build_doors, walk_matches
 
 NOBODY = np.empty(0, np.uint8)
 

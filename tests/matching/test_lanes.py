@@ -47,7 +47,7 @@ def batch(count: int = 300) -> EventBatch:
 def assert_same(matcher: LaneMatcher, twin: NaiveMatcher, events: EventBatch) -> None:
     expected = twin.match_batch(events).lists()
     assert matcher.match_batch(events).lists() == expected
-    assert matcher.concerned(events).tolist() == [one != [] for one in expected]
+    assert matcher.any_match(events).tolist() == [one != [] for one in expected]
 
 
 def test_thousands_of_changes_through_several_merges() -> None:
@@ -109,9 +109,9 @@ def test_large_batches_are_shared_among_threads() -> None:
     one, other = (m.match_batch(workload.events) for m in (alone, both))
     for a, b in zip(one.by_event(), other.by_event(), strict=True):
         assert np.array_equal(a, b)
-    assert one.concerned().sum() == other.concerned().sum() > 0
-    assert np.array_equal(alone.concerned(workload.events), one.concerned())
-    assert np.array_equal(both.concerned(workload.events), one.concerned())
+    assert one.any_match().sum() == other.any_match().sum() > 0
+    assert np.array_equal(alone.any_match(workload.events), one.any_match())
+    assert np.array_equal(both.any_match(workload.events), one.any_match())
 
 
 @pytest.mark.parametrize(("name", "route"), [("JHIGH", "boxes"), ("MA", "lanes")])

@@ -52,7 +52,7 @@ def test_writing_out(parts: list[Runs]) -> None:
     ]
     assert sorted(pair for chunk in chunks for pair in chunk) == expected
     assert max(map(len, chunks), default=0) <= 16
-    assert set(np.flatnonzero(pairs.concerned()).tolist()) == {event for event, _ in expected}
+    assert set(np.flatnonzero(pairs.any_match()).tolist()) == {event for event, _ in expected}
     offsets, ids = pairs.by_event()
     assert list(zip(np.repeat(np.arange(8), np.diff(offsets)), ids, strict=True)) == expected
 

@@ -14,12 +14,12 @@ from penstock.messages import (
     ANY_FILTER,
     Envelope,
     Message,
+    MessageBatch,
     PointId,
     Position,
     Reach,
     Reaches,
     SpaceFilter,
-    Telling,
     decode_message,
     encode_message,
     encode_messages,
@@ -82,8 +82,8 @@ regions = st.lists(reaches, min_size=1, max_size=2).map(tuple)
 def test_a_telling_has_the_bytes_of_its_messages(
     some: list[tuple[tuple[int | str], tuple[Stored, Stored]]], upsert: Reaches, remove: Reaches
 ) -> None:
-    telling = Telling(Position(3, 1), 7, some, upsert, remove, (1,))
-    other = Telling(Position(4, 1), 7, some[::-1], upsert, (), (0, 1))
+    telling = MessageBatch(Position(3, 1), 7, some, upsert, remove, (1,))
+    other = MessageBatch(Position(4, 1), 7, some[::-1], upsert, (), (0, 1))
     for one, (offset, step, bodies) in zip(
         (telling, other, telling), encode_messages([telling, other, telling]), strict=True
     ):

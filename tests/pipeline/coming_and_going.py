@@ -14,9 +14,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from penstock import Hub, Subscription
-from penstock.engine.changes import Op
-from penstock.log import Home
+from penstock.flow.changes import Op
 from penstock.pipeline.run import run
+from penstock.storage import Home
 from penstock.testing.oracle import Oracle
 from penstock.testing.scenario import Publish, Subscribe, Withdraw
 from tests.differential.stories import Shape, Story, rounds

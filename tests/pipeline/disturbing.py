@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psutil
 
-from penstock.engine.changes import Change, Op
 from penstock.errors import PipelineError
-from penstock.log import Home, RecordKind
+from penstock.flow.changes import Change, Op
+from penstock.storage import Home, RecordKind
 from penstock.testing.scenario import Define, Subscribe, Withdraw
 from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller

@@ -15,21 +15,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
 
-from penstock.engine import stages
-from penstock.joins.newcomers import MANY_NEWCOMERS
-from penstock.log import Home
+from penstock.flow import stages
+from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.pipeline.decode import ticks
 from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
 from penstock.pipeline.faults import GROUPS, ROWS, advance_safely, decode_safely
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
-from penstock.pipeline.rows import BUCKETS, Inbox, RowBuffer, RowKind, Span
+from penstock.pipeline.rows import BUCKETS, RowKind, Span, StageInput, StageOutput
 from penstock.pipeline.sink import Outcome, gather, publish, sweep_staging
 from penstock.pipeline.snapshots import compile_snapshot
 from penstock.pipeline.source import LogRange, events_of
 from penstock.pipeline.state import BucketState, Mirror
-from penstock.pipeline.view import View
+from penstock.pipeline.worker_index import WorkerIndex
 from penstock.registry import Registry
 from penstock.registry.leases import Clock
+from penstock.storage import Home
 
 
 class FakeMap:
@@ -76,7 +76,7 @@ class DryPipeline:
 
     def __post_init__(self) -> None:
         self._mirrors = TemporaryDirectory(prefix="penstock-mirrors-")
-        self._view = View(self.home)
+        self._view = WorkerIndex(self.home)
         self._registry = Registry(self.home, clock=self.clock)
 
     def run(self) -> int:
@@ -117,33 +117,33 @@ class DryPipeline:
     def _computed(self, end: StreamOffset) -> Outcome:
         self._registry.catch_up(end.position)
         span = span_of(self.offset, end)
-        decoded = RowBuffer()
+        decoded = StageOutput()
         self._append(decoded, ticks(span))
         for part in _partitions(span):
             for events in events_of(self.home.log, part):
                 self._append(decoded, decode_safely(events, span, self._view))
-        changed = RowBuffer()
+        changed = StageOutput()
         for bucket, rows in self._by_bucket(decoded):
             with self._opened("rows", bucket, self.rows[bucket]) as state:
                 self._append(changed, advance_safely(ROWS, bucket, rows, state, self._view))
-        joined = RowBuffer()
+        joined = StageOutput()
         for bucket, rows in self._by_bucket(changed):
             with self._opened("groups", bucket, self.groups[bucket]) as state:
                 self._append(joined, advance_safely(GROUPS, bucket, rows, state, self._view))
-        sent = Inbox.of_rows(joined.to_rows(self.home.staging))
+        sent = StageInput.of_rows(joined.to_rows(self.home.staging))
         check_faults(sent, self.home)
         outcome = gather(sent, self.home.staging)
         sweep_staging(self.home.staging)
         assert outcome.span == span
         return outcome
 
-    def _by_bucket(self, out: RowBuffer) -> Iterable[tuple[int, Inbox]]:
+    def _by_bucket(self, out: StageOutput) -> Iterable[tuple[int, StageInput]]:
         """As Spark deals rows out: by bucket, the buckets in any order."""
         rows = out.to_rows(self.home.staging)
         for bucket in sorted({row[0] for row in rows}, reverse=True):
-            yield bucket, Inbox.of_rows(row for row in rows if row[0] == bucket)
+            yield bucket, StageInput.of_rows(row for row in rows if row[0] == bucket)
 
-    def _append(self, out: RowBuffer, more: RowBuffer) -> None:
+    def _append(self, out: StageOutput, more: StageOutput) -> None:
         for bucket, inbox in self._by_bucket(more):
             out.forward(bucket, inbox, *RowKind)
 
@@ -151,7 +151,7 @@ class DryPipeline:
     def _opened(self, name: str, bucket: int, stored: FakeMap) -> Iterator[BucketState]:
         """Mirrors outlive crashes of workers: they must be found to be of another state."""
         mirror = Mirror(Path(self._mirrors.name) / f"{name}-{bucket}")
-        with BucketState.opened(stored, mirror, patience=bucket / max(BUCKETS)) as state:
+        with BucketState.opened(stored, mirror, rewrite_ratio=bucket / max(BUCKETS)) as state:
             yield state
 
     def crash(self) -> None:
@@ -162,7 +162,7 @@ class DryPipeline:
             copy_of_self.rows = copy.deepcopy(self.rows)
             copy_of_self.groups = copy.deepcopy(self.groups)
             copy_of_self.compute(end)
-        self._view = View(self.home)
+        self._view = WorkerIndex(self.home)
 
     def crash_after_publishing(self) -> None:
         """Publish a batch, and be killed before the checkpoint says so."""
@@ -177,7 +177,7 @@ class DryPipeline:
                 self.lose_snapshots()
             else:
                 self.snapshot(end.active)
-            self._view = View(self.home)
+            self._view = WorkerIndex(self.home)
             # It was planned, so it is replayed, by other workers, and must give the same.
             assert self.compute(end) == outcome
             publish(self.home.log, self.home.messages, outcome)

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from penstock import Hub, Subscription
 from penstock.history.backtest import backtest
-from penstock.log import Home
 from penstock.pipeline.run import run
+from penstock.storage import Home
 from penstock.testing.oracle import Oracle
 from tests.differential.stories import Story
 from tests.pipeline.coming_and_going import live_through, stories_in_rounds

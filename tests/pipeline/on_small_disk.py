@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.errors import HomeError, PenstockError
-from penstock.log import Home, RecordKind
 from penstock.pipeline.run import run
 from penstock.pipeline.session import spark_session
+from penstock.storage import Home, RecordKind
 from tests.pipeline.disturbing import fill, outputs, undisturbed
 
 BATCH_ROWS = 25

@@ -15,13 +15,13 @@ from pathlib import Path
 from penstock import Hub, Subscription
 from penstock.catalog import Outside
 from penstock.client import Content, Notification, client_of
-from penstock.engine.changes import Change
-from penstock.engine.events import encode_change
-from penstock.joins.decomposition import Decomposition
-from penstock.log import Home, RecordKind
-from penstock.log.inbox import Inbox
+from penstock.delivery.inbox import Inbox
+from penstock.flow.changes import Change
+from penstock.flow.events import encode_change
 from penstock.registry import Registry
+from penstock.spaces import Decomposition
 from penstock.sql import bind
+from penstock.storage import Home, RecordKind
 from penstock.testing import load_scenario
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable

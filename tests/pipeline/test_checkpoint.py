@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import HomeError
-from penstock.log import BatchHeader, Home, RecordKind
 from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.offsets import StreamOffset
+from penstock.storage import BatchHeader, Home, RecordKind
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import CorruptionError, PenstockError
-from penstock.log import Home
 from penstock.pipeline.run import run
 from penstock.pipeline.snapshots import compile_snapshot
 from penstock.registry import Registry, rebuild
+from penstock.storage import Home
 from tests.pipeline.disturbing import fill, outputs
 
 BATCH_ROWS = 50  # a run that starts over needs two batches

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Log, RecordKind
+from penstock.storage import Log, RecordKind
 
 # In a mount namespace of its own even an ordinary user may have a disk of any size.
 ON_A_SMALL_DISK = ["unshare", "--map-root-user", "--mount", "sh", "-c"]

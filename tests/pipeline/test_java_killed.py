@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from penstock.errors import PipelineError
-from penstock.log import Home
+from penstock.storage import Home
 from tests.pipeline.disturbing import fill, wait_until
 
 PATIENCE_SECONDS = 600  # only to end a test that hangs

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Home
+from penstock.storage import Home
 from tests.pipeline.disturbing import (
     PATIENCE_SECONDS,
     REFUSED,

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import LockedError
-from penstock.log import Home
-from penstock.log.home import LINGERING_SECONDS
+from penstock.storage import Home
+from penstock.storage.home import LOCK_GRACE_SECONDS
 
 KILLED_WITH_A_HELPER = """
 import os, subprocess, sys
-from penstock.log import Home
+from penstock.storage import Home
 with Home.open(sys.argv[1]).processing_lock("pipeline") as processing:
     subprocess.Popen(["sleep", sys.argv[2]], pass_fds=[processing.descriptor], stdout=2)
     os._exit(9)
@@ -32,11 +32,11 @@ def test_whoever_comes_next_waits_for_helpers(tmp_path: Path) -> None:
     leave_helper(home, 0.5)
     began = time.monotonic()
     with home.processing_lock("hub"):
-        assert time.monotonic() - began < LINGERING_SECONDS
+        assert time.monotonic() - began < LOCK_GRACE_SECONDS
 
 
 def test_but_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.log.home.LINGERING_SECONDS", 0.1)
+    monkeypatch.setattr("penstock.storage.home.LOCK_GRACE_SECONDS", 0.1)
     home = Home.create(tmp_path / "home")
     leave_helper(home, 2)
     with pytest.raises(LockedError, match="pipeline"), home.processing_lock("hub"):

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from penstock.log import Home
 from penstock.pipeline.metrics import (
     LINES_NAME,
     OLD_LINES_NAME,
@@ -20,6 +19,7 @@ from penstock.pipeline.metrics import (
     prometheus_text,
 )
 from penstock.registry import Registry
+from penstock.storage import Home
 
 
 def progress(batch: int, start: int | None, end: int, messages: int | None = 3) -> dict[str, Any]:
@@ -101,11 +101,11 @@ def test_a_line_that_was_cut_short(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_run_writes_metrics(tmp_path: Path) -> None:
-    from penstock.operate.findings import Severity
-    from penstock.operate.status import status_of
-    from penstock.operate.verify import verify
+    from penstock.maintenance.findings import Severity
+    from penstock.maintenance.status import status_of
+    from penstock.maintenance.verify import verify
     from penstock.pipeline.run import run
-    from tests.operate.test_verify import silent
+    from tests.maintenance.test_verify import silent
 
     home = Home.create(tmp_path / "home")
     with Registry(home) as registry:

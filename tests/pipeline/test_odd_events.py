@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.log import Home, RecordKind
-from penstock.operate.verify import verify
-from tests.engine import plain_lines as lines
+from penstock.maintenance.verify import verify
+from penstock.storage import Home, RecordKind
+from tests.flow import plain_lines as lines
 from tests.pipeline.dry import DryPipeline
 
 COLUMNS = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.log import BatchHeader, MemoryLog, RecordKind
 from penstock.pipeline.offsets import LAYOUT, StreamOffset, next_offset, span_of
 from penstock.pipeline.rows import Span
+from penstock.storage import BatchHeader, MemoryLog, RecordKind
 
 EVENT, SUBSCRIBE, WITHDRAW = RecordKind.EVENT, RecordKind.SUBSCRIBE, RecordKind.WITHDRAW
 

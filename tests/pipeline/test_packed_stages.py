@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.client import Initial
-from penstock.engine.packed import stepping
-from penstock.engine.packed.rows import PackedDeltas, PackedForms
-from penstock.engine.stages import JoinStage, RowStage
+from penstock.flow.packed import stepping
+from penstock.flow.packed.rows import PackedDeltas, PackedForms
+from penstock.flow.stages import JoinStage, RowStage
 from penstock.lab.workloads.streams import stream_workload
-from penstock.log import Home, RecordKind
 from penstock.pipeline import join_stage, row_stage
 from penstock.registry import Registry
+from penstock.storage import Home, RecordKind
 from tests.differential.stories import HOT_KEYS, JOINS, MIXED, SELECTIONS, Shape, Story, stories
 from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller

@@ -14,14 +14,14 @@ from penstock.pipeline.rows import (
     BUCKETS,
     CHUNK_BYTES,
     CHUNK_ROWS,
-    Inbox,
-    RowBuffer,
     RowKind,
     Span,
+    StageInput,
+    StageOutput,
     StageRow,
     bucket_of,
 )
-from penstock.pipeline.told import merged
+from penstock.pipeline.staging import merged
 
 kinds = st.sampled_from(RowKind)
 some_rows = st.lists(
@@ -39,18 +39,18 @@ def test_rows_survive_the_journey(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, RowKind, int, bytes]]
 ) -> None:
     staging = tmp_path_factory.getbasetemp()
-    out = RowBuffer()
+    out = StageOutput()
     for bucket, kind, offset, body in rows:
         of_kind = [body] if kind is RowKind.MESSAGE else body
         out.add(bucket, kind, offset, of_kind, step=bucket)
     chunks = out.to_rows(staging)
-    passed = RowBuffer()
-    passed.forward(0, Inbox.of_rows(chunks), *RowKind)
+    passed = StageOutput()
+    passed.forward(0, StageInput.of_rows(chunks), *RowKind)
     in_arrow = out.to_arrow(staging).to_pylist()
     for inbox in (
-        Inbox.of_rows(chunks),
-        Inbox.of_rows(tuple(row.values()) for row in in_arrow),
-        Inbox.of_rows(passed.to_rows(staging)),
+        StageInput.of_rows(chunks),
+        StageInput.of_rows(tuple(row.values()) for row in in_arrow),
+        StageInput.of_rows(passed.to_rows(staging)),
     ):
         for kind in RowKind:
             sent = sorted(StageRow(offset, b, body) for b, k, offset, body in rows if k is kind)
@@ -64,7 +64,7 @@ def test_rows_survive_the_journey(
 
 
 def test_chunks_are_bounded(tmp_path: Path) -> None:
-    out = RowBuffer()
+    out = StageOutput()
     for i in range(2 * CHUNK_ROWS + 1):
         out.add(0, RowKind.CHANGE, i, b"")
     large = bytes(CHUNK_BYTES + 1)
@@ -72,12 +72,12 @@ def test_chunks_are_bounded(tmp_path: Path) -> None:
         out.add(1, RowKind.CHANGE, i, large)
     chunks = out.to_rows(tmp_path)
     assert sorted(count for _, _, count, _ in chunks) == [1, 1, 1, 1, CHUNK_ROWS, CHUNK_ROWS]
-    assert len(Inbox.of_rows(chunks).rows(RowKind.CHANGE)) == 2 * CHUNK_ROWS + 4
+    assert len(StageInput.of_rows(chunks).rows(RowKind.CHANGE)) == 2 * CHUNK_ROWS + 4
 
 
 def test_no_rows_are_a_batch_too(tmp_path: Path) -> None:
-    assert RowBuffer().to_arrow(tmp_path).num_rows == 0
-    assert Inbox.of_rows(RowBuffer().to_rows(tmp_path)).rows(RowKind.CHANGE) == []
+    assert StageOutput().to_arrow(tmp_path).num_rows == 0
+    assert StageInput.of_rows(StageOutput().to_rows(tmp_path)).rows(RowKind.CHANGE) == []
 
 
 def test_buckets_do_not_depend_on_the_process() -> None:

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 
 from penstock import Change, Hub, Op
 from penstock.errors import HomeError, LockedError, PipelineError
-from penstock.joins.newcomers import MANY_NEWCOMERS
-from penstock.log import Home
+from penstock.joins.initial_regions import MANY_NEWCOMERS
+from penstock.maintenance.verify import verify
 from penstock.messages import decode_message
-from penstock.operate.verify import verify
 from penstock.pipeline.run import run
 from penstock.registry import Registry
+from penstock.storage import Home
 from penstock.testing.scenario import Define, Subscribe
 from tests.pipeline.running import Running
 from tests.pipeline.telling import Plain, Teller, told_to

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from penstock import Hub
 from penstock.errors import ChangeError
-from penstock.log import Home, RecordKind
 from penstock.pipeline.run import run
 from penstock.registry import Registry
 from penstock.sql import bind
+from penstock.storage import Home, RecordKind
 from penstock.testing import load_scenario
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle

@@ -19,8 +19,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import PipelineError
+from penstock.pipeline.allocator import ENVIRONMENT, keep_memory
 from penstock.pipeline.in_java import settings_elsewhere
-from penstock.pipeline.kept_memory import ENVIRONMENT, keep_memory
 from penstock.pipeline.session import (
     MAX_SOCKET_DIRECTORY,
     STATE_PARTITIONS,

@@ -21,12 +21,12 @@ import pytest
 from penstock import Hub, PenstockError
 from penstock.errors import ChangeError, SubscriptionError
 from penstock.joins.points import SpacePoints
-from penstock.log import Home, RecordKind
-from penstock.operate.compact import compact
-from penstock.operate.verify import verify
+from penstock.maintenance.compact import compact
+from penstock.maintenance.verify import verify
 from penstock.registry import Registry
+from penstock.storage import Home, RecordKind
 from penstock.testing.oracle import Oracle
-from tests.operate.test_verify import silent
+from tests.maintenance.test_verify import silent
 from tests.pipeline.disturbing import PATIENCE_SECONDS, pipeline_process, said
 from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import content, values_of
@@ -84,35 +84,35 @@ MARKED_EVENTS = {
 
 # Where an event is met: what it is part of is among the arguments.
 EVENT_STEPS = (
-    "penstock.engine.plain_events:PlainReader.read",
-    "penstock.engine.stages:RowStage.resolve",
-    "penstock.engine.stages:selection_messages",
-    "penstock.engine.stages:_somebody_selects",
-    "penstock.engine.stepping:EdgeSteps.add",
-    "penstock.engine.stages:JoinStage._run_group",
-    "penstock.engine.streams:event_steps",
-    "penstock.engine.streams:event_messages",
+    "penstock.flow.plain_events:PlainReader.read",
+    "penstock.flow.stages:RowStage.resolve",
+    "penstock.flow.stages:selection_messages",
+    "penstock.flow.stages:_somebody_selects",
+    "penstock.flow.group_steps:EdgeSteps.add",
+    "penstock.flow.stages:JoinStage._run_group",
+    "penstock.flow.streams:event_steps",
+    "penstock.flow.streams:event_messages",
     "penstock.messages.wire:encode_message",
     "penstock.joins.points:SpacePoints.selecting",
     "penstock.routing.recipients:subscribers",
 )
 # Where a subscription is met: among the arguments, or among the points of the first one.
 SUBSCRIPTION_STEPS = (
-    "penstock.joins.spaces:place",
-    "penstock.engine.index:Index.add",
+    "penstock.spaces.spaces:place",
+    "penstock.flow.index:Index.add",
     "penstock.joins.points:SpacePoints.add",
     "penstock.joins.points:SpacePoints.selecting",
     "penstock.joins.selections:SelectionIndex.concerned",
-    "penstock.engine.stages:RowStage.initial",
-    "penstock.engine.stages:JoinStage.initial",
+    "penstock.flow.stages:RowStage.initial",
+    "penstock.flow.stages:JoinStage.initial",
     "penstock.joins.points:SpacePoints.subset",
     "penstock.registry.plans:decode_plan",
 )
 # What the fast path of each stage begins with.
 FAST_STEPS = (
-    "penstock.engine.columnar.reader:ColumnReader.read",
-    "penstock.engine.packed.rows:SentChanges.__init__",
-    "penstock.engine.packed.joining:PackedJoins.run",
+    "penstock.flow.columnar.reader:ColumnReader.read",
+    "penstock.flow.packed.rows:SentChanges.__init__",
+    "penstock.flow.packed.joining:PackedJoins.run",
 )
 
 
@@ -341,7 +341,7 @@ def test_a_hub_says_so(tmp_path: Path) -> None:
             with pytest.raises(SubscriptionError, match="is suspended") as refused:
                 hub.subscribe(MARKED_QUERIES[0])
             assert "FaultError: in add" in refused.value.detail
-        with failing("penstock.engine.stages:_somebody_selects"):
+        with failing("penstock.flow.stages:_somebody_selects"):
             with pytest.raises(ChangeError, match="processing it failed") as failed:
                 hub.apply([MARKED_EVENTS["stocks"], *usual_events(0)])
             assert "is in quarantine; the others are applied" in failed.value.detail
@@ -360,7 +360,7 @@ def test_a_hub_in_memory_goes_on() -> None:
         hub.execute(TABLES[0])
         subscription = hub.subscribe(QUERIES[0])
         hub.subscribe(QUERIES[1])
-        with failing("penstock.engine.stages:_somebody_selects"):
+        with failing("penstock.flow.stages:_somebody_selects"):
             hub.insert("stocks", {"id": 1, "symbol": "a", "per": 20.0})
             with pytest.raises(PenstockError):
                 hub.insert("stocks", {"id": 2, "symbol": MARK, "per": 20.0})
@@ -388,7 +388,7 @@ def test_a_live_content_that_cannot_be_built_is_its_own_trouble() -> None:
 def test_what_the_disk_says_is_not_blamed_on_a_record(tmp_path: Path) -> None:
     home, _ = filled(tmp_path / "home")
     with (
-        mock.patch("penstock.engine.stages.selection_messages", side_effect=OSError("no disk")),
+        mock.patch("penstock.flow.stages.selection_messages", side_effect=OSError("no disk")),
         pytest.raises(OSError, match="no disk"),
     ):
         ByHub(home)()

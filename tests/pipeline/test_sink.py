@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import HomeError, LockedError
-from penstock.log import BatchHeader, Home, MemoryHome, RecordKind
-from penstock.pipeline.rows import Inbox, Reason, RowBuffer, RowKind, Span
+from penstock.pipeline.rows import Reason, RowKind, Span, StageInput, StageOutput
 from penstock.pipeline.sink import (
     MessageSink,
     gather,
@@ -17,19 +16,20 @@ from penstock.pipeline.sink import (
     publish,
     sweep_staging,
 )
+from penstock.storage import BatchHeader, Home, MemoryHome, RecordKind
 
 SentRow = tuple[RowKind, int, int, bytes]
 
 
-def sent(staging: Path, *workers: Sequence[SentRow]) -> Inbox:
+def sent(staging: Path, *workers: Sequence[SentRow]) -> StageInput:
     """What the sink gets if these workers have these rows."""
     chunks = []
     for rows in workers:
-        out = RowBuffer()
+        out = StageOutput()
         for kind, offset, step, body in rows:
             out.add(0, kind, offset, [body] if kind is RowKind.MESSAGE else body, step)
         chunks += out.to_rows(staging)
-    return Inbox.of_rows(chunks)
+    return StageInput.of_rows(chunks)
 
 
 def header(*span: int) -> tuple[RowKind, int, int, bytes]:

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from penstock.errors import HomeError
 from penstock.joins.selections import NewSelections
-from penstock.log import Home
-from penstock.pipeline import keeping
-from penstock.pipeline.keeping import SnapshotKeeper
+from penstock.pipeline import snapshot_scheduler as keeping
 from penstock.pipeline.rows import Span
+from penstock.pipeline.snapshot_scheduler import SnapshotScheduler
 from penstock.pipeline.snapshots import (
     all_snapshots,
     compile_snapshot,
@@ -23,8 +22,9 @@ from penstock.pipeline.snapshots import (
     is_sound,
     newest,
 )
-from penstock.pipeline.view import View
+from penstock.pipeline.worker_index import WorkerIndex
 from penstock.registry import Registry
+from penstock.storage import Home
 from penstock.testing.decompositions import numbered_decomposition
 
 TABLES = (
@@ -55,7 +55,7 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def known(view: View, since: int) -> object:
+def known(view: WorkerIndex, since: int) -> object:
     """What a view says of the rows, and of the subscriptions that are new."""
     span = Span(view.active, view.active, view.active, 0, since)
     arrivals = view.arrivals(span)
@@ -63,13 +63,13 @@ def known(view: View, since: int) -> object:
     for name, rows in (("stocks", STOCKS), ("quotes", QUOTES)):
         selections = view.index.selections(view.catalog(view.active)[name])
         if selections is not None:
-            concerned = selections.concerned(rows).tolist()
-            told[name] = concerned, [selections.mentioned(row) for row in rows]
+            any_match = selections.any_match(rows).tolist()
+            told[name] = any_match, [selections.mentioned(row) for row in rows]
     new = {}
     for one in arrivals.selections:
         rows = STOCKS if one.relation.name == "stocks" else QUOTES
         ids = one.selecting(rows)
-        assert one.concerned(rows).tolist() == [found != () for found in ids]
+        assert one.any_match(rows).tolist() == [found != () for found in ids]
         new[one.relation.name] = len(one), ids
     joined = sorted(
         (points.space.name, begin, sorted(points.ids)) for points, begin in arrivals.semijoins
@@ -93,7 +93,7 @@ def test_a_view_from_a_snapshot_is_like_any_other(
     with Registry(home) as registry:
         for sql in TABLES:
             registry.define(sql)
-        follower, ids = View(home), []
+        follower, ids = WorkerIndex(home), []
         for step in [*story, "look"]:
             if step == "subscribe":
                 sql, initial = chance.choice(QUERIES), chance.choice(("content", "none"))  # type: ignore[attr-defined]
@@ -110,8 +110,8 @@ def test_a_view_from_a_snapshot_is_like_any_other(
                 for path in all_snapshots(home.snapshots):
                     shutil.rmtree(path)
             elif step == "look":
-                fresh = View(home)
-                kept, home_without = list(home.snapshots.iterdir()), View(home)
+                fresh = WorkerIndex(home)
+                kept, home_without = list(home.snapshots.iterdir()), WorkerIndex(home)
                 home_without._snapshots = None
                 for view in (follower, fresh, home_without):
                     view.move_to(home.log.end)
@@ -129,7 +129,7 @@ def test_a_snapshot_of_an_earlier_offset_serves_a_replayed_batch(home: Home) -> 
         registry.withdraw(first)
         second = registry.subscribe(QUERIES[1]).id
         compile_snapshot(home.snapshots, registry, second + 1, {})
-        view = View(home)
+        view = WorkerIndex(home)
         view.move_to(second + 1)
         assert len(view.index.covered[0]) == 2  # an OR is two points
         view.move_to(first + 1)
@@ -140,7 +140,7 @@ def test_a_snapshot_of_an_earlier_offset_serves_a_replayed_batch(home: Home) -> 
 
 def test_what_can_never_match_needs_no_place(home: Home) -> None:
     with Registry(home) as registry:
-        view, never = View(home), "SELECT * FROM stocks WHERE id > 5 AND id < 3"
+        view, never = WorkerIndex(home), "SELECT * FROM stocks WHERE id > 5 AND id < 3"
         for initial in ("content", "none"):
             registry.subscribe(never, initial=initial)
             view.move_to(home.log.end)
@@ -185,15 +185,15 @@ def test_many_are_compiled_at_once_and_some_beside_the_query(
     monkeypatch.setattr(keeping, "FEW_SUBSCRIPTIONS", 2)
     monkeypatch.setattr(keeping, "MANY_SUBSCRIPTIONS", 4)
     with Registry(home) as registry:
-        keeper = SnapshotKeeper(home, registry)
+        keeper = SnapshotScheduler(home, registry)
         registry.subscribe(QUERIES[0])
-        keeper.keep_up(home.log.end)
+        keeper.ensure(home.log.end)
         assert all_snapshots(home.snapshots) == []
         registry.subscribe_many(QUERIES[:4])
-        keeper.keep_up(home.log.end)
+        keeper.ensure(home.log.end)
         assert len(all_snapshots(home.snapshots)) == 1
         registry.subscribe_many(QUERIES[:3])
-        keeper.keep_up(home.log.end)
+        keeper.ensure(home.log.end)
         for thread in threading.enumerate():
             if thread.name == "penstock-snapshot":
                 thread.join()
@@ -207,10 +207,10 @@ def test_what_fails_beside_the_query_is_told(home: Home, monkeypatch: pytest.Mon
     monkeypatch.setattr(keeping, "FEW_SUBSCRIPTIONS", 1)
     monkeypatch.setattr(keeping, "compile_snapshot", full)
     with Registry(home) as registry:
-        keeper = SnapshotKeeper(home, registry)
+        keeper = SnapshotScheduler(home, registry)
         registry.subscribe(QUERIES[0])
-        keeper.keep_up(home.log.end)
+        keeper.ensure(home.log.end)
         assert keeper._compiling is not None
         keeper._compiling.join()
         with pytest.raises(HomeError, match="compile the subscriptions"):
-            keeper.keep_up(home.log.end)
+            keeper.ensure(home.log.end)

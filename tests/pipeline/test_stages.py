@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import Hub
-from penstock.joins.newcomers import MANY_NEWCOMERS
-from penstock.log import Home
-from penstock.operate.compact import compact
+from penstock.joins.initial_regions import MANY_NEWCOMERS
+from penstock.maintenance.compact import compact
 from penstock.pipeline.offsets import StreamOffset
+from penstock.storage import Home
 from penstock.testing.oracle import Oracle
 from penstock.testing.scenario import Step
 from tests.differential.stories import MIXED, Story, stories

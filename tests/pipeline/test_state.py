@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.catalog import Column, DecimalType, IntegerType, Relation, StringType
-from penstock.engine.memory import MemoryGroups, MemoryRows
-from penstock.joins import Edge, Group, Side
+from penstock.flow.memory import MemoryGroups, MemoryRows
+from penstock.joins import Group
 from penstock.pipeline.state import BucketState, Ledger, Mirror, StoredGroups, StoredRows
 from penstock.pipeline.state import ledger as ledgers
+from penstock.spaces import Edge, Side
 from tests.pipeline.dry import FakeMap
 
 STOCKS = Relation("stocks", (Column("id", IntegerType()), Column("symbol", StringType())), (0,))
@@ -38,7 +39,7 @@ class Bucket:
     @contextmanager
     def batch(self) -> Iterator[BucketState]:
         mirror = Mirror(self._directory / f"mirror-{self._mirrors}")
-        with BucketState.opened(self.stored, mirror, patience=0.5) as state:
+        with BucketState.opened(self.stored, mirror, rewrite_ratio=0.5) as state:
             yield state
 
     def lose_mirror(self) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from penstock import Hub
 from penstock.errors import PenstockError
-from penstock.log import Home
+from penstock.ingest.ledger import FileId, Ledger
 from penstock.registry import Registry, rebuild
-from penstock.sources.ledger import FileId, Ledger
+from penstock.storage import Home
 from tests.pipeline.on_small_disk import nearly_full
 
 SQL = "SELECT * FROM stocks"

@@ -18,9 +18,6 @@ from hypothesis import strategies as st
 from penstock import Hub
 from penstock.client import Initial
 from penstock.errors import HomeError, PenstockError, SubscriptionError
-from penstock.joins.decomposition import Choice
-from penstock.log import Home, MemoryHome, Record, RecordKind
-from penstock.log.quarantine import list_quarantine, replay
 from penstock.registry import (
     Lease,
     Registry,
@@ -34,6 +31,9 @@ from penstock.registry import (
     withdraw_body,
     withdrawn,
 )
+from penstock.spaces import Choice
+from penstock.storage import Home, MemoryHome, Record, RecordKind
+from penstock.storage.quarantine import list_quarantine, replay
 from tests.odd_values import ODD_VALUES, check_refusal, odd_calls, public_methods
 
 SELECTION = "SELECT symbol FROM stocks WHERE per < 20"

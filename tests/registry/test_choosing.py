@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.changes import Change, Op
-from penstock.engine.events import encode_change
-from penstock.joins.decomposition import Choice
-from penstock.joins.spaces import Side
-from penstock.log import Home, RecordKind
-from penstock.log.statistics import save_statistics
+from penstock.flow.changes import Change, Op
+from penstock.flow.events import encode_change
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import TOP, Interval, below
 from penstock.registry import Registry
 from penstock.registry.choosing import Analysed
+from penstock.spaces import Choice, Side
+from penstock.storage import Home, RecordKind
+from penstock.storage.statistics import save_statistics
 from tests.history.test_analyse import dry_analyse
 
 SQL = (

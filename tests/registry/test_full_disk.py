@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import CorruptionError, HomeError, LockedError, PenstockError
-from penstock.log.disk import NO_ROOM
 from penstock.registry import damage
 from penstock.registry.damage import sqlite_failure
+from penstock.storage.disk import NO_ROOM
 from tests.pipeline.test_full_disk import on_a_small_disk
 
 PLACE = Path("/shop/registry.db")

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import Hub
-from penstock.engine.changes import Change, Op
-from penstock.engine.events import encode_change
 from penstock.errors import HomeError, SubscriptionError
-from penstock.log import Home, RecordKind
-from penstock.operate.databases import Logged, check_databases
+from penstock.flow.changes import Change, Op
+from penstock.flow.events import encode_change
+from penstock.maintenance.databases import Logged, check_databases
 from penstock.pipeline.source import LogReader
 from penstock.registry import Lease, Leases, Registry, rebuild, withdrawn
+from penstock.storage import Home, RecordKind
 from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import content
 

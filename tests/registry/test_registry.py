@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import CatalogError, CorruptionError, SqlError, SubscriptionError
-from penstock.log import AnyHome, Home, MemoryHome, RecordKind
 from penstock.registry import (
     Registry,
     rebuild,
@@ -16,6 +15,7 @@ from penstock.registry import (
     withdraw_body,
 )
 from penstock.registry.binding import Binder
+from penstock.storage import AnyHome, Home, MemoryHome, RecordKind
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)"
 TICKS = "CREATE STREAM ticks (symbol VARCHAR, price DECIMAL(38, 3))"

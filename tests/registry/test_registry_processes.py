@@ -9,8 +9,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from penstock.log import Home, RecordKind
 from penstock.registry import Registry, rebuild, subscribe_body
+from penstock.storage import Home, RecordKind
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)"
 CHEAP = "SELECT * FROM stocks WHERE per < 10"

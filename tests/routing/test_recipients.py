@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.catalog import Catalog, Column, IntegerType, Relation
-from penstock.joins import Edge, Side, Space, SpacePoints
+from penstock.joins import SpacePoints
 from penstock.messages import Message, Point, PointId, Position, Reach
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Interval, above, below
 from penstock.routing import recipients
+from penstock.spaces import Edge, Side, Space
 
 INTEGER = IntegerType()
 TABLES = [

@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.catalog import Catalog, Column, IntegerType, Relation
-from penstock.joins import Edge, Side, Space, SpacePoints
-from penstock.joins.kernels.trees import BY_ALL, BY_FILTER, plant
+from penstock.joins import SpacePoints
+from penstock.kernels.trees import BY_ALL, BY_FILTER, plant
 from penstock.messages import ANY_FILTER, Message, Point, PointId, Position, Reach
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Interval, above, below
 from penstock.routing import recipients, subscribers
 from penstock.routing.kernels import points_in_region, points_in_region_reference
 from penstock.routing.recipients import scanned
+from penstock.spaces import Edge, Side, Space
 
 INTEGER = IntegerType()
 COLUMNS = ("id", "k", "a", "b")

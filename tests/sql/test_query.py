@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.packing import pack, unpack
+from penstock.query import plain_query, query_from_plain
 from penstock.sql import bind
-from penstock.sql.query import plain_query, query_from_plain
 from tests.sql.fixture_files import case_files, read_cases, read_schema
 
 

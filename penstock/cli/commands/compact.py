@@ -33,8 +33,8 @@ def compact(
     No Hub and no pipeline may be at work on the home; publishing and reading may go on.
     """
     from penstock.cli.progress import bar
-    from penstock.log import Home
-    from penstock.operate.compact import compact as compact_home
+    from penstock.maintenance.compact import compact as compact_home
+    from penstock.storage import Home
 
     done = compact_home(Home.open(home), bar, to=to)
     out = Output(as_json=as_json)

@@ -22,7 +22,7 @@ def content(
     stands: `penstock tail HOME ID --from CURSOR` tells everything that changes after it.
     """
     from penstock.cli.following import EVERYTHING, Follower
-    from penstock.log import Home
+    from penstock.storage import Home
 
     opened = Home.open(home)
     follower = Follower(opened, number, known=EVERYTHING)

@@ -36,9 +36,9 @@ def execute(
     The statements of a script are carried out one after the other, up to the first that is refused.
     """
     from penstock.cli.statements import given_statements, in_place
-    from penstock.log import Home
     from penstock.registry import Registry
     from penstock.sql import parse_relation
+    from penstock.storage import Home
 
     statements = given_statements(sql, file)
     registry = Registry(Home.open(home))

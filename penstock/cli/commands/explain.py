@@ -33,8 +33,8 @@ def explain(
     The tables are replayed from the log in memory, up to the change; nothing is written.
     """
     from penstock.cli.replaying import explain_change, explain_logged
-    from penstock.engine.events import decode_event
-    from penstock.log import Home
+    from penstock.flow.events import decode_event
+    from penstock.storage import Home
 
     if (change is None) == (offset is None):
         raise typer.BadParameter("give a change, or --offset of one in the log")

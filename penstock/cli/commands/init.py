@@ -33,7 +33,7 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Make a new home: a directory with a log, and all that is derived from it."""
-    from penstock.log import Home
+    from penstock.storage import Home
 
     created = Home.create(home, shared=shared, group_access=group_access)
     out = Output(as_json=as_json)

@@ -12,16 +12,16 @@ import typer
 
 from penstock.cli.output import Output, count
 from penstock.cli.parameters import HomeArgument, JsonOption
-from penstock.engine.changes import Op
 from penstock.errors import ChangeError, PenstockError
-from penstock.log.files import MAX_BACKLOG, Format
-from penstock.log.inputs import shown_name
+from penstock.flow.changes import Op
+from penstock.ingest.files import MAX_BACKLOG, Format
+from penstock.ingest.inputs import shown_name
 
 if TYPE_CHECKING:
     from penstock.catalog import Relation
     from penstock.cli.publishing import FileDone
-    from penstock.log import Home
-    from penstock.log.files import ByteSource, InputBatch
+    from penstock.ingest.files import ByteSource, InputBatch
+    from penstock.storage import Home
 
 PANEL = "Publish and subscribe"
 EXAMPLES = """
@@ -84,7 +84,7 @@ def publish(
     is known by its path, its content and its table. Without, an error says what is in the log and
     how to publish the rest.
     """
-    from penstock.log import Home
+    from penstock.storage import Home
 
     opened = Home.open(home)
     request = _Request(home, table, _relation(opened, table), op, format_, resume, max_backlog)
@@ -187,8 +187,8 @@ def _rest(request: _Request, done: list[FileDone]) -> str:
 
 def _publish_file(home: Home, request: _Request, one: FileDone) -> None:
     from penstock.cli.progress import bar
-    from penstock.log.files import leave_out
-    from penstock.log.files import publish as append
+    from penstock.ingest.files import leave_out
+    from penstock.ingest.files import publish as append
 
     def shown(done: InputBatch) -> None:
         advance(done.done_bytes, done.total_bytes or 0)
@@ -208,8 +208,8 @@ def _publish_file(home: Home, request: _Request, one: FileDone) -> None:
 def _resume(
     home: Home, request: _Request, one: FileDone, shown: Callable[[InputBatch], None]
 ) -> None:
-    from penstock.log.files import publish as append
-    from penstock.sources.resuming import resumable
+    from penstock.ingest.files import publish as append
+    from penstock.ingest.resuming import resumable
 
     given = (request.relation, request.op, request.format_)
     with resumable(home, one.path, *given) as file:
@@ -227,10 +227,10 @@ def _resume(
 
 def _check(home: Home, request: _Request, files: list[Path], skip: int, out: Output) -> None:
     from penstock.cli.publishing import show_check
-    from penstock.engine.plain_events import PlainReader
-    from penstock.log.files import leave_out
+    from penstock.flow.plain_events import PlainReader
+    from penstock.ingest.checking import check_file
+    from penstock.ingest.files import leave_out
     from penstock.registry import Registry
-    from penstock.sources.checking import check_file
 
     with Registry(home) as registry:
         reader = PlainReader(registry.catalog())
@@ -246,7 +246,7 @@ def _check(home: Home, request: _Request, files: list[Path], skip: int, out: Out
 
 
 def _batches(path: Path, request: _Request) -> Iterator[InputBatch]:
-    from penstock.log import files
+    from penstock.ingest import files
 
     if path == STANDARD_INPUT:
         return files.read_lines(cast("ByteSource", sys.stdin.buffer), "standard input")

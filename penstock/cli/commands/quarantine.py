@@ -39,9 +39,9 @@ def quarantine(ctx: typer.Context, home: HomeArgument) -> None:
 @app.command("list", epilog=epilog("  penstock quarantine shop list --json"))
 def list_events(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """List the events in quarantine and the suspended subscriptions, each with the reason."""
-    from penstock.log import Home
-    from penstock.log.quarantine import list_quarantine
     from penstock.registry import Registry
+    from penstock.storage import Home
+    from penstock.storage.quarantine import list_quarantine
 
     home = Home.open(_home(ctx))
     entries = list(list_quarantine(home))
@@ -87,7 +87,7 @@ def _is_there(one: StoredSubscription) -> bool:
 @app.command(epilog=epilog("  penstock quarantine shop show 17"))
 def show(ctx: typer.Context, offset: OffsetArgument, as_json: JsonOption = False) -> None:
     """Show one event: its bytes, and why it could not be applied."""
-    from penstock.log import Home
+    from penstock.storage import Home
 
     event = Home.open(_home(ctx)).quarantine.get(offset)
     text = event.raw.decode(errors="backslashreplace")
@@ -121,10 +121,10 @@ def replay(
 ) -> None:
     """Publish events again, for instance after the table they need was declared; subscribe what is
     suspended again, under a new id."""
-    from penstock.log import Home
-    from penstock.log.quarantine import list_quarantine
-    from penstock.log.quarantine import replay as replay_events
     from penstock.registry import Registry
+    from penstock.storage import Home
+    from penstock.storage.quarantine import list_quarantine
+    from penstock.storage.quarantine import replay as replay_events
 
     home = Home.open(_home(ctx))
     if bool(offsets) == everything:

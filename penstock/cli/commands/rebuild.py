@@ -33,11 +33,11 @@ def rebuild(
     a backup. With --accept-loss they are given up. Their offsets are not used again, and batches
     that came from them are put aside, in HOME/lost; nobody may process the home meanwhile.
     """
-    from penstock.log import Home
-    from penstock.log.lost import accept_loss as accept
+    from penstock.ingest.ledger import rebuild_ledger
     from penstock.registry import Registry
     from penstock.registry import rebuild as rebuild_registry
-    from penstock.sources.ledger import rebuild_ledger
+    from penstock.storage import Home
+    from penstock.storage.lost import accept_loss as accept
 
     opened = Home.open(home)
     loss = accept(opened) if accept_loss else None

@@ -38,8 +38,8 @@ def renew(
     A lease that ran out ends its subscription when the home is next processed; until then it can
     still be renewed.
     """
-    from penstock.log import Home
     from penstock.registry import Registry
+    from penstock.storage import Home
 
     renewed = Registry(Home.open(home)).renew(numbers, lease)
     out = Output(as_json=as_json)

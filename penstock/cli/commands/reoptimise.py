@@ -45,10 +45,10 @@ def reoptimise(
     """
     from penstock.cli.progress import working
     from penstock.cli.replaying import reoptimised, reoptimised_as_analysed
-    from penstock.engine.planning import Method
-    from penstock.engine.splitting import filtering_text
     from penstock.errors import PenstockError
-    from penstock.log import Home
+    from penstock.flow.planning import Method
+    from penstock.flow.splitting import filtering_text
+    from penstock.storage import Home
 
     try:
         chosen = Method.of(method or ("selective" if analysed else "simulation"))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from penstock.lab.traffic import Traffic
-    from penstock.log import Home
+    from penstock.storage import Home
 
 PANEL = "Operate"
 EXAMPLES = """
@@ -47,8 +47,8 @@ def status(
     writes into HOME/metrics: batches.jsonl, and penstock.prom for Prometheus.
     """
     from penstock.cli.status_report import status_members, status_rows
-    from penstock.log import Home
-    from penstock.operate.status import status_of
+    from penstock.maintenance.status import status_of
+    from penstock.storage import Home
 
     opened = Home.open(home)
     traffic = _count(opened) if naive else None
@@ -77,7 +77,7 @@ def _follow(home: Home, traffic: Traffic | None, interval: float) -> None:
     from rich.live import Live
 
     from penstock.cli.status_report import status_rows
-    from penstock.operate.status import status_of
+    from penstock.maintenance.status import status_of
 
     with Live(console=text_console(), auto_refresh=False) as live:
         try:

@@ -75,9 +75,9 @@ def subscribe(
     """
     from penstock.cli.progress import working
     from penstock.cli.statements import given_statements
-    from penstock.log import Home
     from penstock.registry import Registry
     from penstock.sql import hinted
+    from penstock.storage import Home
 
     statements = given_statements(sql, file)
     registry = Registry(Home.open(home))

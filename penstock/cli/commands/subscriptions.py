@@ -37,8 +37,8 @@ def subscriptions(
     another release) or "suspended" (processing it failed: penstock quarantine HOME list);
     of those that have ended, "withdrawn" or "expired" (the lease was not renewed).
     """
-    from penstock.log import Home
     from penstock.registry import Registry
+    from penstock.storage import Home
 
     opened = Home.open(home)
     frontier = opened.messages.frontier

@@ -19,8 +19,8 @@ EXAMPLES = """
 
 def tables(home: HomeArgument, as_json: JsonOption = False) -> None:
     """List the tables and streams, with their columns."""
-    from penstock.log import Home
     from penstock.registry import Registry
+    from penstock.storage import Home
 
     catalog = Registry(Home.open(home)).catalog()
     out = Output(as_json=as_json)

@@ -59,7 +59,7 @@ def tail(
     notifications of a batch have been printed: whoever stops before that is told the batch again.
     """
     from penstock.cli.following import Follower
-    from penstock.log import Home
+    from penstock.storage import Home
 
     if since is not None and after is not None:
         raise typer.BadParameter("give --from or --after, not both")

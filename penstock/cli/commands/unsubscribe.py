@@ -13,8 +13,8 @@ EXAMPLES = """
 
 def unsubscribe(home: HomeArgument, number: IdArgument, as_json: JsonOption = False) -> None:
     """Withdraw a standing query. It ends with the next batch."""
-    from penstock.log import Home
     from penstock.registry import Registry
+    from penstock.storage import Home
 
     offset = Registry(Home.open(home)).withdraw(number)
     out = Output(as_json=as_json)

@@ -11,10 +11,10 @@ import typer
 from penstock.cli.failures import INTERRUPTED
 from penstock.cli.output import Output, count
 from penstock.cli.parameters import HomeArgument, JsonOption
-from penstock.engine.changes import Op
+from penstock.flow.changes import Op
 
 if TYPE_CHECKING:
-    from penstock.sources import WatchSummary
+    from penstock.ingest import WatchSummary
 
 PANEL = "Publish and subscribe"
 EXAMPLES = """
@@ -59,8 +59,8 @@ def watch(
     """
     from penstock.cli.interruptible import run_interruptible
     from penstock.cli.watching import file_text
-    from penstock.log import Home
-    from penstock.sources import watch as watch_directory
+    from penstock.ingest import watch as watch_directory
+    from penstock.storage import Home
 
     opened = Home.open(home)
     out = Output(as_json=as_json)

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.joins.decomposition.choices import Choice
-from penstock.joins.spaces import Side, Space, space_of
 from penstock.predicates.boxes import Box
-from penstock.sql.query import Query
+from penstock.query import Query
+from penstock.spaces import Choice, Side, Space, space_of
 
 SEARCH_BYTES = 1.0
 """What looking at one point of a space with several filter columns costs per joining row, next to

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from penstock.arguments import listed, shown, whole_number
 from penstock.errors import SubscriptionError
-from penstock.joins.decomposition.choices import Choice, Decomposition, fits, plain_decomposition
 from penstock.predicates.normal_form import MAX_BRANCHES
+from penstock.query import Query
+from penstock.spaces import Choice, Decomposition, fits, plain_decomposition
 from penstock.sql.ddl import MAX_COLUMNS
-from penstock.sql.query import Query
 from penstock.sql.tables import MAX_TABLES
 
 _HINT = "each node is filtered by a node it is joined with, over conditions it has"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.joins.decomposition.choices import (
+from penstock.joins.decomposition.costs import CostModel, semijoin
+from penstock.query import Query
+from penstock.spaces import (
     Choice,
     Decomposition,
     candidates,
@@ -16,8 +18,6 @@ from penstock.joins.decomposition.choices import (
     decomposition_of,
     has_choice,
 )
-from penstock.joins.decomposition.costs import CostModel, semijoin
-from penstock.sql.query import Query
 
 MIN_GAIN = 0.2
 """Another decomposition must promise to save this share of the cost: points that move are sent

@@ -14,8 +14,8 @@ from typing import TypeAlias
 from zlib import crc32
 
 from penstock.catalog import Relation, Row, RowKey
-from penstock.joins.spaces import JoinValue, join_value
 from penstock.packing import pack
+from penstock.spaces import JoinValue, join_value
 
 MAX_ROWS = 512
 """More rows than this halve the number of values held. A share that is estimated from half of them

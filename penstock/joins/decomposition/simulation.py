@@ -14,18 +14,17 @@ from itertools import islice
 
 from penstock.catalog import Catalog
 from penstock.joins.accounting import description_bytes, message_bytes
-from penstock.joins.decomposition.choices import candidates
 from penstock.joins.decomposition.costs import Semijoin, search_cost, semijoin
 from penstock.joins.decomposition.statistics import Statistics
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.joins.registry import make_scheme
 from penstock.joins.schemes.enum_sj import EnumSj
-from penstock.joins.spaces import Space
 from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
 from penstock.predicates.intervals import EVERYTHING
-from penstock.sql.query import Query
+from penstock.query import Query
+from penstock.spaces import Space, candidates
 
 MAX_SEMIJOINS = 200
 """Of each group, so many are tried: a trial takes some 100 microseconds."""

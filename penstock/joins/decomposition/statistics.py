@@ -13,12 +13,11 @@ from typing import TypeAlias
 
 from penstock.catalog import Relation, Row, RowKey
 from penstock.joins.accounting import row_bytes
-from penstock.joins.decomposition.choices import has_choice
 from penstock.joins.decomposition.samples import ByValue, Sample
-from penstock.joins.spaces import Side, edge_of
 from penstock.predicates.boxes import Box, contains
 from penstock.predicates.intervals import Cut, below
-from penstock.sql.query import Query
+from penstock.query import Query
+from penstock.spaces import Side, edge_of, has_choice
 
 RATE_CHANGES = 20_000
 """When a table has had so many changes all counts are halved: rates follow what happens now."""
@@ -34,7 +33,7 @@ Rows: TypeAlias = Callable[[Relation], Iterable[tuple[RowKey, Row]]]
 
 
 class Statistics:
-    """Told of every change; not thread-safe."""
+    """Notified of every change; not thread-safe."""
 
     def __init__(self) -> None:
         self._changes: dict[str, float] = {}

@@ -10,7 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from penstock.joins.kernels.trees import (
+from penstock.kernels.compiled import njit
+from penstock.kernels.trees import (
     BASE_HIGH,
     BASE_HIGH_MIN,
     BASE_LOW,
@@ -26,8 +27,7 @@ from penstock.joins.kernels.trees import (
     Forest,
     Points,
 )
-from penstock.joins.kernels.unions import Codes64, union_reference, unite
-from penstock.matching.compiled import njit
+from penstock.kernels.unions import Codes64, union_reference, unite
 
 NOWHERE_BELOW = -(1 << 62)
 NOWHERE_ABOVE = 1 << 62

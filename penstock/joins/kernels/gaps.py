@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penstock.joins.kernels.trees import (
+from penstock.kernels.compiled import njit
+from penstock.kernels.trees import (
     BASE_HIGH,
     BASE_LOW,
     BASE_MAX,
@@ -27,8 +28,7 @@ from penstock.joins.kernels.trees import (
     Points,
     Unions,
 )
-from penstock.joins.kernels.unions import Codes64, stabs, union_reference, unite
-from penstock.matching.compiled import njit
+from penstock.kernels.unions import Codes64, stabs, union_reference, unite
 
 LEFT, MIDDLE, RIGHT = 0, 1, 2
 """The parts into which a value cuts the points inside a gap: below, containing, above it."""

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.joins.kernels.gaps import all_gaps_reference, gap_of, split_gap_reference
-from penstock.joins.kernels.trees import (
+from penstock.kernels.compiled import njit
+from penstock.kernels.trees import (
     BASE_HIGH,
     BASE_LOW,
     BASE_MAX,
@@ -28,8 +29,7 @@ from penstock.joins.kernels.trees import (
     Points,
     Unions,
 )
-from penstock.joins.kernels.unions import Codes64, stabs
-from penstock.matching.compiled import njit
+from penstock.kernels.unions import Codes64, stabs
 
 Marks = npt.NDArray[np.bool_]
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.joins.kernels.gaps import room
-from penstock.joins.kernels.unions import Codes64
-from penstock.matching.compiled import njit
+from penstock.kernels.compiled import njit
+from penstock.kernels.unions import Codes64
 
 Table64 = npt.NDArray[np.int64]
 Ranges: TypeAlias = tuple[Table64, Table64]

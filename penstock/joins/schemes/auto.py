@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.joins.group import Group, GroupStep
-from penstock.joins.initial import initial_semijoins
+from penstock.joins.initial_rows import initial_semijoins
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import Family
 from penstock.joins.schemes.ref_sj_gap import RefSjGap
 from penstock.joins.schemes.ref_sj_opt import RefSjOpt
 from penstock.joins.trimming import needed
-from penstock.messages import Message, Position, Told, each_message
+from penstock.messages import AnyMessage, Message, Position, each_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ class Auto:
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Told]:
+    ) -> list[AnyMessage]:
         many = list(steps)
         rows, seen = len(group) + len(many), group.version + len(many)
         if not any(self._scan_is_cheaper(points, rows, seen) for points in spaces):
             return list(needed(self._shadows.run(group, many, spaces), spaces))
-        found: list[Told] = []
+        found: list[AnyMessage] = []
         for step in many:
             found += self.messages(group, step, spaces)
             group.apply(step)

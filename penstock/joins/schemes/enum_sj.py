@@ -14,7 +14,7 @@ from penstock.catalog import Row
 from penstock.joins.envelopes import seen_alone, touching
 from penstock.joins.filter_vectors import FilterVectors
 from penstock.joins.group import Group, GroupStep
-from penstock.joins.initial import initial_semijoins
+from penstock.joins.initial_rows import initial_semijoins
 from penstock.joins.point_arrays import Mask
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep

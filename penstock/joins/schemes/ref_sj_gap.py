@@ -12,10 +12,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 
 from penstock.catalog import Row, RowKey
-from penstock.joins.course import GroupCourse, SpaceCourse
-from penstock.joins.exposures import Exposure
 from penstock.joins.group import Group, GroupStep, KeyedRow
-from penstock.joins.initial import initial_semijoins
+from penstock.joins.group_batch import GroupCourse, SpaceCourse
+from penstock.joins.initial_rows import initial_semijoins
 from penstock.joins.points import SpacePoints
 from penstock.joins.remembered import Memory
 from penstock.joins.scheme import Family
@@ -23,7 +22,8 @@ from penstock.joins.semijoin import base_row_message, joining_row_messages
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.joins.shadow_segment import BaseValues
 from penstock.joins.shadows import ValueShadows
-from penstock.messages import Message, Position, Reaches, Told, each_message
+from penstock.joins.visibility import Exposure
+from penstock.messages import AnyMessage, Message, Position, Reaches, each_message
 from penstock.predicates.intervals import Cut, below
 
 MANY_STEPS = 4
@@ -112,7 +112,7 @@ class RefSjGap:
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
-        found: list[Told] = []
+        found: list[AnyMessage] = []
         for points in spaces:
             known = self._memory.recall(points, group)
             if points.space.side == step.side:
@@ -124,7 +124,7 @@ class RefSjGap:
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Told]:
+    ) -> list[AnyMessage]:
         many = list(steps)
         if not many:
             return []
@@ -137,7 +137,7 @@ class RefSjGap:
             return self._run_one_by_one(group, many, spaces)
         at_rest = self._at_rest(group, many, spaces)
         taken = GroupCourse(group, many)
-        found: list[Told] = []
+        found: list[AnyMessage] = []
         for points, index, segment in zip(spaces, indexes, segments, strict=True):
             assert segment is not None
             known = at_rest.get(points.space.id)
@@ -162,8 +162,8 @@ class RefSjGap:
 
     def _run_one_by_one(
         self, group: Group, steps: Sequence[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> list[Told]:
-        found: list[Told] = []
+    ) -> list[AnyMessage]:
+        found: list[AnyMessage] = []
         known = [self._memory.recall(points, group) for points in spaces]
         for step in steps:
             for one in known:
@@ -182,7 +182,7 @@ class RefSjGap:
         return initial_semijoins(position, groups, points)
 
 
-def _of_base_row(known: _Remembered, step: GroupStep, found: list[Told]) -> None:
+def _of_base_row(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -> None:
     """The message that carries the changed row itself."""
     points, shadows, old, new = known.points, known.shadows, step.old, step.new
     upsert: Reaches = ()
@@ -196,7 +196,7 @@ def _of_base_row(known: _Remembered, step: GroupStep, found: list[Told]) -> None
         found.append(base_row_message(step, points, upsert, remove))
 
 
-def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[Told]) -> None:
+def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -> None:
     """The messages that carry the rows on the other side, which the step shows or hides."""
     points, shadows = known.points, known.shadows
     shown = hidden = None
@@ -218,7 +218,7 @@ def _tell(
     step: GroupStep,
     shown: Exposure | None,
     hidden: Exposure | None,
-    found: list[Told],
+    found: list[AnyMessage],
 ) -> None:
     appearing, vanishing = (
         ([], ()) if one is None else (list(known.exposed(one)), (one.reach,))

@@ -12,7 +12,7 @@ from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import Family, StepByStep
 from penstock.joins.semijoin import base_row_message, message_to
-from penstock.messages import ANYONE, Message, Position
+from penstock.messages import EVERYONE, Message, Position
 
 
 class RelSel(StepByStep):
@@ -22,8 +22,8 @@ class RelSel(StepByStep):
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
-        upsert = () if step.new is None else ANYONE
-        remove = () if step.old is None else ANYONE
+        upsert = () if step.new is None else EVERYONE
+        remove = () if step.old is None else EVERYONE
         for points in spaces:
             if points.space.side == step.side:
                 yield base_row_message(step, points, upsert, remove)

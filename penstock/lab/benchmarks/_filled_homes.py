@@ -14,8 +14,8 @@ from pathlib import Path
 from penstock.client import Initial
 from penstock.lab.benchmarks._apart import apart
 from penstock.lab.workloads.streams import stream_workload
-from penstock.log import Home, RecordKind
 from penstock.registry import MAX_SUBSCRIPTIONS_AT_ONCE, Registry
+from penstock.storage import Home, RecordKind
 
 FRAME_EVENTS = 2_000
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 from penstock import Hub
-from penstock.engine.engine import Engine
+from penstock.flow.engine import Engine
 from penstock.lab.benchmarks._measuring import Result
-from penstock.log import BatchHeader, Home, RecordKind
 from penstock.messages import encode_message
 from penstock.registry import Registry
+from penstock.storage import BatchHeader, Home, RecordKind
 
 TABLE = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per INTEGER)"
 REVIEWS = "CREATE TABLE reviews (id BIGINT PRIMARY KEY, symbol VARCHAR, rating INTEGER)"

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from typing import TypeAlias
 
-from penstock.joins import GroupStep, GroupSteps, JoinValue, Scheme
+from penstock.joins import GroupStep, GroupSteps, Scheme
 from penstock.joins.accounting import message_bytes
 from penstock.lab.workloads.joins import JoinWorkload
 from penstock.messages import Message, each_message
+from penstock.spaces import JoinValue
 
 MANY_CHANGES = 100
 

@@ -35,9 +35,9 @@ def measured(spark: SparkSession, layout: str, work: StateWork, patience: float)
     with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as directory:
         run = StateRun(spark, layout, Path(directory) / "full", patience)
         empty = StateRun(spark, layout, Path(directory) / "empty", patience)
-        course = _Course(run, empty, work)
+        apply_steps = _Course(run, empty, work)
         try:
-            for column, measure in course.measures.items():
+            for column, measure in apply_steps.measures.items():
                 try:
                     result |= measure()
                 except TooSlowError:

@@ -47,7 +47,7 @@ def opened(layout: str, stored: StoredMap, place: int, term: str) -> Iterator[En
     if layout == "blobs":
         mirror = Mirror(mirror_directory(term) / f"groups-{place}")
         with BucketState.opened(
-            stored, mirror, patience=1 + BUCKETS.index(place) / len(BUCKETS)
+            stored, mirror, rewrite_ratio=1 + BUCKETS.index(place) / len(BUCKETS)
         ) as state:
             yield state
         return

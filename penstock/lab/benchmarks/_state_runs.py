@@ -22,7 +22,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from penstock.lab.benchmarks._state_work import Content
-from penstock.pipeline.workers import settle
+from penstock.pipeline.gc_control import settle
 
 if TYPE_CHECKING:
     import pandas as pd

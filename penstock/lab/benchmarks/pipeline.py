@@ -21,7 +21,7 @@ from penstock.lab.benchmarks._pipeline_runs import (
 )
 from penstock.lab.benchmarks._plain_spark import plain_rate
 from penstock.lab.workloads.streams import WORKLOADS
-from penstock.log import Home
+from penstock.storage import Home
 
 EXAMPLES = """
   penstock bench pipeline --workload joins

@@ -14,8 +14,8 @@ from penstock.lab.benchmarks._filled_homes import filled_home
 from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.benchmarks._pipeline_runs import latency, latency_events
 from penstock.lab.workloads.streams import WORKLOADS, stream_workload
-from penstock.log import Home
 from penstock.registry import Registry
+from penstock.storage import Home
 
 EXAMPLES = """
   penstock bench pipeline-arrivals --workload joins --arrivals 2000

@@ -13,8 +13,8 @@ from penstock.lab.benchmarks._filled_homes import filled_home, subscribe
 from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.benchmarks._processes import MemoryWatch, cpu_seconds
 from penstock.lab.workloads.streams import WORKLOADS
-from penstock.log import Home
 from penstock.pipeline.run import Progress, run
+from penstock.storage import Home
 
 EXAMPLES = """
   penstock bench pipeline-newcomers --workload joins

@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from penstock.lab.benchmarks._measuring import Result, progress, show
-from penstock.log import Home
 from penstock.registry import Registry
+from penstock.storage import Home
 
 EXAMPLES = """
   penstock bench subscribing

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, fields
 
-from penstock.joins import Group, GroupStep, JoinValue, make_scheme
+from penstock.joins import Group, GroupStep, make_scheme
 from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.lab.workloads.joins import R_SPACE, JoinWorkload
+from penstock.spaces import JoinValue
 
 PAPER_SIZES = (100_000, 300_000, 500_000)
 """The numbers of subscriptions in Tables 3 and 4."""

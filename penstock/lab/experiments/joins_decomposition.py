@@ -15,15 +15,15 @@ from typing import Annotated
 
 import typer
 
-from penstock.engine.changes import Change, Op
-from penstock.engine.planning import Method, cost_model
+from penstock.flow.changes import Change, Op
+from penstock.flow.planning import Method, cost_model
 from penstock.joins.accounting import message_bytes
-from penstock.joins.decomposition import Choice, Decomposition, Replan, plain_rule
 from penstock.joins.decomposition.greedy import decompose
 from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.workloads.multiway import MultiwayWorkload
+from penstock.query import Query
 from penstock.routing import recipients
-from penstock.sql.query import Query
+from penstock.spaces import Choice, Decomposition, Replan, plain_rule
 
 EXAMPLES = """
   penstock lab run joins-decomposition

@@ -15,9 +15,9 @@ import numpy as np
 import typer
 
 from penstock.client import Content
-from penstock.engine.changes import Change, Op
-from penstock.engine.engine import Engine
-from penstock.engine.events import encode_change
+from penstock.flow.changes import Change, Op
+from penstock.flow.engine import Engine
+from penstock.flow.events import encode_change
 from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.messages import Message, encode_message
 from penstock.routing import subscribers

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Catalog, Row
-from penstock.joins import Edge, Group, GroupStep, JoinValue, Side, Space, SpacePoints
+from penstock.joins import Group, GroupStep, SpacePoints
 from penstock.joins.array_codes import ArrayCodes
 from penstock.joins.point_arrays import CodedRanges
+from penstock.spaces import Edge, JoinValue, Side, Space
 from penstock.sql import parse_relation
 
 R_TABLE = "CREATE TABLE r (id BIGINT PRIMARY KEY, a DECIMAL(9,3), b INTEGER, p VARCHAR)"

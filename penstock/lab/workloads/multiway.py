@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.engine.changes import Change, Op
-from penstock.engine.engine import Engine
-from penstock.engine.events import encode_change
+from penstock.flow.changes import Change, Op
+from penstock.flow.engine import Engine
+from penstock.flow.events import encode_change
 from penstock.joins.decomposition.statistics import Statistics
 from penstock.messages import Message
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from penstock.engine.changes import Change, Op
+from penstock.flow.changes import Change, Op
 from penstock.lab.workloads.stock_texts import Random, draw_opinion, draw_symbols
 
 CREATE_STOCKS = (

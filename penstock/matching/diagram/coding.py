@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Relation
-from penstock.matching.compiled import njit
+from penstock.kernels.compiled import njit
 from penstock.matching.diagram.predicates import Predicate
 from penstock.matching.events import DictionaryColumn, EventBatch, KeyColumn
 from penstock.predicates.codes import NULL_CODE, Codes

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.compiled import njit, trailing_zeros
+from penstock.kernels.compiled import njit, trailing_zeros
 from penstock.matching.diagram.nodes import FALSE, TRUE, NodeTable
 
 Ints32 = npt.NDArray[np.int32]

@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.catalog import Relation, Row
 from penstock.errors import SubscriptionError
+from penstock.matching.canonical import Spelling
 from penstock.matching.diagram.coding import LANES, CodedPredicates, Words, direct_truth
 from penstock.matching.diagram.evaluation import evaluate, matched_runs
 from penstock.matching.diagram.expressions import Expression, boxes_of, diagram_of
@@ -20,7 +21,6 @@ from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
 from penstock.matching.pairs import Ints32, Ints64, Mask, Pairs
 from penstock.matching.registry import register
-from penstock.matching.spelling import Spelling
 from penstock.predicates.boxes import Box
 from penstock.predicates.budget import TooComplexError
 
@@ -196,8 +196,8 @@ class DiagramMatcher:
         )
         return Pairs.of_pairs(len(batch), *self._each_once(np.concatenate(events), ids))
 
-    def concerned(self, batch: EventBatch) -> Mask:
-        return self.match_batch(batch).concerned()
+    def any_match(self, batch: EventBatch) -> Mask:
+        return self.match_batch(batch).any_match()
 
     def _truth(self, batch: EventBatch) -> Words:
         """What each predicate says of each event.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from penstock.matching.compiled import njit
+from penstock.kernels.compiled import njit
 
 FALSE, TRUE = 0, 1
 _SHIFT = 32

@@ -8,12 +8,12 @@ from functools import partial
 
 from penstock.catalog import Key, Relation, Row
 from penstock.errors import SubscriptionError
+from penstock.matching.canonical import Spelling
 from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
 from penstock.matching.pairs import Mask, Pairs
 from penstock.matching.registry import register
-from penstock.matching.spelling import Spelling
 from penstock.matching.tree.factoring import Factored, SingleTree, Store
 from penstock.matching.tree.nodes import MatchingTree
 from penstock.predicates.boxes import Box
@@ -104,8 +104,8 @@ class TreeMatcher:
     def match_batch(self, batch: EventBatch) -> Pairs:
         return Pairs.of_events([self._matching(batch.keys(i)) for i in range(len(batch))])
 
-    def concerned(self, batch: EventBatch) -> Mask:
-        return self.match_batch(batch).concerned()
+    def any_match(self, batch: EventBatch) -> Mask:
+        return self.match_batch(batch).any_match()
 
     def _matching(self, keys: Sequence[Key | None]) -> list[int]:
         found: set[int] = set()

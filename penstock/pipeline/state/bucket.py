@@ -20,10 +20,10 @@ class BucketState:
     @classmethod
     @contextmanager
     def opened(
-        cls, stored: StoredMap, mirror: Mirror, patience: float = 1.0
+        cls, stored: StoredMap, mirror: Mirror, rewrite_ratio: float = 1.0
     ) -> Iterator[BucketState]:
         """The bucket, for the length of a batch."""
-        ledger = Ledger(stored, patience)
+        ledger = Ledger(stored, rewrite_ratio)
         with mirror.batch() as batch:
             if batch.stamp != ledger.stamp:
                 batch.fill(ledger.entries())

@@ -58,11 +58,11 @@ class _Head:
 class Ledger:
     """The blobs of one bucket, as of one batch."""
 
-    def __init__(self, stored: StoredMap, patience: float = 1.0) -> None:
-        """`patience`: by how much changes may outweigh the whole. Where buckets differ in it, they
-        are not all written whole in the same batch."""
+    def __init__(self, stored: StoredMap, rewrite_ratio: float = 1.0) -> None:
+        """`rewrite_ratio`: by how much changes may outweigh the whole. Where buckets differ in it,
+        they are not all written whole in the same batch."""
         self._stored = stored
-        self._patience = patience
+        self._rewrite_ratio = rewrite_ratio
         found = stored.getValue(_HEAD)
         self._head = _Head() if found is None else _Head(*unpack(bytes(found[0])))
 
@@ -91,7 +91,7 @@ class Ledger:
     def is_heavy(self) -> bool:
         """Whether it is time to write the bucket whole."""
         whole = max(SMALL_BYTES, self._head.whole_bytes)
-        return self._head.changed_bytes > self._patience * whole
+        return self._head.changed_bytes > self._rewrite_ratio * whole
 
     def rewrite(self, everything: Iterable[Sequence[tuple[bytes, bytes]]]) -> None:
         """Replace all blobs by the bucket as it is, handed over in stretches."""

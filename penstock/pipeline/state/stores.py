@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Relation, Row, RowKey
-from penstock.engine.packed.groups import MemberPlaces, Members
-from penstock.engine.streams import needs_no_rows
-from penstock.joins import Edge, Group, JoinValue
+from penstock.flow.packed.groups import MemberPlaces, Members
+from penstock.flow.streams import is_keyless_stream
+from penstock.joins import Group
 from penstock.packing import pack, read_extension
 from penstock.pipeline.state.streams import stream_of, unpack_events
+from penstock.spaces import Edge, JoinValue
 
 MAX_KEY_BYTES = 400
 """Longer keys are replaced by a digest: the mirror stops at 511 bytes."""
@@ -99,7 +100,7 @@ class StoredRows:
 
     def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]:
         """All rows of a relation, as they are now."""
-        if needs_no_rows(relation):
+        if is_keyless_stream(relation):
             for _, data in self._entries.scan(_events_prefix(relation.name)):
                 yield from (((offset,), row) for offset, row in unpack_events(data))
         table = self._table(relation)

@@ -1,0 +1,95 @@
+"""A table with bulky columns as two that are joined: its rows without them, and the payloads.
+
+The *narrow* half has the rows of the table, with a digest in the place of the first bulky column
+and nothing in the place of the others. The *payload* half has one row for each payload that some
+row has, known by its digest. So equal payloads are one, whichever rows have them, and a row that
+changes elsewhere keeps its payload. NULL is a payload, too.
+
+Halves are not declared and not stored; they follow from the table and the names of the columns.
+Their names contain a character that SQL text cannot, so no table is ever called the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+
+from penstock.catalog.relations import Column, Relation, Row
+from penstock.catalog.types import StringType
+from penstock.packing import pack
+
+_SEPARATOR = "\0"
+_NARROW, _PAYLOAD = "narrow", "payload"  # in this order the halves are the sides of their edge
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Both halves of a relation, for some columns as the payload."""
+
+    whole: Relation
+    columns: tuple[int, ...]
+    narrow: Relation
+    payload: Relation
+
+    def narrow_row(self, row: Row) -> Row:
+        bulky = set(self.columns)
+        first = self.columns[0]
+        digest = self.digest(row)
+        return tuple(
+            digest if i == first else None if i in bulky else value for i, value in enumerate(row)
+        )
+
+    def payload_row(self, row: Row) -> Row:
+        return (self.digest(row), *(row[i] for i in self.columns))
+
+    def digest(self, row: Row) -> str:
+        content = pack([row[i] for i in self.columns])
+        return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+@lru_cache(maxsize=1024)
+def halves_of(whole: Relation, columns: tuple[int, ...]) -> Halves:
+    """The halves of a relation; the columns stand in order, and none of them is part of a key."""
+    digest = StringType()
+    narrow = [
+        Column(column.name, digest, nullable=i != columns[0]) if i in columns else column
+        for i, column in enumerate(whole.columns)
+    ]
+    payload = [Column("digest", digest, nullable=False), *(whole.columns[i] for i in columns)]
+    listed = ",".join(map(str, columns))
+    return Halves(
+        whole,
+        columns,
+        Relation(_name(whole, listed, _NARROW), tuple(narrow), whole.key, whole.is_stream),
+        Relation(_name(whole, listed, _PAYLOAD), tuple(payload), (0,)),
+    )
+
+
+def _name(whole: Relation, columns: str, half: str) -> str:
+    return _SEPARATOR.join((whole.name, columns, half))
+
+
+def table_of(name: str) -> str:
+    """The table that feeds a relation of this name: its own, unless it is a half of one."""
+    return name.partition(_SEPARATOR)[0]
+
+
+def is_split(name: str) -> bool:
+    return _SEPARATOR in name
+
+
+def is_payload(name: str) -> bool:
+    return name.endswith(_SEPARATOR + _PAYLOAD)
+
+
+def split_names(name: str, whole: Relation) -> Halves:
+    """The halves of which one has this name, given the table that they are halves of."""
+    _, columns, _ = name.split(_SEPARATOR)
+    return halves_of(whole, tuple(map(int, columns.split(","))))
+
+
+def half_named(name: str, whole: Relation) -> Relation:
+    halves = split_names(name, whole)
+    return halves.payload if is_payload(name) else halves.narrow

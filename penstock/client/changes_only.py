@@ -1,0 +1,64 @@
+"""The client side of a subscription over one table that wants changes only. It holds no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.catalog import Row
+from penstock.client.content import (
+    Content,
+    Delivery,
+    Notification,
+    notified,
+    own_points,
+    shown_row,
+)
+from penstock.client.initial import Initial
+from penstock.client.own_points import OwnPoints
+from penstock.messages import INITIAL_STEP, Message
+from penstock.query import Query
+from penstock.spaces import Decomposition, place
+
+
+class ChangesOnlyClient:
+    """Notifications, each from one message alone: what the row was, and what it is.
+
+    Messages to such a subscription carry all columns of the row as it was.
+    """
+
+    def __init__(self, subscription: int, query: Query) -> None:
+        self.subscription = subscription
+        self.query = query
+        self._base = query.nodes[0].relation
+        self._points = own_points(query, place(query, subscription))
+
+    def apply(self, deliveries: Sequence[Delivery]) -> list[Notification]:
+        """What messages, ordered by position, say about rows that the query selects."""
+        notifications: list[Notification] = []
+        for one in deliveries:
+            if isinstance(one, Message) and one.space in self._points:
+                notifications += self._told(one, self._points[one.space])
+        return notifications
+
+    def _told(self, message: Message, points: OwnPoints) -> list[Notification]:
+        if message.position.step <= INITIAL_STEP:
+            return []
+        before = after = None
+        if points.removing(message):
+            before = message.row_before(self._base)
+        if points.upserting(message):
+            after = message.row
+        key, offset = (message.key,), message.position.offset
+        return notified(self.subscription, offset, key, self._shown(before), self._shown(after))
+
+    def _shown(self, row: Row | None) -> dict[str, object] | None:
+        return None if row is None else shown_row(self.query, (row,))
+
+
+def client_of(
+    subscription: int, query: Query, chosen: Decomposition | None, initial: Initial
+) -> Content | ChangesOnlyClient:
+    """Whoever turns the messages of a subscription into notifications."""
+    if initial is Initial.NONE:
+        return ChangesOnlyClient(subscription, query)
+    return Content(subscription, query, chosen, quiet=initial is Initial.SILENT)

@@ -1,0 +1,52 @@
+"""What a subscription starts with.
+
+Whoever wants changes only is told exactly what another one with the same query is told after its
+first content. Over one table that takes no state: a message says what the row was and what it is. A
+join does take state: a change can bring together rows that were there before, and the server sends
+only those of them that the subscriber cannot have yet. So there the first rows are sent as to
+everybody, and kept, but not told of.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from penstock.arguments import text
+from penstock.errors import SubscriptionError
+from penstock.query import Query
+
+
+class Initial(StrEnum):
+    """How a subscription starts."""
+
+    CONTENT = "content"
+    """With notifications of everything that its query returns."""
+    NONE = "none"
+    """With nothing, and it never has a content: every notification follows from one message."""
+    SILENT = "quiet"
+    """With all rows that it needs, without a notification of them."""
+
+    @classmethod
+    def of(cls, wanted: str, query: Query) -> Initial:
+        """How a subscription starts that wants its "content", or "none" of it."""
+        wanted = text(wanted, "what a subscription starts with", SubscriptionError)
+        if wanted not in (cls.CONTENT, cls.NONE):
+            raise SubscriptionError(
+                f"a subscription cannot start with {wanted[:60]!r}",
+                hint="say content (what its query returns now) or none (changes only)",
+            )
+        return cls.SILENT if wanted == cls.NONE and len(query.nodes) > 1 else cls(wanted)
+
+    @property
+    def wanted(self) -> str:
+        """As the subscriber has said it."""
+        return self.CONTENT if self is self.CONTENT else self.NONE
+
+    def check_content(self, subscription: int) -> None:
+        """SubscriptionError unless the subscription has a content to show."""
+        if self is not self.CONTENT:
+            raise SubscriptionError(
+                f"subscription {subscription} has no content",
+                detail="it wanted changes only (initial=none)",
+                hint="read its notifications (penstock tail), or subscribe with initial=content",
+            )

@@ -1,0 +1,1 @@
+"""The one read path: what a subscription is told, from a cursor on."""

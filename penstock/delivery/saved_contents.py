@@ -1,0 +1,156 @@
+"""Saved contents: what a subscription's content was at the end of a batch.
+
+Whoever reads a content from its beginning, and finds that this takes long, leaves it here; the next
+one reads only what came later. A saved content is used only if it is whole and was made from this
+very message log: the batch at whose end it stands must be there with the same checksum, and the
+last records before it must be those of the log. Everything works without saved contents, so
+whatever is wrong with one, or with saving one, is passed over. `penstock verify` names damage.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from penstock.client import ChangesOnlyClient, Content
+from penstock.client.saving import plain_content, restored_content
+from penstock.delivery.inbox import Inbox
+from penstock.errors import PenstockError
+from penstock.packing import pack, unpack
+from penstock.query import Query
+from penstock.storage.access import make_directory
+from penstock.storage.batch_codec import (
+    COMPRESSED_VERSION,
+    batch_name,
+    encode_batch,
+    parse_batch_name,
+    read_batch,
+)
+from penstock.storage.disk import FileFormat, write_aside
+from penstock.storage.home import Home
+from penstock.storage.interfaces import BatchHeader
+
+CONTENT_FORMAT = FileFormat("saved content", b"PENSTCON", COMPRESSED_VERSION)
+DIRECTORY = "contents"
+SUFFIX = ".content"
+
+SAVED_FROM = 5_000
+"""Batches and messages to look at, from which on a content is worth saving: a tenth of a second."""
+MAX_FILE_BYTES = 64 << 20  # 64 MiB
+MAX_FILES = 64
+MAX_BYTES = 256 << 20  # 256 MiB: beyond one of these limits, those used least lately go
+
+_LAYOUT = 1
+"""Of the plain data; others are not read."""
+_RECORDS = 64
+"""Records before the cursor that must be the same."""
+
+
+class SavedContent(NamedTuple):
+    content: Content
+    last: BatchHeader
+    """The batch at whose end it stands."""
+
+
+class SavedContents:
+    """The saved contents of a home. Any number of processes may load and save."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self.directory = home.path / DIRECTORY
+
+    def load(
+        self, subscription: int, query: Query, *, quiet: bool = False, before: int | None = None
+    ) -> SavedContent | None:
+        """The newest one of a subscription; only one that stands at or before an offset, if it is
+        given."""
+        for path, (_, end) in reversed(self._of(subscription)):
+            if before is not None and end > before:
+                continue
+            with suppress(PenstockError, msgspec.DecodeError, TypeError, ValueError, LookupError):
+                found = self._read(path, subscription, query, quiet)
+                if found is not None:
+                    with suppress(OSError):
+                        os.utime(path)  # used just now
+                    return found
+        return None
+
+    def save_if_worth_it(self, client: Content | ChangesOnlyClient, inbox: Inbox) -> None:
+        """Keep what a client has built from an inbox, if that took long."""
+        if (
+            isinstance(client, ChangesOnlyClient)
+            or inbox.last is None
+            or inbox.looked_at < SAVED_FROM
+        ):
+            return
+        self.save(client, inbox.last)
+        inbox.looked_at = 0
+
+    def save(self, content: Content, last: BatchHeader) -> None:
+        """Keep a content that stands at the end of a batch, in place of older ones of its
+        subscription; nothing happens if that is not possible."""
+        with suppress(OSError, PenstockError):
+            evidence = self._evidence(last)
+            cursor = (last.start, last.end, last.active)
+            body = pack([_LAYOUT, cursor, evidence, content.query.sql, plain_content(content)])
+            if evidence is None or len(body) > MAX_FILE_BYTES:
+                return
+            older = self._of(content.subscription)
+            make_directory(self.directory)
+            path = self.directory / batch_name(content.subscription, last.end, SUFFIX)
+            header = BatchHeader(content.subscription, last.end, last.active)
+            write_aside(path, *encode_batch(CONTENT_FORMAT, header, body))
+            for old, (_, end) in older:
+                if end < last.end:
+                    old.unlink(missing_ok=True)
+            self._keep_within_limits()
+
+    def _read(
+        self, path: Path, subscription: int, query: Query, quiet: bool
+    ) -> SavedContent | None:
+        _, body = read_batch(CONTENT_FORMAT, path)
+        layout, cursor, evidence, sql, plain = unpack(body)
+        last = BatchHeader(*cursor)
+        if (layout, sql) != (_LAYOUT, query.sql) or evidence != self._evidence(last):
+            return None
+        return SavedContent(restored_content(plain, subscription, query, quiet=quiet), last)
+
+    def _evidence(self, last: BatchHeader) -> int | None:
+        """What a content at the end of a batch must come from; None if the batch is not there."""
+        checksum = self._home.messages.checksum(last)
+        if checksum is None:
+            return None
+        for record in self._home.log.read(max(0, last.end - _RECORDS), last.end):
+            checksum = crc32(pack([record.offset, record.kind, record.body]), checksum)
+        return checksum
+
+    def _of(self, subscription: int) -> list[tuple[Path, tuple[int, int]]]:
+        return [(path, place) for path, place in self._files() if place[0] == subscription]
+
+    def _files(self) -> list[tuple[Path, tuple[int, int]]]:
+        """Those that are there, by subscription and offset."""
+        return sorted(_saved_files(self.directory), key=lambda found: found[1])
+
+    def _keep_within_limits(self) -> None:
+        """Remove those used least lately."""
+        found = [(path.stat(), path) for path, _ in self._files()]
+        found.sort(key=lambda one: one[0].st_mtime_ns, reverse=True)
+        size = 0
+        for number, (stat, path) in enumerate(found):
+            size += stat.st_size
+            if number >= MAX_FILES or size > MAX_BYTES:
+                path.unlink(missing_ok=True)
+
+
+def _saved_files(directory: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
+    with suppress(FileNotFoundError):
+        for name in os.listdir(directory):
+            place = parse_batch_name(name, SUFFIX) if name.endswith(SUFFIX) else None
+            if place is not None:
+                yield directory / name, place

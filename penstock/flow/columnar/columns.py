@@ -1,0 +1,132 @@
+"""Events of one relation, column by column, and what they are packed into."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.catalog import Relation
+from penstock.flow.columnar.json_kernels import GIVEN, OPS, ParsedEvents
+from penstock.flow.columnar.layout import DOUBLE, OTHER, TEXT, Bytes8, Ints
+from penstock.flow.columnar.pack_rows import gather_texts, hash_keys, pack_changes, pack_events
+from penstock.matching import EventBatch
+from penstock.matching.events import DictionaryColumn, KeyColumn, NumberColumn
+from penstock.matching.key_arrays import double_keys
+from penstock.messages import EventTemplate
+from penstock.packing import pack
+
+_PACKED_OPS = [pack(op) for op in OPS]
+_PAIR = bytes([0x92])  # begins an array of two
+
+
+def _bytes(data: bytes) -> Bytes8:
+    return np.frombuffer(data, np.uint8)
+
+
+def array_start(length: int) -> bytes:
+    """What stands before so many packed values."""
+    return pack([None] * length)[:-length] if length < 16 else b"\xdd" + length.to_bytes(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Packed values, one behind the other."""
+
+    data: Bytes8
+    ends: Ints
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def array(self, first: int, last: int) -> bytes:
+        """The values [first, last) as one packed array."""
+        start = self.ends[first - 1] if first else 0
+        stop = self.ends[last - 1] if last else 0
+        return array_start(last - first) + self.data[start:stop].tobytes()
+
+    def pieces(
+        self, most: int, most_bytes: int, first: int = 0, end: int | None = None
+    ) -> Iterator[tuple[int, int]]:
+        """The values [first, end) cut into pieces, each of limited size if it has several."""
+        end = len(self) if end is None else end
+        while first < end:
+            start = self.ends[first - 1] if first else 0
+            fitting = int(np.searchsorted(self.ends, start + most_bytes, side="right"))
+            last = min(max(fitting, first + 1), first + most, end)
+            yield first, last
+            first = last
+
+    def to_arrow(self) -> pa.Array:
+        offsets = np.concatenate([np.zeros(1, np.int64), self.ends])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
+        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainColumns:
+    """Events of one relation that were plain."""
+
+    relation: Relation
+    sheet: ParsedEvents
+
+    def __len__(self) -> int:
+        return len(self.sheet.offsets)
+
+    @property
+    def offsets(self) -> Ints:
+        return self.sheet.offsets
+
+    def batch(self, columns: Collection[int]) -> EventBatch:
+        """The events for a matcher that looks at these columns; others are NULL there."""
+        found = {column: self.keys(column) for column in columns}
+        return EventBatch.of_columns(self.relation, found, len(self))
+
+    def packed_events(self) -> Packed:
+        """Each as its offset and its row."""
+        pair, nothing = _bytes(_PAIR), _bytes(b"")
+        return Packed(*pack_events(self.sheet, self._all(), pair, nothing, nothing, False))
+
+    def packed_keyed(self) -> Packed:
+        """Each as its offset, its offset as a key, and its row, one behind the other."""
+        nothing = _bytes(b"")
+        return Packed(*pack_events(self.sheet, self._all(), nothing, nothing, nothing, True))
+
+    def packed_messages(self, chosen: Ints, template: EventTemplate) -> Packed:
+        """Messages about some events that are known by their offsets."""
+        before, between, behind = map(_bytes, template)
+        return Packed(*pack_events(self.sheet, chosen, before, between, behind, True))
+
+    def packed_changes(self, chosen: Ints) -> Packed:
+        """What some events ask for, as `penstock.pipeline.shuffle_codec` writes changes."""
+        ends = np.cumsum([len(op) for op in _PACKED_OPS], dtype=np.int64)
+        ops, name = _bytes(b"".join(_PACKED_OPS)), _bytes(pack(self.relation.name))
+        return Packed(*pack_changes(self.sheet, chosen, name, ops, ends))
+
+    def key_hashes(self) -> npt.NDArray[np.uint32]:
+        """The CRC-32 of each event's table and key, packed together."""
+        return hash_keys(self.sheet, _bytes(_PAIR + pack(self.relation.name)))
+
+    def _all(self) -> Ints:
+        return np.arange(len(self), dtype=np.int64)
+
+    def keys(self, column: int) -> KeyColumn:
+        """The values of a column in comparable form."""
+        fields, kind = self.sheet.fields, self.sheet.form.kinds[column]
+        if kind in (TEXT, OTHER):  # of others, there is nothing but NULL
+            return self._words(column)
+        is_null = fields.states[:, column] != GIVEN
+        values = np.where(is_null, 0, fields.values[:, column])
+        keys = double_keys(values.view(np.float64)) if kind == DOUBLE else values
+        return NumberColumn(keys, is_null if is_null.any() else None)
+
+    def _words(self, column: int) -> DictionaryColumn:
+        data, ends = gather_texts(self.sheet, column)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
+        words = pa.Array.from_buffers(pa.large_string(), len(self), buffers).dictionary_encode()
+        is_null = self.sheet.fields.states[:, column] != GIVEN
+        indices = np.where(is_null, -1, words.indices.to_numpy()).astype(np.int32)
+        return DictionaryColumn(indices, tuple(words.dictionary.to_pylist()))

@@ -1,0 +1,95 @@
+"""Many events at once: those that are plain, by relation, and the others as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from penstock.catalog import Catalog
+from penstock.flow.columnar.columns import PlainColumns
+from penstock.flow.columnar.json_kernels import Cells, ParsedEvents, Texts, read_events, tables_of
+from penstock.flow.columnar.layout import Ints, form_of, names_of
+from penstock.flow.per_catalog import per_catalog
+from penstock.flow.strict_json import MAX_EVENT_BYTES
+
+MAX_FORMS = 500
+"""Names of tables are compared one by one."""
+
+VALUES_AT_ONCE = 1 << 22
+"""Of so many values, what is read takes 55 MB."""
+
+
+@per_catalog
+def column_reader(catalog: Catalog) -> ColumnReader:
+    """The reader of the relations that a catalog has now."""
+    return ColumnReader(catalog)
+
+
+class ColumnReader:
+    """Reads the events of the relations that a catalog had when it was made."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        forms = [(relation, form_of(relation)) for relation in list(catalog)[:MAX_FORMS]]
+        self._forms = [(relation, form) for relation, form in forms if form is not None]
+        self._since = [catalog.since(relation.name) for relation, _ in self._forms]
+        self._names = names_of([relation.name for relation, _ in self._forms])
+
+    def read(
+        self, offsets: Sequence[int], bodies: Sequence[bytes]
+    ) -> tuple[list[PlainColumns], list[int]]:
+        """The plain events by relation, and the numbers of those that are not plain."""
+        texts, at = _joined(bodies), np.array(offsets, np.int64)
+        tables = tables_of(texts, self._names)
+        tables[np.diff(texts.ends, prepend=0) > MAX_EVENT_BYTES] = -1
+        others, found = [np.flatnonzero(tables < 0)], []
+        for number in np.unique(tables[tables >= 0]).tolist():
+            relation, _ = self._forms[number]
+            for which in _parts(np.flatnonzero(tables == number), len(relation.columns)):
+                sheet = self._sheet(texts, number, which, at[which])
+                is_plain = (sheet.ops >= 0) & (sheet.offsets > self._since[number])
+                others.append(which[~is_plain])
+                if is_plain.any():
+                    found.append(PlainColumns(relation, _chosen(sheet, is_plain)))
+        return found, np.sort(np.concatenate(others)).tolist()
+
+    def _sheet(self, texts: Texts, number: int, which: Ints, offsets: Ints) -> ParsedEvents:
+        form = self._forms[number][1]
+        shape = (len(which), len(form.kinds))
+        values, ops = np.empty(shape, np.int64), np.empty(len(which), np.int8)
+        lengths, states = np.empty(shape, np.int32), np.empty(shape, np.uint8)
+        fields = Cells(values, values.view(np.float64), lengths, states)
+        read_events(texts, which, form, fields, ops)
+        return ParsedEvents(texts.data, form, offsets, ops, fields)
+
+
+def _parts(which: Ints, width: int) -> Iterator[Ints]:
+    """Events of a wide table, in pieces of limited size."""
+    most = max(1, VALUES_AT_ONCE // width)
+    for first in range(0, len(which), most):
+        yield which[first : first + most]
+
+
+def _joined(bodies: Sequence[bytes]) -> Texts:
+    joined = b"".join(bodies)
+    ends = np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)))
+    try:
+        # No letter goes from one event into the next: a plain event begins and ends with a brace.
+        joined.decode()
+        only_ascii = False
+    except UnicodeDecodeError:
+        only_ascii = True
+    return Texts(np.frombuffer(joined, np.uint8), ends, only_ascii)
+
+
+def _chosen(sheet: ParsedEvents, is_chosen: np.ndarray) -> ParsedEvents:
+    if is_chosen.all():
+        return sheet
+    fields = sheet.fields
+    values = fields.values[is_chosen]
+    kept = Cells(
+        values, values.view(np.float64), fields.lengths[is_chosen], fields.states[is_chosen]
+    )
+    return ParsedEvents(
+        sheet.data, sheet.form, sheet.offsets[is_chosen], sheet.ops[is_chosen], kept
+    )

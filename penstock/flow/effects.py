@@ -1,0 +1,242 @@
+"""What a change of one row would do to the content of a query, found in the tables themselves.
+
+A row of the content has one row of each node, and is known by their keys. It takes part in the
+change if the changed row stands at one of its nodes, or at several: in a self-join a row may join
+itself, before the change, after it, or both times. The old version never meets the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import chain
+from typing import TypeAlias
+
+from penstock.catalog import Relation, Row, RowKey, Stored
+from penstock.flow.stages import RowStore
+from penstock.joins.group import KeyedRow
+from penstock.predicates.boxes import Box, contains
+from penstock.query import Join, Query
+from penstock.spaces import JoinValue, join_value
+
+Binding: TypeAlias = dict[int, KeyedRow]
+"""A row for each node that has one."""
+Branch: TypeAlias = tuple[Box, ...]
+
+
+class Effect(StrEnum):
+    """What happens to a row of the content, by its key."""
+
+    ENTER = "enter"
+    LEAVE = "leave"
+    CHANGE = "change"
+    """It stays, and shows other values."""
+
+
+class Tables:
+    """The rows of all tables, found by join value, except the row that changes."""
+
+    def __init__(self, rows: RowStore, relation: Relation, key: RowKey) -> None:
+        self._rows = rows
+        self.relation, self.key = relation, key
+        self._indexes: dict[tuple[str, tuple[int, ...]], dict[JoinValue, list[KeyedRow]]] = {}
+
+    def joining(
+        self, relation: Relation, columns: tuple[int, ...], value: JoinValue
+    ) -> Sequence[KeyedRow]:
+        place = (relation.name, columns)
+        if place not in self._indexes:
+            self._indexes[place] = self._indexed(relation, columns)
+        return self._indexes[place].get(value, ())
+
+    def _indexed(
+        self, relation: Relation, columns: tuple[int, ...]
+    ) -> dict[JoinValue, list[KeyedRow]]:
+        found: dict[JoinValue, list[KeyedRow]] = {}
+        changed = self.key if relation.name == self.relation.name else None
+        for key, row in self._rows.rows(relation):
+            value = join_value(relation, columns, row)
+            if value is not None and key != changed:
+                found.setdefault(value, []).append((key, row))
+        return found
+
+
+class Version:
+    """The tables before the change, or after it: with this version of the row, or without any."""
+
+    def __init__(self, query: Query, tables: Tables, row: Row | None) -> None:
+        self._query = query
+        self._tables = tables
+        self.relation = tables.relation
+        self.row = row
+
+    def content_rows(self, branch: Branch, start: int) -> Iterator[Binding]:
+        """The rows of the content that a branch selects, with the changed row at one node."""
+        relation = self._query.nodes[start].relation
+        if (
+            self.row is not None
+            and relation.name == self.relation.name
+            and contains(branch[start], relation, self.row)
+        ):
+            yield from self._completed(branch, {start: (self._tables.key, self.row)})
+
+    def joining(self, join: Join, bound: Binding, other: int) -> Iterator[KeyedRow]:
+        """The rows of a node that fulfil a join with a row that is bound."""
+        here, ours, theirs = _seen_from(join, other)
+        value = join_value(self._query.nodes[here].relation, ours, bound[here][1])
+        if value is None:
+            return
+        relation = self._query.nodes[other].relation
+        yield from self._tables.joining(relation, theirs, value)
+        if (
+            self.row is not None
+            and relation.name == self.relation.name
+            and join_value(relation, theirs, self.row) == value
+        ):
+            yield self._tables.key, self.row
+
+    def joining_changed(self, join: Join, other: int) -> Iterator[KeyedRow]:
+        """The rows of a node that fulfil a join with the changed row."""
+        assert self.row is not None
+        here, _, _ = _seen_from(join, other)
+        return self.joining(join, {here: (self._tables.key, self.row)}, other)
+
+    def has(self, binding: Binding) -> bool:
+        """Whether the same keys, with this version of the changed row, are a row of the content."""
+        query, changed = self._query, self.nodes_changed(binding)
+        rows: list[Row] = []
+        for node in range(len(query.nodes)):
+            row = self.row if node in changed else binding[node][1]
+            if row is None:
+                return False
+            rows.append(row)
+        return all(_fulfils(query, j, rows[j.left], rows[j.right]) for j in query.joins) and any(
+            all(map(contains, branch, (node.relation for node in query.nodes), rows))
+            for branch in query.branches
+        )
+
+    def nodes_changed(self, binding: Binding) -> set[int]:
+        """The nodes at which the changed row stands."""
+        name, key = self.relation.name, self._tables.key
+        nodes = self._query.nodes
+        return {n for n, (k, _) in binding.items() if k == key and nodes[n].relation.name == name}
+
+    def _completed(self, branch: Branch, bound: Binding) -> Iterator[Binding]:
+        """The rows of the content that some bound rows can be completed to."""
+        query = self._query
+        if len(bound) == len(query.nodes):
+            yield bound
+            return
+        join, other = next(
+            (join, other)
+            for join in query.joins
+            for here, other in ((join.left, join.right), (join.right, join.left))
+            if here in bound and other not in bound
+        )
+        box, relation = branch[other], query.nodes[other].relation
+        for key, row in self.joining(join, bound, other):
+            if contains(box, relation, row):
+                more = {**bound, other: (key, row)}
+                if all(_agrees(query, one, more) for one in query.joins if one is not join):
+                    yield from self._completed(branch, more)
+
+
+def effects(query: Query, tables: Tables, old: Row | None, new: Row | None) -> set[Effect]:
+    """What happens to rows of the content when a row of a table changes."""
+    before, after = Version(query, tables, old), Version(query, tables, new)
+    shown = _shown_differently(query, tables.relation, old, new)
+    return _found(query, before, after, Effect.LEAVE, shown) | _found(
+        query, after, before, Effect.ENTER, set()
+    )
+
+
+def _found(
+    query: Query, here: Version, there: Version, gone: Effect, shown: set[int]
+) -> set[Effect]:
+    """Whether rows of the content are here and not there (`gone`), or in both and different at one
+    of the nodes in `shown`. Stops when nothing more can be found."""
+    found: set[Effect] = set()
+    for branch in query.branches:
+        sought = {Effect.CHANGE} if shown else set()
+        # From these nodes, the first row of the content that stays is one that changes.
+        starts = sorted(shown)
+        if not _stays(query, branch, here, there):
+            sought.add(gone)
+            starts += sorted(set(range(len(query.nodes))) - shown)
+        for binding in chain.from_iterable(here.content_rows(branch, node) for node in starts):
+            if sought <= found:
+                break
+            if not there.has(binding):
+                found.add(gone)
+            elif here.nodes_changed(binding) & shown:
+                found.add(Effect.CHANGE)
+    return found
+
+
+def _shown_differently(
+    query: Query, relation: Relation, old: Row | None, new: Row | None
+) -> set[int]:
+    """The nodes of a relation at which the query shows both versions of a row, and shows them
+    differently."""
+    if old is None or new is None:
+        return set()
+    return {
+        output.node
+        for output in query.outputs
+        if query.nodes[output.node].relation.name == relation.name
+        and not _is_same(old[output.column], new[output.column])
+    }
+
+
+def _is_same(one: Stored, other: Stored) -> bool:
+    """As a subscriber sees it: NaN is as good as NaN."""
+    return one == other or (one != one and other != other)
+
+
+def _stays(query: Query, branch: Branch, here: Version, there: Version) -> bool:
+    """Whether it is sure that all rows of the content that a branch selects here are there, too:
+    the changed row joins by the same values and fulfils the same conditions. Then nobody need go
+    through them."""
+    if here.row is None or there.row is None:
+        return here.row is None
+    for number, node in enumerate(query.nodes):
+        relation = node.relation
+        if relation.name == here.relation.name:
+            if contains(branch[number], relation, here.row) and not contains(
+                branch[number], relation, there.row
+            ):
+                return False
+            for columns in _join_columns(query, number):
+                if join_value(relation, columns, here.row) != join_value(
+                    relation, columns, there.row
+                ):
+                    return False
+    return True
+
+
+def _join_columns(query: Query, node: int) -> Iterator[tuple[int, ...]]:
+    """The columns of a node in each of its joins."""
+    return (_seen_from(j, node)[2] for j in query.joins if node in (j.left, j.right))
+
+
+def _seen_from(join: Join, other: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """The node that a join connects with another one, its columns and those of the other one."""
+    side = 0 if other == join.right else 1
+    ours = tuple(pair[side] for pair in join.columns)
+    theirs = tuple(pair[1 - side] for pair in join.columns)
+    return (join.left if side == 0 else join.right), ours, theirs
+
+
+def _agrees(query: Query, join: Join, bound: Binding) -> bool:
+    """Whether bound rows fulfil a join, as far as both of its nodes are bound."""
+    if join.left not in bound or join.right not in bound:
+        return True
+    return _fulfils(query, join, bound[join.left][1], bound[join.right][1])
+
+
+def _fulfils(query: Query, join: Join, left: Row, right: Row) -> bool:
+    _, ours, theirs = _seen_from(join, join.right)
+    value = join_value(query.nodes[join.left].relation, ours, left)
+    return value is not None and value == join_value(
+        query.nodes[join.right].relation, theirs, right
+    )

@@ -1,0 +1,186 @@
+"""Events: the bytes of publishers, read as changes; and changes, written as bytes.
+
+An event is one change, in one of three forms: a plain line
+
+    {"table": "stocks", "op": "insert", "row": {"id": 4, "symbol": "GOOG", "per": 52.1}}
+
+(op may also be update, upsert, delete or remove, and is insert if missing), a Debezium change
+event, or a CloudEvent (structured JSON, version 1.0) whose data is one of the former two.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Integral
+from typing import Any
+
+import msgspec
+
+from penstock.arguments import shown, text
+from penstock.catalog import Outside
+from penstock.errors import ChangeError, EventError, NoChangeError
+from penstock.flow.changes import Change, Op
+from penstock.flow.debezium import change_from_debezium, looks_like_debezium
+from penstock.flow.strict_json import MAX_EVENT_BYTES, parse_json
+
+__all__ = [
+    "MAX_EVENT_BYTES",
+    "change_from_mapping",
+    "decode_event",
+    "encode_change",
+    "json_value",
+    "unreadable_file_event",
+]
+
+_OPS = {op.value: op for op in Op}
+_UNREADABLE = "unreadable_file"
+_PLAIN_MEMBERS = frozenset({"table", "op", "row"})
+_FORMS = 'write {"table": ..., "op": "insert", "row": {...}}, a Debezium event or a CloudEvent'
+_MAX_INTEGER_BITS = 4096  # far more than a column holds; Python refuses to write 4,300 digits
+_ENCODER = msgspec.json.Encoder()
+_AS_THEY_ARE = frozenset({bool, str})
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
+
+
+def decode_event(raw: bytes) -> Change:
+    """The change that an event asks for; EventError says why it cannot be read, NoChangeError that
+    it asks for none."""
+    event = parse_json(raw)
+    if isinstance(event, dict) and "specversion" in event:
+        event = _data_of_cloud_event(event)
+    if event is None:
+        raise NoChangeError("null is a tombstone, not a change")
+    if not isinstance(event, dict):
+        raise EventError("the event is not a JSON object", hint=_FORMS)
+    if looks_like_debezium(event):
+        return change_from_debezium(event)
+    if _UNREADABLE in event:
+        raise _unreadable(event[_UNREADABLE])
+    return change_from_mapping(event)
+
+
+def change_from_mapping(event: Mapping[str, Any]) -> Change:
+    """A plain event, already parsed."""
+    if not event.keys() <= _PLAIN_MEMBERS:
+        unknown = next(name for name in event if name not in _PLAIN_MEMBERS)
+        raise EventError(f"unknown member {shown(unknown)} in the event", hint=_FORMS)
+    table, row = event.get("table"), event.get("row")
+    if not isinstance(table, str):
+        given = "" if table is None else f"not {shown(table)}"
+        raise EventError('the event must name its "table"', detail=given, hint=_FORMS)
+    if not isinstance(row, dict | Mapping):  # dict first: it is found at once
+        given = "" if row is None else f"not {shown(row)}"
+        raise EventError('the event must have an object as its "row"', detail=given, hint=_FORMS)
+    name = event.get("op", "insert")
+    op = _OPS.get(name) if isinstance(name, str) else None
+    if op is None:
+        raise EventError(f"unknown op {shown(name)}", hint=f"known: {', '.join(_OPS)}")
+    return Change(str.__str__(table), op, row)
+
+
+def _data_of_cloud_event(event: dict[str, Any]) -> object:
+    if event["specversion"] != "1.0":
+        raise EventError(
+            f"CloudEvents of version {event['specversion']!r:.20} are not supported",
+            hint="version 1.0 is",
+        )
+    for name in ("id", "source", "type"):
+        if not isinstance(event.get(name), str) or not event[name]:
+            raise EventError(f"a CloudEvent must have the attribute {name!r}")
+    if ("data" in event) == ("data_base64" in event):
+        raise EventError('a CloudEvent must have either "data" or "data_base64"')
+    kind = event.get("datacontenttype", "application/json")
+    if not isinstance(kind, str) or not _is_json_type(kind):
+        raise EventError(
+            f"the data of a CloudEvent must be JSON, not {kind!r:.60}",
+            hint="set datacontenttype to application/json",
+        )
+    data = event["data"] if "data" in event else parse_json(_from_base64(event["data_base64"]))
+    if isinstance(data, dict) and "specversion" in data:
+        raise EventError("a CloudEvent inside a CloudEvent is not supported")
+    return data
+
+
+def _is_json_type(content_type: str) -> bool:
+    media = content_type.partition(";")[0].strip().lower()
+    return media.endswith(("/json", "+json"))
+
+
+def _from_base64(text: object) -> bytes:
+    if not isinstance(text, str):
+        raise EventError('"data_base64" of a CloudEvent must be a string')
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise EventError('"data_base64" of a CloudEvent is not base64', detail=str(error)) from None
+
+
+def unreadable_file_event(name: str, error: EventError) -> bytes:
+    """An event that stands for a file, or the rest of one, that cannot be read.
+
+    It is refused with the reason when its turn comes, and so ends up in the quarantine, in the
+    place where the events of the file would have been.
+    """
+    told = dict(zip(("reason", "detail", "hint"), error.reason(), strict=True), file=name)
+    return _ENCODER.encode({_UNREADABLE: told})
+
+
+def _unreadable(told: object) -> EventError:
+    parts = told if isinstance(told, dict) else {}
+    reason, detail, hint = (str(parts.get(name, "")) for name in ("reason", "detail", "hint"))
+    file = str(parts.get("file", "?"))
+    return EventError(
+        reason if file in reason else f"{file}: {reason or 'a file that cannot be read'}",
+        detail=detail,
+        hint=hint,
+    )
+
+
+def encode_change(change: Change) -> bytes:
+    """A change as a plain line. Reading it back gives a change that means the same."""
+    row = {_column_name(name): json_value(name, value) for name, value in change.row.items()}
+    try:
+        return _ENCODER.encode({"table": change.table, "op": change.op.value, "row": row})
+    except UnicodeEncodeError:
+        raise ChangeError(
+            f"a text for {change.table} is not Unicode",
+            detail="a lone surrogate is not a character",
+        ) from None
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        raise ChangeError(f"a number for {change.table} is far too large") from None
+
+
+def _column_name(name: object) -> str:
+    return name if type(name) is str else text(name, "the name of a column", ChangeError)
+
+
+def json_value(name: str, value: Outside) -> Outside:
+    """A value of a row as JSON can hold it, without losing a digit; ChangeError if it cannot."""
+    if value is None or type(value) in _AS_THEY_ARE:
+        return value
+    if type(value) is int and _LOWEST <= value <= _HIGHEST:  # nearly all are, and are found at once
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Integral):  # of NumPy, for instance
+        whole = int(value)
+        bits = whole.bit_length()
+        if bits > _MAX_INTEGER_BITS:
+            raise ChangeError(f"column {name}: an integer of {bits} bits is too large")
+        return whole
+    if isinstance(value, Decimal) and value.is_finite():
+        text = str(value)
+        # Without a point or an exponent it would be read back as an integer.
+        return msgspec.Raw(f"{text}.0".encode() if text.lstrip("-").isdecimal() else text.encode())
+    if isinstance(value, float | Decimal):
+        if isinstance(value, float) and math.isfinite(value):
+            return float(value)
+        return str(value)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    raise ChangeError(f"column {name}: {shown(value)} is not a value of a column")

@@ -1,0 +1,106 @@
+"""From changes of rows to steps of groups.
+
+Steps number what happens at one offset, because clients must apply it in order: side by side of
+each edge, a row leaves its old group before it enters a new one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from penstock.catalog import Relation
+from penstock.catalog.payload_split import is_split
+from penstock.flow.changes import Delta
+from penstock.flow.index import Index
+from penstock.flow.payloads import feeds, relation_seen, seen_from
+from penstock.joins import GroupStep, GroupSteps, StepsByEdge
+from penstock.messages import INITIAL_STEP
+from penstock.spaces import Edge, JoinValue, joiner
+
+FIRST_STEP = INITIAL_STEP + 1
+
+
+class EdgeSteps:
+    """What changes of the rows of one relation do to the groups of one edge."""
+
+    def __init__(self, relation: Relation, edge: Edge) -> None:
+        self._sides = [
+            SideSteps(relation, edge, number)
+            for number, side in enumerate(edge.sides)
+            if feeds(relation, side)
+        ]
+
+    def __len__(self) -> int:
+        """How many sides of the edge the relation feeds: in a self-join both."""
+        return len(self._sides)
+
+    def add(self, run: Sequence[Delta], groups: GroupSteps) -> None:
+        """Add the steps of changes to those of their groups, side by side."""
+        for side in self._sides:
+            side.add(run, groups)
+
+
+class SideSteps:
+    """The same for one side of the edge."""
+
+    def __init__(self, relation: Relation, edge: Edge, number: int) -> None:
+        self._number = number
+        self._side = edge.sides[number]
+        self._sees_half = is_split(self._side.table)
+        self._join_value = joiner(relation_seen(self._side, relation), self._side.columns)
+        self._leaving = FIRST_STEP + 2 * number
+        self._entering = self._leaving + 1
+
+    def add(self, run: Iterable[Delta], groups: GroupSteps) -> None:
+        join_value, number = self._join_value, self._number
+        leaving, entering = self._leaving, self._entering
+        for offset, _, key, old, new in self._seen(run):
+            before = None if old is None else join_value(old)
+            after = None if new is None else join_value(new)
+            if before == after:
+                if before is not None:
+                    _add(groups, before, GroupStep(offset, entering, number, key, old, new))
+                continue
+            if before is not None:
+                _add(groups, before, GroupStep(offset, leaving, number, key, old, None))
+            if after is not None:
+                _add(groups, after, GroupStep(offset, entering, number, key, None, new))
+
+    def _seen(self, run: Iterable[Delta]) -> Iterable[Delta]:
+        if not self._sees_half:
+            return run
+        seen = (seen_from(self._side, delta) for delta in run)
+        return (delta for delta in seen if delta is not None)
+
+
+def _add(groups: GroupSteps, value: JoinValue, step: GroupStep) -> None:
+    steps = groups.get(value)
+    if steps is None:
+        groups[value] = [step]
+    else:
+        steps.append(step)
+
+
+class StepCollector:
+    """Collects the steps of changes to any relations."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._steps: StepsByEdge = {}
+        self._feeding: Counter[Edge] = Counter()
+
+    def add(self, relation: Relation, run: Sequence[Delta]) -> None:
+        """Add the steps of all changes to a relation, in order."""
+        for edge in self._index.edges_of(relation):
+            steps = EdgeSteps(relation, edge)
+            steps.add(run, self._steps.setdefault(edge, {}))
+            self._feeding[edge] += len(steps)
+
+    def in_order(self) -> StepsByEdge:
+        """The steps of each group in their order."""
+        for edge, groups in self._steps.items():
+            if self._feeding[edge] > 1:
+                for steps in groups.values():
+                    steps.sort()
+        return self._steps

@@ -1,0 +1,238 @@
+"""From changes of packed rows to packed steps of groups; see `penstock.flow.group_steps`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.catalog import Relation
+from penstock.catalog.payload_split import is_split
+from penstock.flow.columnar.columns import Packed
+from penstock.flow.columnar.layout import (
+    DATE,
+    INTEGER,
+    TEXT,
+    TIMESTAMP,
+    ZONED,
+    Bytes8,
+    ColumnLayout,
+    Ints,
+)
+from penstock.flow.columnar.pack_rows import (
+    CRC_START,
+    MOST_BYTES,
+    put_array,
+    put_bytes,
+    put_integer,
+    update_crc,
+)
+from penstock.flow.group_steps import FIRST_STEP
+from penstock.flow.packed.rows import PackedDeltas
+from penstock.flow.packed.spans import NOWHERE, Spans, number_values
+from penstock.flow.packed.values import NIL, column_at, is_same, value_end
+from penstock.flow.payloads import feeds
+from penstock.kernels.compiled import njit
+from penstock.packing import pack
+from penstock.spaces import Edge
+
+STEPS_AT_ONCE = 256
+BYTES_AT_ONCE = 4 << 20
+"""A group may take all steps of a batch, which must not become one piece of any size."""
+
+LEAVES, ENTERS, CHANGES = 0, 1, 2
+"""What a row does to a group."""
+
+_JOIN_KINDS = frozenset({INTEGER, TEXT, DATE, TIMESTAMP, ZONED})
+"""Kinds whose stored values are what rows are joined by."""
+
+
+def is_joined_by_bytes(edge: Edge, relation: Relation, form: ColumnLayout) -> bool:
+    """Whether the groups of a relation's rows follow from the bytes of their columns."""
+    return all(
+        not is_split(side.table)
+        and all(form.kinds[column] in _JOIN_KINDS for column in side.columns)
+        for side in edge.sides
+        if feeds(relation, side)
+    )
+
+
+class Steps(NamedTuple):
+    """Steps of groups, by the changes that they come from."""
+
+    deltas: Ints
+    sides: Ints
+    kinds: Ints
+    """`LEAVES`, `ENTERS` or `CHANGES`."""
+    data: Bytes8
+    values: Spans
+    """The join values of the groups, packed, in the data."""
+
+
+class PackedSteps(NamedTuple):
+    """Steps of the groups of one edge, ready to be sent."""
+
+    rows: Packed
+    """Each the name of the edge, a join value, and some steps of that group."""
+    places: npt.NDArray[np.uint32]
+    """By row, in order: the CRC-32 of edge and join value, reduced to so many places."""
+
+
+def packed_steps(deltas: PackedDeltas, edge: Edge, places: int) -> PackedSteps:
+    """What changes do to the groups of an edge, by one of so many places for groups."""
+    name = np.frombuffer(pack(edge.name), np.uint8)
+    steps = _both_sides(deltas, edge)
+    groups = number_values(steps.data, steps.values, np.zeros(len(steps.deltas), np.int64))
+    hashes = hash_values(name, steps.data, steps.values.take(groups.first))
+    place_of = hashes % np.uint32(places)
+    # Changes are in order, and so are the steps of each side, but one may take two in a group.
+    order = np.lexsort(
+        (
+            2 * steps.sides + (steps.kinds != LEAVES),
+            steps.deltas,
+            groups.numbers,
+            place_of[groups.numbers],
+        )
+    )
+    begin = _runs(groups.numbers[order], deltas.sizes[steps.deltas[order]])
+    parts = (deltas.heap, deltas.offsets, deltas.keys, deltas.old, deltas.new)
+    rows = Packed(*pack_steps(*parts, steps, order, begin, name))
+    return PackedSteps(rows, place_of[groups.numbers[order[begin[:-1]]]])
+
+
+def _both_sides(deltas: PackedDeltas, edge: Edge) -> Steps:
+    """The steps of all sides that the relation feeds: in a self-join both."""
+    found = [
+        side_steps(deltas.heap, deltas.old, deltas.new, np.array(side.columns, np.int64), number)
+        for number, side in enumerate(edge.sides)
+        if feeds(deltas.relation, side)
+    ]
+    if len(found) == 1:
+        return found[0]
+    shift = len(found[0].data)
+    left, right = found
+    values = Spans(right.values.begin + shift, right.values.end + shift)
+    return Steps(
+        np.concatenate([left.deltas, right.deltas]),
+        np.concatenate([left.sides, right.sides]),
+        np.concatenate([left.kinds, right.kinds]),
+        np.concatenate([left.data, right.data]),
+        Spans(*(np.concatenate(ends) for ends in zip(left.values, values, strict=True))),
+    )
+
+
+def _runs(groups: Ints, sizes: Ints) -> Ints:
+    """Where runs of limited size begin that have one group each; and where the last ends."""
+    if not len(groups):
+        return np.zeros(1, np.int64)
+    first = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
+    counts = np.diff(first, append=len(groups))
+    before = np.cumsum(sizes) - sizes
+    within = np.arange(len(groups)) - np.repeat(first, counts)
+    bytes_within = before - np.repeat(before[first], counts)
+    parts = np.stack([groups, within // STEPS_AT_ONCE, bytes_within // BYTES_AT_ONCE])
+    is_other = (np.diff(parts, prepend=-1) != 0).any(axis=0)
+    return np.append(np.flatnonzero(is_other), len(groups))
+
+
+@njit
+def side_steps(heap: Bytes8, old: Spans, new: Spans, columns: Ints, side: int) -> Steps:
+    """What changes do to groups as rows of one side of an edge, joined by these columns."""
+    count = old.begin.shape[0]
+    size = count * 2 * MOST_BYTES
+    for i in range(count):
+        size += (old.end[i] - old.begin[i]) + (new.end[i] - new.begin[i])
+    data, at, found = np.empty(size, np.uint8), 0, 0
+    deltas, kinds = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
+    values = Spans(np.empty(2 * count, np.int64), np.empty(2 * count, np.int64))
+    for i in range(count):
+        middle = _put_join_value(heap, old.begin[i], columns, data, at)
+        end = _put_join_value(heap, new.begin[i], columns, data, middle)
+        is_in_place = middle > at and is_same(data, at, middle, middle, end)
+        if middle > at:
+            deltas[found], kinds[found] = i, CHANGES if is_in_place else LEAVES
+            values.begin[found], values.end[found] = at, middle
+            found += 1
+        if end > middle and not is_in_place:
+            deltas[found], kinds[found] = i, ENTERS
+            values.begin[found], values.end[found] = middle, end
+            found += 1
+        at = end
+    spans = Spans(values.begin[:found], values.end[:found])
+    return Steps(deltas[:found], np.full(found, side, np.int64), kinds[:found], data[:at], spans)
+
+
+@njit
+def _put_join_value(heap: Bytes8, row: int, columns: Ints, out: Bytes8, at: int) -> int:
+    """Write what a row is joined by; nothing if it is not there, or joins nothing."""
+    if row == NOWHERE:
+        return at
+    start, at = at, put_array(out, at, columns.shape[0])
+    for column in columns:
+        value = column_at(heap, row, column)
+        if heap[value] == NIL:
+            return start
+        at = put_bytes(out, at, heap, value, value_end(heap, value) - value)
+    return at
+
+
+@njit
+def hash_values(name: Bytes8, data: Bytes8, values: Spans) -> npt.NDArray[np.uint32]:
+    """The CRC-32 of a packed name with each of some packed values."""
+    start = np.empty(1, np.uint8)
+    put_array(start, 0, 2)
+    before = update_crc(update_crc(CRC_START, start, 0, 1), name, 0, name.shape[0])
+    found = np.empty(values.begin.shape[0], np.uint32)
+    for i in range(found.shape[0]):
+        found[i] = ~update_crc(before, data, values.begin[i], values.end[i])
+    return found
+
+
+@njit
+def pack_steps(
+    heap: Bytes8,
+    offsets: Ints,
+    keys: Spans,
+    old: Spans,
+    new: Spans,
+    steps: Steps,
+    order: Ints,
+    runs: Ints,
+    name: Bytes8,
+) -> tuple[Bytes8, Ints]:
+    """Runs of steps, each with the name of its edge and the join value of its group; all in one,
+    and where each run ends."""
+    count = runs.shape[0] - 1
+    size = count * (name.shape[0] + 3 * MOST_BYTES)
+    for k in range(order.shape[0]):
+        i = steps.deltas[order[k]]
+        size += 4 * MOST_BYTES + (keys.end[i] - keys.begin[i])
+        size += (old.end[i] - old.begin[i]) + (new.end[i] - new.begin[i])
+        size += steps.values.end[order[k]] - steps.values.begin[order[k]]
+    out, ends, at = np.empty(size, np.uint8), np.empty(count, np.int64), 0
+    for run in range(count):
+        first = order[runs[run]]
+        value, length = steps.values.begin[first], steps.values.end[first]
+        at = put_bytes(out, put_array(out, at, 3), name, 0, name.shape[0])
+        at = put_bytes(out, at, steps.data, value, length - value)
+        at = put_array(out, at, runs[run + 1] - runs[run])
+        for k in range(runs[run], runs[run + 1]):
+            step = order[k]
+            i, side, kind = steps.deltas[step], steps.sides[step], steps.kinds[step]
+            at = put_integer(out, put_array(out, at, 6), offsets[i])
+            at = put_integer(out, at, FIRST_STEP + 2 * side + (kind != LEAVES))
+            at = put_integer(out, at, side)
+            at = put_bytes(out, at, heap, keys.begin[i], keys.end[i] - keys.begin[i])
+            at = _put_row(out, at, heap, old.begin[i], old.end[i], kind != ENTERS)
+            at = _put_row(out, at, heap, new.begin[i], new.end[i], kind != LEAVES)
+        ends[run] = at
+    return out[:at], ends
+
+
+@njit
+def _put_row(out: Bytes8, at: int, heap: Bytes8, begin: int, end: int, is_there: bool) -> int:
+    if is_there:
+        return put_bytes(out, at, heap, begin, end - begin)
+    out[at] = NIL
+    return at + 1

@@ -1,0 +1,40 @@
+"""Kernels that write the parts of messages, byte for byte as `penstock.messages.wire` would."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.flow.columnar.layout import Bytes8, Ints
+from penstock.flow.columnar.pack_rows import put_array, put_bytes, put_integer
+from penstock.flow.packed.values import NIL, array_start, value_end
+from penstock.kernels.compiled import njit
+from penstock.messages import SIMPLE_START
+
+_START = np.frombuffer(SIMPLE_START, np.uint8)
+
+
+@njit
+def put_nil(out: Bytes8, at: int) -> int:
+    out[at] = NIL
+    return at + 1
+
+
+@njit
+def put_start(out: Bytes8, at: int) -> int:
+    """What comes before the offset of a message."""
+    return put_array(out, put_bytes(out, at, _START, 0, len(_START)), 2)
+
+
+@njit
+def put_old(out: Bytes8, at: int, heap: Bytes8, row: int, columns: Ints) -> int:
+    """What is said of a row that is given up: the values of some columns, which are sorted."""
+    at = put_array(out, at, columns.shape[0])
+    value, passed = array_start(heap, row)[1], 0
+    for column in columns:
+        for _ in range(passed, column):
+            value = value_end(heap, value)
+        end, passed = value_end(heap, value), column + 1
+        at = put_integer(out, put_array(out, at, 2), column)
+        at = put_bytes(out, at, heap, value, end - value)
+        value = end
+    return at

@@ -1,0 +1,61 @@
+"""Columns of packed rows, read by a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from penstock.catalog import Relation
+from penstock.flow.columnar.columns import PlainColumns
+from penstock.flow.columnar.json_kernels import ABSENT, GIVEN, NULL, Cells, ParsedEvents
+from penstock.flow.columnar.layout import DOUBLE, OTHER, TEXT, Bytes8, Codes8, ColumnLayout, Ints
+from penstock.flow.packed.values import (
+    NIL,
+    array_start,
+    big_endian,
+    integer_at,
+    text_start,
+    value_end,
+)
+from penstock.kernels.compiled import njit
+
+
+def can_project(form: ColumnLayout, columns: Collection[int]) -> bool:
+    """Whether the values of these columns have at most 64 bits, or are texts."""
+    return all(form.kinds[column] != OTHER for column in columns)
+
+
+def opened(
+    relation: Relation, form: ColumnLayout, heap: Bytes8, rows: Ints, columns: Collection[int]
+) -> PlainColumns:
+    """Some columns of the rows that begin there."""
+    shape = (len(rows), len(form.kinds))
+    values, lengths = np.empty(shape, np.int64), np.empty(shape, np.int32)
+    states = np.full(shape, ABSENT, np.uint8)
+    fields = Cells(values, values.view(np.float64), lengths, states)
+    _open(heap, rows, np.array(sorted(columns), np.int64), form.kinds, fields)
+    unknown = np.zeros(len(rows), np.int8)
+    return PlainColumns(relation, ParsedEvents(heap, form, rows, unknown, fields))
+
+
+@njit
+def _open(heap: Bytes8, rows: Ints, columns: Ints, kinds: Codes8, fields: Cells) -> None:
+    for i in range(rows.shape[0]):
+        at, passed = array_start(heap, rows[i])[1], 0
+        for column in columns:
+            for _ in range(passed, column):
+                at = value_end(heap, at)
+            end, passed = value_end(heap, at), column + 1
+            if heap[at] == NIL:
+                fields.states[i, column] = NULL
+            else:
+                fields.states[i, column] = GIVEN
+                if kinds[column] == TEXT:
+                    fields.values[i, column] = text_start(heap, at)
+                    fields.lengths[i, column] = end - text_start(heap, at)
+                elif kinds[column] == DOUBLE:
+                    fields.values[i, column] = big_endian(heap, at + 1, 8)
+                else:
+                    fields.values[i, column] = integer_at(heap, at)
+            at = end

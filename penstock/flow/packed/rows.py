@@ -1,0 +1,188 @@
+"""Changes, carried out on the packed rows of a bucket: a `RowStage` without objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from penstock.catalog import Catalog, Relation
+from penstock.errors import ChangeError
+from penstock.flow.changes import Delta, refusal
+from penstock.flow.columnar.columns import PlainColumns
+from penstock.flow.columnar.json_kernels import OPS
+from penstock.flow.columnar.layout import Bytes8, ColumnLayout, Flags, Ints, form_of
+from penstock.flow.packed.change_table import (
+    ChangeTable,
+    following_values,
+    pack_entries,
+    read_changes,
+    resolve,
+)
+from penstock.flow.packed.spans import NOWHERE, Spans, each, gather, joined, number_values
+from penstock.flow.per_catalog import per_catalog
+from penstock.packing import unpack, unpack_tuple
+
+
+class PackedRows(Protocol):
+    """The rows of the tables (or of one partition of them), each packed together with its key."""
+
+    def packed(self, relation: Relation, keys: list[bytes]) -> tuple[list[bytes], Flags]:
+        """What is stored of these packed keys, and of which of them there is something."""
+
+    def keep(self, relation: Relation, keys: Iterable[bytes], entries: Iterable[bytes]) -> None: ...
+
+    def drop(self, relation: Relation, keys: Iterable[bytes]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PackedDeltas:
+    """What changes at some offsets do to packed rows of one relation; see `Delta`."""
+
+    relation: Relation
+    form: ColumnLayout
+    heap: Bytes8
+    offsets: Ints
+    keys: Spans
+    old: Spans
+    new: Spans
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def sizes(self) -> Ints:
+        """How many bytes each has."""
+        spans = (self.keys, self.old, self.new)
+        return sum((one.end - one.begin for one in spans), np.zeros(len(self), np.int64))
+
+    def objects(self) -> list[Delta]:
+        """For what is done one by one after all."""
+        keys = map(unpack_tuple, self._each(self.keys))
+        old, new = (self._rows(spans) for spans in (self.old, self.new))
+        return [
+            Delta(offset, self.relation, key, before, after)
+            for offset, key, before, after in zip(
+                self.offsets.tolist(), keys, old, new, strict=True
+            )
+        ]
+
+    def _rows(self, spans: Spans) -> list[tuple[Any, ...] | None]:
+        is_there = spans.begin != NOWHERE
+        rows: list[tuple[Any, ...] | None] = [None] * len(is_there)
+        found = map(unpack_tuple, self._each(spans.take(is_there)))
+        for i, row in zip(np.flatnonzero(is_there).tolist(), found, strict=True):
+            rows[i] = row
+        return rows
+
+    def _each(self, spans: Spans) -> list[bytes]:
+        return each(*gather(self.heap, spans))
+
+
+def event_deltas(events: PlainColumns) -> PackedDeltas:
+    """What events do that are known by their offsets: each is a new row."""
+    packed = events.packed_keyed()
+    data, ends = packed.data, packed.ends
+    begin = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    keys = following_values(data, begin)
+    rows = following_values(data, keys)
+    nothing = np.full(len(events), NOWHERE)
+    return PackedDeltas(
+        events.relation,
+        events.sheet.form,
+        data,
+        events.offsets,
+        Spans(keys, rows),
+        Spans(nothing, nothing),
+        Spans(rows, ends),
+    )
+
+
+class Refused(NamedTuple):
+    """A change that cannot be made, and why."""
+
+    offset: int
+    why: ChangeError
+
+
+@dataclass(frozen=True, slots=True)
+class PackedForms:
+    """The relations of a catalog whose rows can be known by their packed keys: those whose keys are
+    equal if their bytes are."""
+
+    relations: dict[str, Relation]
+    forms: dict[str, ColumnLayout]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.forms
+
+    def __getitem__(self, name: str) -> ColumnLayout:
+        return self.forms[name]
+
+
+@per_catalog
+def packed_forms(catalog: Catalog) -> PackedForms:
+    forms = {relation.name: form_of(relation) for relation in catalog}
+    usual = {name: form for name, form in forms.items() if form is not None}
+    return PackedForms({name: catalog[name] for name in usual}, usual)
+
+
+class SentChanges:
+    """The changes of a batch, as they were sent."""
+
+    def __init__(self, chunks: Sequence[tuple[int, bytes]]) -> None:
+        """Chunks, and how many changes each has."""
+        self._data, begin = joined(chunk for _, chunk in chunks)
+        count = sum(count for count, _ in chunks)
+        changes = read_changes(self._data, begin[:-1], count)
+        self._changes = changes.take(np.argsort(changes.offsets, kind="stable"))
+        tables = self._changes.tables
+        self._tables, first = number_values(self._data, tables, np.zeros(count, np.int64))
+        names = each(*gather(self._data, tables.take(first)))
+        self.tables: list[str] = [unpack(name) for name in names]
+        """The names of the tables that they are of."""
+
+    def carry_out(
+        self, known: PackedForms, store: PackedRows
+    ) -> Iterator[tuple[PackedDeltas, list[Refused]]]:
+        """What they do to the rows in a store, relation by relation, of those that are known."""
+        for number, name in enumerate(self.tables):
+            if name in known:
+                mine = self._changes.take(self._tables == number)
+                yield _carry_out(known.relations[name], known[name], self._data, mine, store)
+
+
+def _carry_out(
+    relation: Relation, form: ColumnLayout, data: Bytes8, changes: ChangeTable, store: PackedRows
+) -> tuple[PackedDeltas, list[Refused]]:
+    numbers, first = number_values(data, changes.keys, np.zeros(len(changes.offsets), np.int64))
+    spans = changes.keys.take(first)
+    keys = each(*gather(data, spans))
+    entries, was_there = store.packed(relation, keys)
+    stored, begin = joined(entries)
+    now = Spans(np.full(len(keys), NOWHERE), np.full(len(keys), NOWHERE))
+    now.begin[was_there] = following_values(stored, begin[:-1] + 1) + len(data)
+    now.end[was_there] = begin[1:] + len(data)
+    heap, made, old, new, refused = resolve(np.concatenate([data, stored]), changes, numbers, now)
+    changed = np.zeros(len(keys), np.bool_)
+    changed[numbers[made]] = True
+    kept = changed & (now.begin != NOWHERE)
+    packed = pack_entries(heap, spans.take(kept), now.take(kept))
+    store.keep(relation, compress(keys, kept), each(*packed))
+    store.drop(relation, compress(keys, changed & was_there & ~kept))
+    deltas = PackedDeltas(
+        relation, form, heap, changes.offsets[made], changes.keys.take(made), old, new
+    )
+    return deltas, _refused(relation, data, changes.take(refused))
+
+
+def _refused(relation: Relation, data: Bytes8, changes: ChangeTable) -> list[Refused]:
+    """The changes that cannot be made, of which there are few."""
+    keys = each(*gather(data, changes.keys))
+    return [
+        Refused(offset, refusal(relation, OPS[op], unpack_tuple(key)))
+        for offset, op, key in zip(changes.offsets.tolist(), changes.ops, keys, strict=True)
+    ]

@@ -1,0 +1,129 @@
+"""The course of one group through many steps, and the messages that it gives in each space.
+
+The rows that the group has or will have are numbered once; what the steps mean to the points of a
+space is then one call of a kernel (`penstock.joins.kernels.gap_steps`); Python is left to put the
+messages together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from penstock.joins.group import Group, GroupStep, KeyedRow
+from penstock.joins.kernels.gap_steps import BEFORE, BEGIN, END, NONE, StepOps
+from penstock.joins.points import SpacePoints
+from penstock.joins.semijoin import base_row_message, joining_row_messages
+from penstock.joins.shadow_segment import Segment
+from penstock.joins.visibility import alone, reaches
+from penstock.messages import AnyMessage, Message, Reaches
+from penstock.predicates.intervals import below
+
+
+class GroupCourse:
+    """Steps of one group, and all rows that take part in them, numbered by side."""
+
+    def __init__(self, group: Group, steps: Sequence[GroupStep]) -> None:
+        """Applies the steps to the group."""
+        self.steps = steps
+        self.rows: tuple[list[KeyedRow], list[KeyedRow]] = (
+            list(group.sides[0].items()),
+            list(group.sides[1].items()),
+        )
+        self.there = (len(self.rows[0]), len(self.rows[1]))
+        """How many of the rows are there before the first step."""
+        new, old = self._number(group)
+        self.new, self.old = np.array(new, np.int64), np.array(old, np.int64)
+        """By step, the rows that it brings and takes away, or NONE."""
+        self.side = np.array([step.side for step in steps], np.int64)
+
+    def _number(self, group: Group) -> tuple[list[int], list[int]]:
+        numbers = [{key: i for i, (key, _) in enumerate(rows)} for rows in self.rows]
+        new, old = [], []
+        for _, _, side, key, before, after in self.steps:
+            old.append(NONE if before is None else numbers[side].pop(key))
+            if after is None:
+                new.append(NONE)
+                continue
+            rows = self.rows[side]
+            numbers[side][key] = len(rows)
+            new.append(len(rows))
+            rows.append((key, after))
+        for side, rows in enumerate(self.rows):
+            group.sides[side].clear()
+            group.sides[side].update([rows[number] for number in numbers[side].values()])
+        group.version += len(self.steps)
+        return new, old
+
+
+class SpaceCourse:
+    """The course of a group as the points of one space see it.
+
+    The points must all be in one segment, made over this base column.
+    """
+
+    def __init__(
+        self, taken: GroupCourse, points: SpacePoints, segment: Segment, column: int | None
+    ) -> None:
+        self._steps, self._points = taken.steps, points
+        side = points.space.side
+        self._base = taken.rows[side]
+        base = points.base_values(column, self._base)
+        distinct, played = segment.run_group(
+            base,
+            points.filter_values(taken.rows[1 - side]),
+            (taken.there[side], taken.there[1 - side]),
+            StepOps(taken.side == side, taken.new, taken.old),
+        )
+        self._course, self._order, self._new, self._old = played
+        self._cuts = [below(key) for key in distinct]
+        self._last, self._first = self._course.last.tolist(), self._course.first.tolist()
+        self._regions: dict[tuple[int, ...], Reaches] = {}
+
+    def told(self) -> Iterator[AnyMessage]:
+        yield from self._of_base_rows()
+        yield from self._of_joining_rows()
+
+    def _of_base_rows(self) -> Iterator[Message]:
+        """The messages that carry the changed rows themselves."""
+        spans = self._course.regions
+        told = np.flatnonzero((spans[..., END] > spans[..., BEGIN]).any(axis=1))
+        steps, points, region = self._steps, self._points, self._region
+        for step, (new, old) in zip(told.tolist(), spans[told].tolist(), strict=True):
+            yield base_row_message(steps[step], points, region(*new), region(*old))
+
+    def _region(self, begin: int, end: int) -> Reaches:
+        if begin == end:
+            return ()
+        runs = (*self._last[begin:end], *self._first[begin:end])
+        region = self._regions.get(runs)
+        if region is None:
+            cuts = [self._cuts[place] for place in runs]
+            half = end - begin
+            region = reaches(list(zip(cuts[:half], cuts[half:], strict=True)))
+            self._regions[runs] = region
+        return region
+
+    def _of_joining_rows(self) -> Iterator[AnyMessage]:
+        """The messages that carry the rows on the other side, which steps show or hide."""
+        spans = self._course.exposed
+        rows = self._order[self._course.rows].tolist()
+        told = np.flatnonzero((spans[..., END] > spans[..., BEGIN]).any(axis=1))
+        for step, (shown, hidden) in zip(told.tolist(), spans[told].tolist(), strict=True):
+            appearing, vanishing = (
+                [self._base[row] for row in rows[span[BEGIN] : span[END]]]
+                for span in (shown, hidden)
+            )
+            yield from joining_row_messages(
+                self._steps[step],
+                self._points,
+                (appearing, self._alone(self._new[step], *shown[BEFORE:])),
+                (vanishing, self._alone(self._old[step], *hidden[BEFORE:])),
+            )
+
+    def _alone(self, place: int, before: int, after: int) -> Reaches:
+        """Those who contain a filter value and neither of its neighbours."""
+        cuts = self._cuts
+        x = None if before == NONE else cuts[before]
+        return (alone(x, cuts[place], None if after == NONE else cuts[after]),)

@@ -1,0 +1,97 @@
+"""Kernels for many byte strings: they sort them, and pack them as one MessagePack array, as
+`penstock.packing` would."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.kernels.compiled import njit
+
+Bytes8 = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+MOST_MARK_BYTES = 5
+"""Before a byte string, or before the array."""
+
+_FIX_ARRAY, _ARRAY_16, _ARRAY_32 = 0x90, 0xDC, 0xDD
+_BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
+
+
+def packed_bins(data: Bytes8, ends: Ints, order: Ints) -> memoryview:
+    """The array of the byte strings that lie behind one another in `data`, in another order.
+
+    `ends` has one number more than there are strings: where the first begins, and where each ends.
+    """
+    room = int(ends[-1] - ends[0]) + MOST_MARK_BYTES * (len(order) + 1)
+    out = np.empty(room, np.uint8)
+    return out.data[: _pack_bins(data, ends, order, out)]
+
+
+@njit
+def _pack_bins(data: Bytes8, ends: Ints, order: Ints, out: Bytes8) -> int:
+    count = order.shape[0]
+    if count < 16:
+        out[0] = _FIX_ARRAY + count
+        at = 1
+    elif count < 1 << 16:
+        at = _put(out, 0, _ARRAY_16, count, 2)
+    else:
+        at = _put(out, 0, _ARRAY_32, count, 4)
+    for i in order:
+        begin, size = ends[i], ends[i + 1] - ends[i]
+        if size < 1 << 8:
+            at = _put(out, at, _BIN_8, size, 1)
+        elif size < 1 << 16:
+            at = _put(out, at, _BIN_16, size, 2)
+        else:
+            at = _put(out, at, _BIN_32, size, 4)
+        out[at : at + size] = data[begin : begin + size]
+        at += size
+    return at
+
+
+@njit
+def sort_stretches(data: Bytes8, ends: Ints, order: Ints, begin: Ints, end: Ints) -> None:
+    """Sort stretches of `order`, which has the numbers of byte strings, by their bytes."""
+    scratch = np.empty(order.shape[0], np.int64)
+    for i in range(begin.shape[0]):
+        _sort(data, ends, order[begin[i] : end[i]], scratch)
+
+
+@njit
+def _sort(data: Bytes8, ends: Ints, some: Ints, scratch: Ints) -> None:
+    """Merge runs that are in order, of one string at first."""
+    count, size = some.shape[0], 1
+    while size < count:
+        for left in range(0, count - size, 2 * size):
+            middle, right = left + size, min(left + 2 * size, count)
+            i, k = left, middle
+            for at in range(left, right):
+                if k == right or (i < middle and not _is_less(data, ends, some[k], some[i])):
+                    scratch[at] = some[i]
+                    i += 1
+                else:
+                    scratch[at] = some[k]
+                    k += 1
+            some[left:right] = scratch[left:right]
+        size *= 2
+
+
+@njit
+def _is_less(data: Bytes8, ends: Ints, one: int, other: int) -> bool:
+    here, there = ends[one], ends[other]
+    size, other_size = ends[one + 1] - here, ends[other + 1] - there
+    for i in range(min(size, other_size)):
+        if data[here + i] != data[there + i]:
+            return bool(data[here + i] < data[there + i])
+    return bool(size < other_size)
+
+
+@njit
+def _put(out: Bytes8, at: int, mark: int, number: int, count: int) -> int:
+    """A mark, and a number of so many bytes, the highest first."""
+    out[at] = mark
+    for i in range(count):
+        out[at + 1 + i] = (number >> 8 * (count - 1 - i)) & 0xFF
+    return at + 1 + count

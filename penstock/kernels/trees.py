@@ -1,0 +1,212 @@
+"""Forests of static k-d trees over filter intervals, in flat arrays.
+
+A point of a space is four codes: its filter interval (low, high) and its range over one base
+column. A tree splits its points at the median of the code that is spread widest: of filter low and
+filter high, or of all four. Nodes stand in preorder; `skip[i]` is the node after the subtree of i,
+so a walk needs no stack: a node is entered by going to i + 1, passed over by going to skip[i]. Each
+node knows the bounds of its points in all four codes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.kernels.compiled import njit
+from penstock.kernels.unions import Codes64, coarsen, merge, unite
+
+LEAF_POINTS = 16
+"""A leaf is scanned: 16 points of 32 bytes are eight cache lines, read one after the other."""
+MAX_NODE_RANGES = 1024
+"""A node's union is bridged down to so many ranges, so that unions of a tree over n points take
+at most n / 16 * 1024 / 512 * log n ranges, and in practice a few per node."""
+
+LOW, HIGH, BASE_LOW, BASE_HIGH = 0, 1, 2, 3
+"""Columns of a point."""
+LOW_MIN, LOW_MAX, HIGH_MIN, HIGH_MAX, BASE_MIN, BASE_MAX, BASE_LOW_MAX, BASE_HIGH_MIN = range(8)
+"""Columns of a node's bounds."""
+SMALLEST = (LOW_MIN, HIGH_MIN, BASE_MIN, BASE_HIGH_MIN)
+LARGEST = (LOW_MAX, HIGH_MAX, BASE_LOW_MAX, BASE_MAX)
+"""Where a node's bounds have the smallest and the largest code of each column of its points."""
+BY_FILTER, BY_ALL = 2, 4
+"""How many columns of a point a tree may be split by."""
+
+Points = npt.NDArray[np.int64]
+
+
+class Forest(NamedTuple):
+    """Trees one after the other; `roots[t]` is the first node of tree t, and a last one ends."""
+
+    points: Points
+    """One row of four codes per point, in the order of the trees."""
+    order: Codes64
+    """Which point, as it was handed over, stands at each place."""
+    roots: Codes64
+    skip: Codes64
+    first: Codes64
+    last: Codes64
+    """A node's points are points[first:last]."""
+    bounds: Points
+
+
+class Unions(NamedTuple):
+    """The union of the base ranges of each inner node; leaves are scanned instead."""
+
+    start: Codes64
+    end: Codes64
+    low: Codes64
+    high: Codes64
+
+
+@njit
+def _select(points: Points, order: Codes64, column: int, left: int, right: int, k: int) -> None:
+    """Partly sort order[left:right+1] so that place k has what it would have if it were sorted."""
+    while left < right:
+        pivot = points[order[(left + right) >> 1], column]
+        i, j = left, right
+        while i <= j:
+            while points[order[i], column] < pivot:
+                i += 1
+            while points[order[j], column] > pivot:
+                j -= 1
+            if i <= j:
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            right = j
+        elif k >= i:
+            left = i
+        else:
+            return
+
+
+@njit
+def _bounds_of(points: Points, order: Codes64, first: int, last: int, out: Codes64) -> None:
+    for column in range(4):
+        smallest = largest = points[order[first], column]
+        for i in range(first + 1, last):
+            value = points[order[i], column]
+            smallest, largest = min(smallest, value), max(largest, value)
+        if column == LOW:
+            out[LOW_MIN], out[LOW_MAX] = smallest, largest
+        elif column == HIGH:
+            out[HIGH_MIN], out[HIGH_MAX] = smallest, largest
+        elif column == BASE_LOW:
+            out[BASE_MIN], out[BASE_LOW_MAX] = smallest, largest
+        else:
+            out[BASE_HIGH_MIN], out[BASE_MAX] = smallest, largest
+
+
+@njit
+def _widest(bounds: Codes64, columns: int) -> int:
+    """The column, of the first ones, whose codes are spread most."""
+    widest, spread = LOW, -1
+    for column in range(columns):
+        candidate = bounds[LARGEST[column]] - bounds[SMALLEST[column]]
+        if candidate > spread:
+            widest, spread = column, candidate
+    return widest
+
+
+@njit
+def _plant(
+    points: Points,
+    order: Codes64,
+    span: tuple[int, int],
+    node: int,
+    skip: Codes64,
+    first: Codes64,
+    last: Codes64,
+    bounds: Points,
+    columns: int,
+) -> int:
+    """Build one tree over order[span]; returns the node after it."""
+    stack_first = np.empty(64, np.int64)
+    stack_last = np.empty(64, np.int64)
+    stack_first[0], stack_last[0] = span
+    depth = 1
+    root = node
+    while depth > 0:
+        depth -= 1
+        first[node], last[node] = stack_first[depth], stack_last[depth]
+        _bounds_of(points, order, first[node], last[node], bounds[node])
+        if last[node] - first[node] > LEAF_POINTS:
+            column = _widest(bounds[node], columns)
+            middle = (first[node] + last[node]) >> 1
+            _select(points, order, column, first[node], last[node] - 1, middle)
+            stack_first[depth], stack_last[depth] = middle, last[node]
+            stack_first[depth + 1], stack_last[depth + 1] = first[node], middle
+            depth += 2
+        node += 1
+    for i in range(node - 1, root - 1, -1):
+        is_leaf = last[i] - first[i] <= LEAF_POINTS
+        skip[i] = i + 1 if is_leaf else skip[skip[i + 1]]
+    return node
+
+
+@njit
+def _plant_all(points: Points, order: Codes64, starts: Codes64, columns: int) -> Forest:
+    trees = starts.shape[0] - 1
+    most = 2 * (points.shape[0] // (LEAF_POINTS // 2) + trees) + 2
+    roots = np.zeros(trees + 1, np.int64)
+    skip, first, last = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    bounds = np.empty((most, 8), np.int64)
+    node = 0
+    for tree in range(trees):
+        roots[tree] = node
+        span = (starts[tree], starts[tree + 1])
+        if span[0] < span[1]:
+            node = _plant(points, order, span, node, skip, first, last, bounds, columns)
+    roots[trees] = node
+    return Forest(
+        points[order],
+        order,
+        roots,
+        skip[:node].copy(),
+        first[:node].copy(),
+        last[:node].copy(),
+        bounds[:node].copy(),
+    )
+
+
+def plant(points: Points, starts: Codes64 | None = None, columns: int = BY_FILTER) -> Forest:
+    """One tree over all points, or one over each points[starts[t]:starts[t + 1]]."""
+    if starts is None:
+        starts = np.array([0, len(points)], np.int64)
+    order = np.arange(len(points), dtype=np.int64)
+    return _plant_all(np.ascontiguousarray(points, np.int64), order, starts, columns)
+
+
+@njit
+def unions_of(forest: Forest) -> Unions:
+    """The unions of all inner nodes, children before parents."""
+    nodes = forest.skip.shape[0]
+    start, end = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    low, high = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    used = 0
+    for node in range(nodes - 1, -1, -1):
+        size = forest.last[node] - forest.first[node]
+        children = 0
+        if forest.skip[node] > node + 1:
+            left, right = node + 1, forest.skip[node + 1]
+            children = end[left] - start[left] + end[right] - start[right]
+        need = used + max(size if size <= LEAF_POINTS else 0, children)
+        if need > low.shape[0]:
+            grown_low, grown_high = np.empty(2 * need, np.int64), np.empty(2 * need, np.int64)
+            grown_low[:used], grown_high[:used] = low[:used], high[:used]
+            low, high = grown_low, grown_high
+        if children == 0:
+            for i in range(size):
+                low[used + i] = forest.points[forest.first[node] + i, BASE_LOW]
+                high[used + i] = forest.points[forest.first[node] + i, BASE_HIGH]
+            kept = unite(low[used : used + size], high[used : used + size])
+        else:
+            first, second = (start[left], end[left]), (start[right], end[right])
+            kept = merge(low, high, first, second, low[used:], high[used:])
+            kept = coarsen(low[used:], high[used:], kept, MAX_NODE_RANGES)
+        start[node], end[node] = used, used + kept
+        used += kept
+    return Unions(start, end, low[:used].copy(), high[:used].copy())

@@ -1,0 +1,147 @@
+"""Spark's checkpoint: every file against the checksums that Hadoop keeps beside it, and whether
+the state of the last batch is all there.
+
+Hadoop writes `.NAME.crc` beside every file of a local file system: `crc` and a zero byte, the
+number of bytes that one checksum covers, then the CRC-32 of each such piece.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from zlib import crc32
+
+from penstock.errors import HomeError, PenstockError
+from penstock.maintenance.findings import Finding, damage, difference, remark
+from penstock.pipeline.checkpoint import check_home, recordless_batches
+from penstock.pipeline.offsets import is_anybody_new
+from penstock.storage import BatchHeader, Home
+
+_MAGIC = b"crc\x00"
+_HEADER_BYTES = len(_MAGIC) + 4
+# What Python's modules raise of damaged archives: RuntimeError for one that claims to be encrypted.
+_UNREADABLE_ZIP = (
+    OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, struct.error, zlib.error,
+    zipfile.BadZipFile,
+)  # fmt: skip
+
+
+def check_checkpoint(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
+    hint = f"remove what is in {home.checkpoint}: the next run rebuilds it from the log"
+    for path in checkpoint_files(home.checkpoint):
+        if path.name.startswith("."):
+            if not (path.parent / path.name[1:].removesuffix(".crc")).exists():
+                yield remark(path, "the file that it belongs to is gone")
+            continue
+        yield from _check_file(path, hint)
+        seen(path)
+    for what in _incomplete(home.checkpoint):
+        yield damage(home.checkpoint, what, hint)
+    try:
+        check_home(home)
+    except PenstockError as error:
+        yield difference(home.checkpoint, error.primary, error.hint)
+
+
+def check_recordless(home: Home, headers: Sequence[BatchHeader]) -> Iterator[Finding]:
+    """Batches without records leave no gap if they are missing; but the checkpoint knows of them.
+
+    A Hub that took over makes the same subscriptions active in a batch of its own.
+    """
+    try:
+        finished, base = recordless_batches(home.checkpoint), home.messages.base
+    except HomeError:
+        return  # said by `check_checkpoint` and `check_messages`
+    covered = -1 if base is None else base.end
+    present = {one.start for one in headers if one.start == one.end or one.active > one.start}
+    for offset in finished:
+        told = max((one.active for one in headers if one.end <= offset), default=0)
+        if offset > covered and offset not in present and is_anybody_new(home.log, told, offset):
+            what = f"the batch without records at offset {offset} is missing"
+            hint = "restore the missing file from a backup"
+            yield damage(home.messages.directory, what, hint)
+
+
+def checkpoint_files(directory: Path) -> list[Path]:
+    return [path for path in sorted(directory.rglob("*")) if path.is_file()]
+
+
+def _check_file(path: Path, hint: str) -> Iterator[Finding]:
+    beside = path.with_name(f".{path.name}.crc")
+    try:
+        content = path.read_bytes()
+        checksums = beside.read_bytes()
+    except FileNotFoundError:
+        # Removed while we looked (Spark tidies up), or on a file system without such checksums.
+        if path.exists():
+            yield remark(path, "there is no checksum beside it, so it is not checked")
+        return
+    except OSError as error:
+        yield damage(Path(error.filename or path), f"it cannot be read: {error.strerror}", hint)
+        return
+    if checksums != hadoop_checksums(content, checksums):
+        yield damage(path, "it is not what its checksums say", hint)
+
+
+def hadoop_checksums(content: bytes, like: bytes) -> bytes:
+    """The checksum file of some content, with as many bytes in a piece as another one has."""
+    if len(like) < _HEADER_BYTES:
+        return b""
+    (piece_bytes,) = struct.unpack_from(">I", like, len(_MAGIC))
+    if not 0 < piece_bytes <= max(len(content), 1 << 20):
+        return b""
+    pieces = (content[i : i + piece_bytes] for i in range(0, len(content), piece_bytes))
+    sums = b"".join(struct.pack(">I", crc32(piece)) for piece in pieces)
+    return _MAGIC + struct.pack(">I", piece_bytes) + sums
+
+
+def _incomplete(checkpoint: Path) -> Iterator[str]:
+    """What the last finished batch lacks."""
+    done = _numbers(checkpoint / "commits")
+    if not done:
+        return
+    last = done[-1]
+    if last not in _numbers(checkpoint / "offsets"):
+        yield f"batch {last} is finished, but offsets/{last}, which says what it was, is missing"
+    if not (checkpoint / "metadata").exists():
+        yield "the file metadata, which names the query, is missing"
+    for partition in sorted(checkpoint.glob("state/*/*")):
+        if partition.name.isdecimal():
+            yield from _incomplete_state(partition, last + 1)
+
+
+def _numbers(directory: Path) -> list[int]:
+    return sorted(int(path.name) for path in directory.glob("*") if path.name.isdecimal())
+
+
+def _incomplete_state(partition: Path, version: int) -> Iterator[str]:
+    """A version of the state is a snapshot, or nothing, and the changes since."""
+    where = "/".join(partition.parts[-3:])
+    snapshots = {int(p.stem.partition("_")[0]): p for p in partition.glob("*.zip")}
+    changes = {int(p.stem.partition("_")[0]) for p in partition.glob("*.changelog")}
+    base = max((number for number in snapshots if number <= version), default=0)
+    missing = sorted(set(range(base + 1, version + 1)) - changes)
+    if missing:
+        yield f"{where}: the state of batch {version - 1} needs {missing[0]}.changelog"
+    if base:
+        yield from _missing_tables(snapshots[base], where)
+
+
+def _missing_tables(snapshot: Path, where: str) -> Iterator[str]:
+    """The files of RocksDB that a snapshot names and that are not there as it says."""
+    try:
+        with zipfile.ZipFile(snapshot) as archive:
+            described = archive.read("metadata").decode().partition("\n")[2]
+        tables = json.loads(described)["sstFiles"]
+        needed = [(str(one["dfsSstFileName"]), one["sizeBytes"]) for one in tables]
+    except _UNREADABLE_ZIP as error:
+        yield f"{where}: {snapshot.name} cannot be read ({error})"
+        return
+    for name, size in needed:
+        path = snapshot.parent / "SSTs" / name
+        if not path.exists() or path.stat().st_size != size:
+            yield f"{where}: {snapshot.name} needs SSTs/{name}, which is not there as it was"

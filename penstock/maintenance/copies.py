@@ -1,0 +1,79 @@
+"""Copies of a home's databases, so that whoever checks a home writes nothing there.
+
+Even who only reads a SQLite file in WAL mode writes beside it, and a registry catches up with the
+log. On a read-only disk neither is possible, and elsewhere it is not what a check should do.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from penstock.errors import HomeError
+from penstock.storage import Home
+from penstock.storage.disk import NO_ROOM, is_full, os_errors
+
+_JOURNALS = ("-wal", "-journal")
+
+
+@contextmanager
+def with_copies(home: Home) -> Iterator[Home]:
+    """The same home, with databases of its own; one that cannot be read is not there."""
+    with os_errors("copy the databases", Path(tempfile.gettempdir())):
+        directory = tempfile.TemporaryDirectory(prefix="penstock-verify-")
+    with directory as name:
+        place, view = Path(name), Home(home.path, shared=home.shared)
+        view.catalog_db = place / home.catalog_db.name
+        view.registry_db = place / home.registry_db.name
+        view.sources_db = place / home.sources_db.name
+        for path in (home.catalog_db, home.registry_db, home.sources_db):
+            _copy_if_readable(path, place / path.name)
+        yield view
+
+
+def _copy_if_readable(path: Path, target: Path) -> None:
+    try:
+        copy_database(path, target)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        if is_full(error):
+            raise HomeError(
+                f"cannot copy {path.name}: {error.strerror}",
+                detail=f"to {target.parent}",
+                hint=f"{NO_ROOM}; or set TMPDIR to a directory on another one",
+            ) from error
+
+
+def copy_database(path: Path, target: Path) -> None:
+    """As it is at one moment, even if somebody writes to it. Nothing is written beside it.
+
+    Without journals nobody has the file open, and its bytes are all there is to it.
+    """
+    if not _journals(path):
+        before = _state(path)
+        shutil.copyfile(path, target)
+        if not _journals(path) and _state(path) == before:
+            return
+    try:
+        source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        with closing(source), closing(sqlite3.connect(target)) as copied:
+            source.backup(copied)
+    except sqlite3.Error:
+        # Damaged, which is for others to say; or on a read-only disk, where nobody writes.
+        for part in (path, *_journals(path)):
+            shutil.copyfile(part, target.with_name(part.name))
+
+
+def _journals(path: Path) -> list[Path]:
+    beside = [path.with_name(path.name + suffix) for suffix in _JOURNALS]
+    return [journal for journal in beside if journal.exists() and journal.stat().st_size]
+
+
+def _state(path: Path) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns

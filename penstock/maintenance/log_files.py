@@ -1,0 +1,248 @@
+"""Every byte of the log, the message log and the quarantine, held against its checksum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from penstock.delivery.saved_contents import CONTENT_FORMAT
+from penstock.delivery.saved_contents import DIRECTORY as CONTENTS_DIRECTORY
+from penstock.delivery.saved_contents import SUFFIX as CONTENT_SUFFIX
+from penstock.errors import PenstockError
+from penstock.maintenance.findings import Finding, damage, damage_of, remark
+from penstock.storage import BatchHeader, Home
+from penstock.storage.batch_codec import Place, batch_name, parse_batch_name, read_batch
+from penstock.storage.batch_files import BatchFiles, BatchKind
+from penstock.storage.disk import FileFormat
+from penstock.storage.message_log import BASE_FORMAT, BASE_SUFFIX, MESSAGE_FILES
+from penstock.storage.message_log import SUFFIX as MESSAGE_SUFFIX
+from penstock.storage.quarantine import QUARANTINE_FILES
+from penstock.storage.rolled import SUFFIX as ROLLED_SUFFIX
+from penstock.storage.rolled import Extent
+from penstock.storage.segment import SUFFIX as SEGMENT_SUFFIX
+from penstock.storage.segment import Segment
+from penstock.storage.statistics import DIRECTORY as STATISTICS_DIRECTORY
+from penstock.storage.statistics import STATISTICS_FORMAT
+from penstock.storage.statistics import SUFFIX as STATISTICS_SUFFIX
+from penstock.storage.witnesses import LOST_HINT
+
+_ALL_KINDS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """How far the segments of a log reach, if they are whole."""
+
+    findings: list[Finding]
+    end: int
+
+
+def check_log(home: Home, seen: Callable[[Path], None]) -> LogState:
+    """Read all frames of all segments."""
+    # Asked first: what is appended while we read is not there yet, and does not have to be.
+    acknowledged = home.log.acknowledged
+    segments, findings = _segments(home.log.directory)
+    for segment, following in pairwise([*segments, None]):
+        assert segment is not None
+        findings += _check_segment(segment, following)
+        seen(segment.path)
+    end = segments[-1].end if segments else 0
+    if acknowledged is not None and acknowledged > end:
+        lost = f"it ends at offset {end}, but {acknowledged} records were acknowledged"
+        where = segments[-1].path if segments else home.log.directory
+        findings.append(damage(where, lost, LOST_HINT))
+    return LogState(findings, end)
+
+
+def _segments(directory: Path) -> tuple[list[Segment], list[Finding]]:
+    """The segments that count, and what is wrong with their names."""
+    paths = [path for path in directory.glob(f"*{SEGMENT_SUFFIX}") if path.stem.isdecimal()]
+    segments = [Segment(path, int(path.stem)) for path in sorted(paths)]
+    if segments and segments[0].first != 0:
+        path = directory / Segment.name(0)
+        what = f"it is missing: the first segment there begins at offset {segments[0].first}"
+        return segments, [damage(path, what, "restore it from a backup")]
+    covered = 0
+    if segments:
+        with suppress(PenstockError):  # what is wrong with it is said when it is checked
+            first = Segment(segments[0].path, 0)
+            first.extend()
+            covered = first.compacted_to
+    left = [segment for segment in segments[1:] if segment.first < covered]
+    what = "a compacted segment stands for it"
+    findings = [remark(segment.path, what, "the next run removes it") for segment in left]
+    return [segment for segment in segments if segment not in left], findings
+
+
+def _check_segment(segment: Segment, following: Segment | None) -> Iterator[Finding]:
+    try:
+        torn = segment.extend()
+        if following is not None:
+            segment.seal(following.first)
+        for _ in segment.frames(segment.first, segment.end, _ALL_KINDS):
+            pass
+    except PenstockError as error:
+        yield damage_of(segment.path, error)
+        return
+    if following is None and torn:
+        yield remark(
+            segment.path,
+            f"{torn} bytes of a write that was never acknowledged follow its last record",
+            "the next append cuts them off",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """What the batch files of a home say, as far as they are whole."""
+
+    findings: list[Finding]
+    headers: list[BatchHeader]
+    reached: int
+    """Where the last one ends, by its name."""
+
+    @property
+    def frontier(self) -> BatchHeader | None:
+        return self.headers[-1] if self.headers else None
+
+
+def check_messages(home: Home, seen: Callable[[Path], None]) -> Batches:
+    """Read all batches of the message log, and see that each follows the one before."""
+    directory = home.messages.directory
+    findings, bases = _check_batches(directory, BASE_SUFFIX, BASE_FORMAT, seen)
+    base = max(_places(directory, BASE_SUFFIX), default=(0, 0))
+    found, files, read = _check_files(directory, MESSAGE_FILES, seen)
+    findings += found
+    headers = bases[-1:] + [one for one in read if (one.start, one.end) > base]
+    reached = base[1]
+    for extent in files:
+        if base[1] and extent.last <= base:
+            path = directory / extent.name
+            findings.append(remark(path, "a base stands for it", "the next run removes it"))
+        else:
+            findings += _missing(directory, reached, max(extent.first[0], base[1]))
+            reached = extent.last[1]
+    for before, after in pairwise(headers):
+        if after.start < before.end:
+            findings += _missing(directory, before.end, after.start)
+        if after.active < before.active:
+            path = directory / batch_name(after.start, after.end, MESSAGE_SUFFIX)
+            what = f"it is meant for fewer subscriptions than the batch before {before}"
+            findings.append(damage(path, what, "restore all of the home from one backup"))
+    return Batches(findings, headers, reached)
+
+
+def _missing(directory: Path, reached: int, start: int) -> Iterator[Finding]:
+    if start != reached:
+        what = f"the batches from offset {reached} to {start} are missing"
+        yield damage(directory, what, "restore the missing files from a backup")
+
+
+def check_quarantine(home: Home, seen: Callable[[Path], None]) -> list[Finding]:
+    """Read all entries of the quarantine; those of no batch are left over from a crash."""
+    directory = home.quarantine.directory
+    findings, files, _ = _check_files(directory, QUARANTINE_FILES, seen)
+    reached = home.messages.reached
+    for extent in files:
+        if extent.last[1] > reached:
+            what = "its batch was not published, so it does not count"
+            findings.append(remark(directory / extent.name, what, "the next run removes it"))
+    return findings
+
+
+def check_statistics(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
+    """Nothing depends on them but how long things take."""
+    directory = home.path / STATISTICS_DIRECTORY
+    findings, _ = _check_batches(directory, STATISTICS_SUFFIX, STATISTICS_FORMAT, seen)
+    for finding in findings:
+        yield replace(finding, hint=f"have the history read again: penstock analyse {home.path}")
+
+
+def check_contents(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
+    """Nobody uses a damaged one; but what has damaged it may damage more."""
+    directory = home.path / CONTENTS_DIRECTORY
+    findings, _ = _check_batches(directory, CONTENT_SUFFIX, CONTENT_FORMAT, seen)
+    for finding in findings:
+        yield replace(finding, hint="remove it: a content is saved again when it is asked for")
+
+
+def _places(directory: Path, suffix: str) -> list[tuple[int, int]]:
+    places = (parse_batch_name(path.name, suffix) for path in directory.glob(f"*{suffix}"))
+    return sorted(place for place in places if place is not None)
+
+
+def _check_files(
+    directory: Path, kind: BatchKind, seen: Callable[[Path], None]
+) -> tuple[list[Finding], list[Extent], list[BatchHeader]]:
+    """What is wrong with the files of a directory, those that count, and the batches in them.
+
+    While we read, files may be rolled into larger ones. Then those are read.
+    """
+    files, findings = BatchFiles(directory, kind), dict[str, list[Finding]]()
+    headers: dict[Place, BatchHeader] = {}
+    while True:
+        listing = files.listed()
+        try:
+            for extent in listing.extents:
+                if extent.name not in findings:
+                    findings[extent.name] = list(_check_file(files, extent, headers))
+                    seen(directory / extent.name)
+            break
+        except FileNotFoundError:
+            files.changed()
+    said = [finding for extent in listing.extents for finding in findings[extent.name]]
+    for name in listing.left_over:
+        what = "its batches are in a larger file as well"
+        said.append(remark(directory / name, what, "the next run removes it"))
+    for name in listing.others:
+        if name.endswith((kind.suffix, ROLLED_SUFFIX)):
+            what = "this is not the name of a batch; it is passed over"
+            said.append(remark(directory / name, what))
+    return said, listing.extents, [headers[place] for place in sorted(headers)]
+
+
+def _check_file(
+    files: BatchFiles, extent: Extent, headers: dict[Place, BatchHeader]
+) -> Iterator[Finding]:
+    """What is wrong with a file. FileNotFoundError if it was rolled away."""
+    path = files.directory / extent.name
+    try:
+        file = files.opened(extent)
+        for number, stored in enumerate(file.stored()):
+            header, body = file.read(number)
+            msgspec.msgpack.decode(body)
+            headers[stored.header.start, stored.header.end] = header
+    except FileNotFoundError:
+        raise
+    except PenstockError as error:
+        yield damage_of(path, error)
+    except msgspec.DecodeError as error:
+        yield damage(path, str(error), "restore this file from a backup")
+    except OSError as error:
+        yield damage(path, f"it cannot be read: {error.strerror}", "look at its permissions")
+
+
+def _check_batches(
+    directory: Path, suffix: str, file_format: FileFormat, seen: Callable[[Path], None]
+) -> tuple[list[Finding], list[BatchHeader]]:
+    findings: list[Finding] = []
+    headers: list[BatchHeader] = []
+    for path in sorted(directory.glob(f"*{suffix}")):
+        if parse_batch_name(path.name, suffix) is None:
+            findings.append(remark(path, "this is not the name of a batch; it is passed over"))
+            continue
+        try:
+            header, body = read_batch(file_format, path)
+            msgspec.msgpack.decode(body)
+            headers.append(header)
+        except PenstockError as error:
+            findings.append(damage_of(path, error))
+        except msgspec.DecodeError as error:
+            findings.append(damage(path, str(error), "restore this file from a backup"))
+        seen(path)
+    return findings, headers

@@ -1,0 +1,111 @@
+"""How a home is doing: from its files, and from the metrics that the pipeline writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from penstock.pipeline.metrics import BatchMetrics, MetricsFiles
+from penstock.registry import Registry
+from penstock.storage import Home
+
+RECENT_BATCHES = 100
+"""Rates and times are of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What recent batches achieved, per second of their work."""
+
+    batches: int
+    records_per_s: float
+    messages_per_s: float
+    batch_seconds: float
+    """Of one batch, on average."""
+    phases: dict[str, float]
+    """The same by phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    processed_by: str | None
+    log_end: int
+    offset: int
+    subscriptions: int
+    waiting: int
+    """Subscriptions that no batch has made active yet."""
+    suspended: int
+    """Subscriptions that get nothing, because processing them failed."""
+    set_aside: int
+    """Records that are not processed, because processing them failed."""
+    log_bytes: int
+    message_bytes: int
+    quarantine_bytes: int
+    checkpoint_bytes: int
+    last: BatchMetrics | None
+    """The last batch of a pipeline."""
+    rates: Rates | None
+
+    @property
+    def lag(self) -> int:
+        return self.log_end - self.offset
+
+
+def status_of(home: Home) -> Status:
+    frontier = home.messages.frontier
+    active = 0 if frontier is None else frontier.active
+    with Registry(home) as registry:
+        known, waiting = registry.count(), registry.count(active)
+        suspended, set_aside = len(registry.suspended()), registry.count_set_aside()
+    recent = MetricsFiles(home.metrics).recent(RECENT_BATCHES)
+    return Status(
+        processed_by=home.processed_by(),
+        log_end=home.log.end,
+        offset=0 if frontier is None else frontier.end,
+        subscriptions=known,
+        waiting=waiting,
+        suspended=suspended,
+        set_aside=set_aside,
+        log_bytes=_bytes_of(home.log.directory.glob("*")),
+        message_bytes=_bytes_of(home.messages.directory.glob("*")),
+        quarantine_bytes=_bytes_of(home.quarantine.directory.glob("*")),
+        checkpoint_bytes=_bytes_of(home.checkpoint.rglob("*")),
+        last=recent[-1] if recent else None,
+        rates=rates_of(recent),
+    )
+
+
+def rates_of(recent: Sequence[BatchMetrics]) -> Rates | None:
+    """None without batches. Time in which nothing was to be done does not count."""
+    if not recent:
+        return None
+    seconds = max(sum(one.seconds for one in recent), 0.001)
+    phases: dict[str, float] = {}
+    for one in recent:
+        for phase, took in one.phases.items():
+            phases[phase] = phases.get(phase, 0.0) + took / len(recent)
+    return Rates(
+        batches=len(recent),
+        records_per_s=sum(one.records for one in recent) / seconds,
+        messages_per_s=sum(one.messages for one in recent) / seconds,
+        batch_seconds=seconds / len(recent),
+        phases=phases,
+    )
+
+
+def seconds_since(batch: BatchMetrics, now: datetime) -> float:
+    """How long ago a batch ended."""
+    began = datetime.fromisoformat(batch.at.replace("Z", "+00:00"))
+    return max(0.0, (now - began).total_seconds() - batch.seconds)
+
+
+def _bytes_of(paths: Iterable[Path]) -> int:
+    total = 0
+    for path in paths:
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue  # Spark tidies up while we look
+    return total

@@ -1,0 +1,58 @@
+"""Is what a run builds on whole? Only what would otherwise go unnoticed is looked at here.
+
+Whatever else is damaged is noticed by whoever reads it, and `penstock verify` reads everything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.catalog import Catalog
+from penstock.errors import CorruptionError, HomeError
+from penstock.registry.catalogs import StoredCatalog, relation_row
+from penstock.registry.tables import relations
+from penstock.storage import Home, RecordKind
+
+_DDL = frozenset({RecordKind.DDL})
+_REBUILD = "make it again from the log: penstock rebuild {home}"
+
+
+def check_before_run(home: Home) -> None:
+    """CorruptionError if records, the last messages or tables are not as they were written."""
+    home.log.check_end()
+    frontier = home.messages.frontier
+    if frontier is not None and frontier != home.messages.base:
+        home.messages.read(frontier)
+    _check_tables(home)
+
+
+def _check_tables(home: Home) -> None:
+    """SQLite notices pages that do not fit together, but not a flipped bit inside a statement; and
+    with a table that has another column, good events would end in quarantine.
+
+    Every statement is compared with its own record: reading all of a long log takes long.
+    """
+    end, logged = home.log.end, Catalog()
+    for offset, _, _, sql, broken in _stored_tables(home):
+        record = next(home.log.read(offset, offset + 1, _DDL), None) if offset < end else None
+        row = {} if record is None else relation_row(record, logged)
+        if (row.get("sql"), bool(row.get("broken"))) != (sql, bool(broken)):
+            raise CorruptionError(
+                f"{home.catalog_db} is damaged: its tables are not those of the log",
+                detail="it is derived from the log, so nothing is lost",
+                hint=_REBUILD.format(home=home.path),
+            )
+
+
+def _stored_tables(home: Home) -> list[tuple[Any, ...]]:
+    try:
+        catalog = StoredCatalog(home.catalog_db, shared=home.shared)
+        try:
+            return catalog.database.dump()[relations.name]
+        finally:
+            catalog.database.close()
+    except HomeError as error:
+        # SQLite does not say why it cannot read or write.
+        rebuild = _REBUILD.format(home=home.path)
+        error.hint = error.hint or f"is there room on that disk? if there is, {rebuild}"
+        raise

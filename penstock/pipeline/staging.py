@@ -1,0 +1,119 @@
+"""Messages on their way to the sink: Arrow files, sorted, so that what is left is to merge them.
+
+The sink puts all messages of a batch in order by position and bytes, whoever computed them; it is
+the one part of a batch that a single process does. So workers sort what they have, and the sink
+looks at the bytes of a message only where messages of one position come from different workers.
+Spark carries the names of the files: it would copy each message from process to process.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.storage.disk import os_errors
+from penstock.storage.packed_batch import PackedMessages
+
+STAGED_SUFFIX = ".arrow"
+
+_POOL = pa.system_memory_pool()  # see `penstock.pipeline.allocator`
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+_SCHEMA = pa.schema([("offset", pa.int64()), ("step", pa.int32()), ("body", pa.large_binary())])
+
+
+Run: TypeAlias = tuple[int, int, list[bytes]]
+"""Some messages of one position (offset and step), in the order of their bytes."""
+
+
+def stage(runs: list[Run], directory: Path) -> str:
+    """Put messages into a file that nobody else writes; its name."""
+    runs.sort()
+    counts = [len(bodies) for _, _, bodies in runs]
+    offsets = np.repeat(np.array([offset for offset, _, _ in runs], np.int64), counts)
+    steps = np.repeat(np.array([step for _, step, _ in runs], np.int32), counts)
+    bodies = list(chain.from_iterable([bodies for _, _, bodies in runs]))
+    mixed = _mixed(offsets, steps, np.repeat(np.arange(len(runs)), counts))
+    for first, last in zip(*mixed, strict=True):
+        bodies[first:last] = sorted(bodies[first:last])
+    return _write([pa.array(offsets), pa.array(steps), _in_arrow(bodies)], directory)
+
+
+def _in_arrow(bodies: list[bytes]) -> pa.Array:
+    """What `pa.array` makes of them, which lets its memory grow step by step."""
+    ends = np.zeros(len(bodies) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)), out=ends[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(bodies))]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(bodies), buffers)
+
+
+def stage_packed(
+    offsets: npt.NDArray[np.int64],
+    steps: npt.NDArray[np.int64] | int,
+    bodies: pa.Array,
+    directory: Path,
+) -> str:
+    """The same for messages that are in order; steps may all be the same."""
+    all_steps = np.broadcast_to(np.asarray(steps, np.int32), len(offsets))
+    return _write([pa.array(offsets), pa.array(all_steps), bodies], directory)
+
+
+def _write(arrays: list[pa.Array], directory: Path) -> str:
+    name = f"{uuid.uuid4().hex}{STAGED_SUFFIX}"
+    path = directory / name
+    # Not synced: until the batch is published, a crash only means that it is computed again.
+    with (
+        os_errors("stage messages", path),
+        pa.OSFile(os.fspath(path), "wb") as file,
+        pa.ipc.new_file(file, _SCHEMA, options=_COMPRESSED) as writer,
+    ):
+        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA))
+    return name
+
+
+def merged(paths: Sequence[Path]) -> PackedMessages:
+    """All messages in some files, by offset, step and bytes."""
+    # Here, because workers only stage.
+    from penstock.kernels.msgpack_bins import packed_bins, sort_stretches
+
+    tables = [_read(path) for path in paths]
+    if not tables:
+        return PackedMessages.of([])
+    table = pa.concat_tables(tables)
+    offsets, steps = table.column("offset").to_numpy(), table.column("step").to_numpy()
+    bodies = table.column("body").combine_chunks(_POOL)
+    _, ends, data = bodies.buffers()
+    ends = np.frombuffer(ends, np.int64)[bodies.offset :][: len(bodies) + 1]
+    data = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+    order = np.lexsort((steps, offsets))
+    file_of = np.repeat(np.arange(len(tables)), [one.num_rows for one in tables])[order]
+    sort_stretches(data, ends, order, *_mixed(offsets[order], steps[order], file_of))
+    return PackedMessages(packed_bins(data, ends, order), len(order))
+
+
+def _read(path: Path) -> pa.Table:
+    with os_errors("read staged messages", path):
+        source = pa.memory_map(os.fspath(path))
+        return pa.ipc.open_file(source, memory_pool=_POOL).read_all()
+
+
+def _mixed(
+    offsets: npt.NDArray[np.int64], steps: npt.NDArray[np.int32], origin: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where the stretches of messages of one position begin and end that come from several
+    origins."""
+    if len(offsets) < 2:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    is_same = (np.diff(offsets) == 0) & (np.diff(steps) == 0)
+    starts = np.concatenate([[0], np.flatnonzero(~is_same) + 1])
+    ends = np.append(starts[1:], len(offsets))
+    is_mixed = np.concatenate([[0], np.cumsum(is_same & (np.diff(origin) != 0))])
+    found = is_mixed[ends - 1] > is_mixed[starts]
+    return starts[found], ends[found]

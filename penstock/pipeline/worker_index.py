@@ -1,0 +1,310 @@
+"""What a worker knows of the subscriptions and tables: the index as of one offset.
+
+Workers live through many batches. Each keeps one view of a home and moves it forward with the
+batches it sees; a batch that is replayed, and so asks for an earlier one, makes it start again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+
+from penstock.catalog import Catalog
+from penstock.client import Initial
+from penstock.errors import ChangeError, PenstockError
+from penstock.flow.faults import blaming
+from penstock.flow.index import Index
+from penstock.joins import SpacePoints
+from penstock.joins.frozen import FrozenSpace
+from penstock.joins.matcher_points import MatcherPoints
+from penstock.joins.selections import NewSelections
+from penstock.pipeline.rows import Span
+from penstock.pipeline.snapshots import Snapshot, newest
+from penstock.query import Query
+from penstock.registry import Registry, StoredSubscription, SubscriptionChanges
+from penstock.spaces import Decomposition, Edge, Placed, Replan, place
+from penstock.storage import AnyHome, Home
+from penstock.storage.set_aside import events_in_quarantine, refusal, suspects_among
+from penstock.storage.statistics import samples, usable_statistics
+
+
+@dataclass(frozen=True)
+class NewPoints:
+    """What a batch has to begin with, before its first change; for one thread, like the index."""
+
+    index: Index
+    since: int
+    """Subscriptions that were recorded from here on are new."""
+    points: list[Placed]
+    """Active from this batch on, and without rows so far: those of new subscriptions, and those
+    that another decomposition has moved."""
+    edges: list[Edge]
+    """Not known before: no subscription that was ever recorded needed them."""
+    has_covered: bool
+    """Whether covered and frozen subscriptions are among the new ones."""
+
+    @cached_property
+    def selections(self) -> list[NewSelections]:
+        """The new points of the spaces of tables, space by space."""
+        objects = {p.base.name: p for p in self.index.parts(self.points) if p.space.edge is None}
+        covered = {}
+        if self.has_covered:
+            covered = {c.relation.name: c.since(self.since) for c in self.index.covered}
+        found = [
+            NewSelections(objects.get(name), covered.get(name), self.since)
+            for name in sorted({*objects, *covered})
+        ]
+        return [new for new in found if len(new)]
+
+    @cached_property
+    def semijoins(self) -> list[tuple[SpacePoints, int | None]]:
+        """The new points of the spaces over edges, space by space; for new subscriptions, with when
+        they begin."""
+        moved = [one for one in self.points if one.point.id.subscription < self.since]
+        new = [one for one in self.points if one.point.id.subscription >= self.since]
+        frozen_since = self.since if self.has_covered else None
+        found: list[tuple[SpacePoints, int | None]] = [
+            (points, self.since) for points in self.index.parts(new, frozen_since)
+        ]
+        found += [(points, None) for points in self.index.parts(moved)]
+        return [one for one in found if one[0].space.edge is not None]
+
+
+class WorkerIndex:
+    """The active subscriptions of a home. For one thread; follows what others have applied.
+
+    Subscriptions are taken from the newest snapshot that there is, as far as it goes; all others
+    are objects. Those that are suspended are left out. With `only`, it is a view of some
+    subscriptions, to attempt something with.
+    """
+
+    def __init__(self, home: AnyHome, only: Collection[int] | None = None) -> None:
+        self._home = home
+        self._only = only
+        self._registry = Registry(home, catch_up=False)
+        stored = home if isinstance(home, Home) else None
+        self._snapshots = None if stored is None or only is not None else stored.snapshots
+        # They change what matching costs, and not which messages a batch gives.
+        self._samples = samples(None if stored is None else usable_statistics(stored.path))
+        self._catalog_to = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._catalog = self._registry.catalog()
+        self.index = Index(self._catalog)
+        self.index.samples = self._samples
+        self.edges: dict[str, Edge] = {}
+        self.active = 0
+        self._covered_to = 0
+        self._recorded: list[int] = []
+        # Which record was the first to need an edge. Those of withdrawn subscriptions count: the
+        # state kept for their edges stays.
+        self._first_needed: dict[Edge, int] = {}
+        self._replanned: dict[int, _Replanned] = {}
+        # Subscriptions that need nothing to start with, in the index although recorded after
+        # `active`: all of those before `_ahead_to`.
+        self._ahead: set[int] = set()
+        self._ahead_to = 0
+        self._arrived: tuple[Span, NewPoints] | None = None
+        self._aside = self._registry.count_set_aside()
+        self._refused: tuple[tuple[Span, int], Mapping[int, ChangeError]] | None = None
+
+    def attempt(self, only: Collection[int]) -> WorkerIndex:
+        """A view of some of the subscriptions, by itself."""
+        return WorkerIndex(self._home, only)
+
+    def subscriptions(self, span: Span) -> list[int]:
+        """Those that take part in a batch."""
+        active = [one.id for one in self._registry.subscriptions(span.active)]
+        ahead = self._registry.changes_only(span.active, max(span.active, span.end))
+        return sorted({*active, *(one.id for one in ahead)})
+
+    def suspects(self) -> set[int]:
+        """Subscriptions that took part in faults of events."""
+        return suspects_among(self._registry.records_set_aside().values())
+
+    def not_applied(self, span: Span) -> Mapping[int, ChangeError]:
+        """The events of a batch that are not to be applied: those set aside, and those that were
+        refused when their batch was published, should it be read again."""
+        known = span, self._registry.count_set_aside()
+        if self._refused is None or self._refused[0] != known:
+            start, end = span.start, span.end
+            frontier = self._home.messages.frontier
+            refused: dict[int, ChangeError] = {}
+            if frontier is not None and start < frontier.end:
+                refused = events_in_quarantine(self._home.quarantine, start, end)
+            aside = self._registry.records_set_aside(start, end)
+            refused |= {offset: refusal(one) for offset, one in aside.items()}
+            self._refused = known, refused
+        return self._refused[1]
+
+    def catalog(self, end: int) -> Catalog:
+        """The tables and streams that records before `end` declare (and maybe later ones)."""
+        if end > self._catalog_to:
+            self._catalog = self._registry.catalog()
+            self._catalog_to = end
+        return self._catalog
+
+    def move_to(self, active: int, end: int = 0) -> None:
+        """Make `index` and `edges` those of the subscriptions before `active`, and of those before
+        `end`, where the batch ends, that need nothing to start with."""
+        end = max(active, end)
+        if (active, end) != (self.active, self._ahead_to):
+            self._arrived = None
+        has_changed = self._registry.count_set_aside() != self._aside
+        if active < self.active or end < self._ahead_to or has_changed:
+            self._begin()
+        if active > self.active:
+            self._move_to(active)
+        if end > max(active, self._ahead_to):
+            for one in self._registry.changes_only(max(active, self._ahead_to), end):
+                if self._is_wanted(one.id):
+                    self._ahead.add(one.id)
+                    with blaming(one.id):
+                        self.index.add(one.id, one.query(self.catalog(end)), changes_only=True)
+        self._ahead_to = end
+
+    def _move_to(self, active: int) -> None:
+        snapshot = None
+        if self._snapshots is not None:
+            snapshot = newest(self._snapshots, active, len(self._registry.suspended()))
+        if snapshot is not None and snapshot.active > max(self._covered_to, self.active):
+            # Should it be removed just now, a newer one is there for the next batch.
+            with suppress(PenstockError, OSError):
+                catalog = self.catalog(active)
+                self._adopt(snapshot, list(snapshot.covered(catalog)), list(snapshot.frozen()))
+        self._follow(self._registry.changes_between(self.active, active), active)
+
+    def _adopt(
+        self, snapshot: Snapshot, covered: list[MatcherPoints], frozen: list[FrozenSpace]
+    ) -> None:
+        """Go to the subscriptions of a snapshot: what is in it need not be objects any more."""
+        others = self._registry.numbered(snapshot.others_from(self.active))
+        changes = self._registry.changes_between(self.active, snapshot.active, added=False)
+        self._follow(replace(changes, added=others), snapshot.active)
+        ahead = {number for number in self._ahead if number < snapshot.active}
+        others_too = set(snapshot.others_from(0))
+        for number in [n for n in (*self._recorded, *ahead) if n not in others_too]:
+            self.index.remove(number)
+        self._ahead -= ahead
+        self._recorded = [number for number in self._recorded if number in self.index]
+        self.index.cover(covered)
+        self.index.freeze(frozen)
+        for edge, first in snapshot.edges:
+            self.edges[edge.name] = edge
+            self._first_needed[edge] = min(first, self._first_needed.get(edge, first))
+        self._covered_to = snapshot.active
+
+    def _follow(self, changes: SubscriptionChanges, active: int) -> None:
+        catalog = self.catalog(active)
+        touched: list[Placed] = []
+        # In the order of the log: then every worker knows the same spaces in the same order,
+        # whether it has seen all batches or was started for this one.
+        for _, one in _in_order(changes):
+            if isinstance(one, Replan):
+                touched += self._replan(one, catalog)
+            else:
+                touched += self._add(one, catalog)
+        for withdrawn in changes.withdrawn:
+            touched += self.index.remove(withdrawn.id)
+        # A batch must give the same messages in a worker that has seen everything come and go as
+        # in one that was started to replay it.
+        for space in {one.space.id for one in touched}:
+            self.index.space(space).forget_indexes()
+        self.active = active
+
+    def _add(self, added: StoredSubscription, catalog: Catalog) -> list[Placed]:
+        if added.suspended or not self._is_wanted(added.id):
+            return []
+        self._recorded.append(added.id)
+        if added.id in self._ahead:
+            self._ahead.remove(added.id)
+            return []
+        with blaming(added.id):
+            query, changes_only = added.query(catalog), added.initial is Initial.NONE
+            placed = self.index.add(added.id, query, added.decomposition, changes_only=changes_only)
+        self._learn_edges(added.id, placed)
+        return placed
+
+    def _is_wanted(self, number: int) -> bool:
+        return self._only is None or number in self._only
+
+    def _replan(self, replan: Replan, catalog: Catalog) -> list[Placed]:
+        number = replan.subscription
+        if number not in self.index and not self.index.is_frozen(number):
+            return []
+        if number not in self._replanned:
+            stored = self._registry.subscription(number, withdrawn=True)
+            if number not in self.index:
+                self.index.remove(number)
+                self.index.add(number, stored.query(catalog), stored.decomposition)
+                insort(self._recorded, number)
+            began = [(number, stored.decomposition)]
+            self._replanned[number] = _Replanned(stored.query(catalog), began)
+        known = self._replanned[number]
+        known.chosen.append((replan.offset, replan.decomposition))
+        with blaming(replan.offset):
+            before = self.index.replan(number, known.query, replan.decomposition)
+        placed = list(self.index.points_of(number, before))
+        self._learn_edges(replan.offset, placed)
+        return [*before, *placed]
+
+    def _learn_edges(self, offset: int, placed: list[Placed]) -> None:
+        for one in placed:
+            edge = one.space.edge
+            if edge is not None and edge.name not in self.edges:
+                self.edges[edge.name] = edge
+                self._first_needed[edge] = offset
+
+    def arrivals(self, span: Span) -> NewPoints:
+        """What is new in a batch; the view must be that of the batch."""
+        assert self.active == span.active
+        if self._arrived is None or self._arrived[0] != span:
+            self._arrived = span, self._arrivals(span)
+        return self._arrived[1]
+
+    def _arrivals(self, span: Span) -> NewPoints:
+        points: list[Placed] = []
+        for number in self._recorded[bisect_left(self._recorded, span.told) :]:
+            points += self.index.points_of(number)
+        for number, known in self._replanned.items():
+            if number < span.told <= known.chosen[-1][0]:
+                points += self.index.points_of(number, known.points_at(number, span.told))
+        edges = [edge for edge, first in self._first_needed.items() if first >= span.previous]
+        return NewPoints(self.index, span.told, points, edges, span.told < self._covered_to)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replanned:
+    """A subscription that has had several decompositions, and the records that gave it each."""
+
+    query: Query
+    chosen: list[tuple[int, Decomposition | None]]
+
+    def points_at(self, number: int, offset: int) -> list[Placed]:
+        """Where its points were, as far as records before an offset say."""
+        (*_, last) = (one for recorded, one in self.chosen if recorded < offset)
+        return place(self.query, number, last)
+
+
+def _in_order(changes: SubscriptionChanges) -> list[tuple[int, StoredSubscription | Replan]]:
+    """Subscriptions and replans with their offsets, one after the other as in the log."""
+    added: list[tuple[int, StoredSubscription | Replan]] = [(one.id, one) for one in changes.added]
+    replanned = [(one.offset, one) for one in changes.replanned]
+    return sorted([*added, *replanned], key=lambda pair: pair[0])
+
+
+@cache
+def worker_home(path: str) -> Home:
+    """The home at a path, as this process knows it: a log that is opened anew is scanned anew."""
+    return Home.open(Path(path))
+
+
+@cache
+def worker_view(path: str) -> WorkerIndex:
+    """The view that this process keeps of a home."""
+    return WorkerIndex(worker_home(path))

@@ -1,0 +1,51 @@
+"""Spaces: the coordinate systems in which subscriptions are points, and how queries get there."""
+
+from penstock.spaces.decomposition import (
+    Choice,
+    Decomposition,
+    Replan,
+    candidates,
+    compact,
+    decomposition_from_plain,
+    decomposition_of,
+    fits,
+    has_choice,
+    plain_decomposition,
+    plain_rule,
+)
+from penstock.spaces.spaces import (
+    Edge,
+    JoinValue,
+    Placed,
+    Side,
+    Space,
+    edge_of,
+    join_value,
+    joiner,
+    place,
+    space_of,
+)
+
+__all__ = [
+    "Choice",
+    "Decomposition",
+    "Edge",
+    "JoinValue",
+    "Placed",
+    "Replan",
+    "Side",
+    "Space",
+    "candidates",
+    "compact",
+    "decomposition_from_plain",
+    "decomposition_of",
+    "edge_of",
+    "fits",
+    "has_choice",
+    "join_value",
+    "joiner",
+    "place",
+    "plain_decomposition",
+    "plain_rule",
+    "space_of",
+]

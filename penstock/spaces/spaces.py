@@ -1,0 +1,211 @@
+"""Spaces: the coordinate systems in which subscriptions are points.
+
+A subscription over one table has one point per branch in that table's own space. A subscription
+over several tables is split into select-semijoins, one per node (Chandramouli and Yang, 2008):
+the rows of the base node that satisfy its box and have a joining row in one neighbour, the filter,
+whose values in some columns lie in the filter intervals. All semijoins with the same base, the same
+join condition and the same filter columns share one space, whichever queries they come from. Which
+neighbour and which columns is the subscription's decomposition (`penstock.joins.decomposition`).
+
+Filtering by a single neighbour and some of its columns may keep rows that the whole query does not
+need, never fewer than it needs; the client joins what it holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TypeAlias
+
+from penstock.catalog import Key, Relation, Row, Stored
+from penstock.messages import Point, PointId
+from penstock.predicates.boxes import interval_of
+from penstock.predicates.intervals import EVERYTHING
+from penstock.query import Join, Query
+from penstock.spaces import Choice, Decomposition, decomposition_of
+
+JoinValue: TypeAlias = tuple[Key, ...]
+
+MAX_KNOWN = 10_000
+"""So many spaces are remembered by what queries say of them."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Side:
+    """One end of an edge: the columns of a table that are compared."""
+
+    table: str
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A join condition between two tables, as every query that has it sees it.
+
+    The sides stand in one canonical order. In a self-join both sides are fed by one table.
+    """
+
+    sides: tuple[Side, Side]
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # which is worked out once
+
+    @cached_property
+    def name(self) -> str:
+        return "=".join(f"{s.table}({','.join(map(str, s.columns))})" for s in self.sides)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where the points of one kind of semijoin live; without an edge, of one table's selections.
+
+    `attribute` is the first column of the filter table that bounds the filter, `more` are the
+    others: most spaces have none.
+    """
+
+    table: str
+    edge: Edge | None = None
+    side: int = 0
+    attribute: int | None = None
+    more: tuple[int, ...] = ()
+
+    @cached_property
+    def name(self) -> str:
+        if self.edge is None:
+            return self.table
+        return f"{self.edge.name}/{self.side}/{','.join(map(str, self.attributes))}"
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """All filter columns."""
+        return self.more if self.attribute is None else (self.attribute, *self.more)
+
+    @cached_property
+    def id(self) -> int:
+        """A stable number, the same in every process: messages name spaces by it."""
+        digest = hashlib.blake2b(self.name.encode(), digest_size=8).digest()
+        return int.from_bytes(digest) >> 1
+
+    @property
+    def base_side(self) -> Side:
+        assert self.edge is not None
+        return self.edge.sides[self.side]
+
+    @property
+    def filter_side(self) -> Side:
+        assert self.edge is not None
+        return self.edge.sides[1 - self.side]
+
+
+def join_value(relation: Relation, columns: tuple[int, ...], row: Row) -> JoinValue | None:
+    """What the row is joined by, in comparable form; None if it joins nothing (SQL NULL)."""
+    keys = []
+    for column in columns:
+        value = row[column]
+        if value is None:
+            return None
+        keys.append(relation.columns[column].type.join_key(value))
+    return tuple(keys)
+
+
+def joiner(relation: Relation, columns: tuple[int, ...]) -> Callable[[Row], JoinValue | None]:
+    """`join_value` for many rows of one relation."""
+    if len(columns) != 1:
+        return lambda row: join_value(relation, columns, row)
+    (column,) = columns
+    known: dict[Stored, JoinValue | None] = {None: None}  # equal values have equal keys
+
+    def join_value_of(row: Row) -> JoinValue | None:
+        value = row[column]
+        found = known.get(value)
+        if found is None and value is not None:
+            found = known[value] = join_value(relation, columns, row)
+        return found
+
+    return join_value_of
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A point and the space it lies in."""
+
+    space: Space
+    point: Point
+
+
+def place(
+    query: Query,
+    subscription: int,
+    chosen: Decomposition | None = None,
+    *,
+    changes_only: bool = False,
+) -> list[Placed]:
+    """All points of a subscription, one per branch and node, as its decomposition has them.
+
+    Only points over one table can be told of changes only: a join needs the rows to be joined.
+    """
+    if len(query.nodes) == 1:
+        space = Space(query.nodes[0].relation.name)
+        ids = [PointId(subscription, b, 0) for b in range(len(query.branches))]
+        return [
+            Placed(space, Point(i, space.id, branch[0], EVERYTHING, (), changes_only))
+            for i, branch in zip(ids, query.branches, strict=True)
+        ]
+    assert not changes_only
+    spaces: dict[tuple[int, Choice], Space] = {}
+    placed: list[Placed] = []
+    for b, choices in enumerate(decomposition_of(query, chosen)):
+        branch = query.branches[b]
+        for node, choice in enumerate(choices):
+            if (node, choice) not in spaces:
+                spaces[node, choice] = space_of(query, node, choice)
+            space = spaces[node, choice]
+            bounds = [interval_of(branch[choice.neighbour], column) for column in choice.columns]
+            first, *more = bounds or [EVERYTHING]
+            point_id = PointId(subscription, b, node)
+            point = Point(point_id, space.id, branch[node], first, tuple(more))
+            placed.append(Placed(space, point))
+    return placed
+
+
+def space_of(query: Query, node: int, choice: Choice) -> Space:
+    """The space of the semijoins of a node that are filtered as chosen."""
+    between = {node, choice.neighbour}
+    join = next(j for j in query.joins if {j.left, j.right} == between)
+    names = query.nodes[join.left].relation.name, query.nodes[join.right].relation.name
+    return _space(*names, join.columns, node == join.left, choice.columns)
+
+
+def edge_of(query: Query, join: Join) -> tuple[Edge, int]:
+    """The edge of a join, and the side on which its left node stands."""
+    names = query.nodes[join.left].relation.name, query.nodes[join.right].relation.name
+    return _edge(*names, join.columns)
+
+
+# Queries are many, and spaces few: what is worked out for one should be worked out once.
+@lru_cache(MAX_KNOWN)
+def _space(
+    left: str,
+    right: str,
+    pairs: tuple[tuple[int, int], ...],
+    is_left: bool,
+    columns: tuple[int, ...],
+) -> Space:
+    edge, left_side = _edge(left, right, pairs)
+    side = left_side if is_left else 1 - left_side
+    first = columns[0] if columns else None
+    return Space(left if is_left else right, edge, side, first, columns[1:])
+
+
+@lru_cache(MAX_KNOWN)
+def _edge(left: str, right: str, pairs: tuple[tuple[int, int], ...]) -> tuple[Edge, int]:
+    there = _sides(left, right, sorted(pairs))
+    back = _sides(right, left, sorted((b, a) for a, b in pairs))
+    return (Edge(there), 0) if there <= back else (Edge(back), 1)
+
+
+def _sides(first: str, second: str, pairs: list[tuple[int, int]]) -> tuple[Side, Side]:
+    one, other = zip(*pairs, strict=True)
+    return Side(first, tuple(one)), Side(second, tuple(other))

@@ -1,0 +1,350 @@
+"""The home: the directory of one Penstock instance.
+
+penstock.json   what this is, and the version of its layout
+log/            the one log: everything else can be derived from it
+messages/       the message log, one file per batch, old ones rolled into larger files
+quarantine/     events that could not be applied
+catalog.db      tables and streams, derived from the log
+registry.db     subscriptions, derived from the log
+sources.db      files that were taken from directories, derived from the log
+checkpoint/     the progress and the state of the pipeline
+staging/        output of a batch that is not published yet
+snapshots/      indexes of subscriptions
+statistics/     what the history was like
+contents/       contents that took long to build
+logs/           what Spark had to say
+metrics/        what the batches of the pipeline were like
+lost/           what came from records that are lost, put aside by `penstock rebuild --accept-loss`
+processing.lock who processes this home at the moment
+publishing.lock held while a batch is put into the message log
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from penstock.arguments import shown
+from penstock.errors import HomeError, LockedError
+from penstock.storage.access import OWNER_ALONE, OWNER_AND_GROUP, make_directory, open_file
+from penstock.storage.disk import file_lock, locked_within, os_errors, sync_directory, write_aside
+from penstock.storage.log import Log
+from penstock.storage.message_log import MessageLog
+from penstock.storage.quarantine import Quarantine
+from penstock.storage.witnesses import Witness, read_applied
+
+LAYOUT_VERSION = 1
+MAX_PATH_BYTES = 4096  # as operating systems have it (PATH_MAX)
+
+PUBLISHING_LOCK_SECONDS = 60.0  # far longer than writing the largest batch
+LOCK_GRACE_SECONDS = 10.0  # Java ends half a second after the process that started it
+
+OLDEST_FAMILY = "semijoins"
+"""The family of the schemes that processed a home whose marker says nothing of it; see
+`penstock.storage.families`."""
+
+_MARKER = "penstock.json"
+_LOCK_NAME = "processing.lock"
+_PUBLISHING_LOCK_NAME = "publishing.lock"
+_DIRECTORIES = ("log", "messages", "quarantine", "checkpoint", "staging", "snapshots")
+
+
+class _Marker(msgspec.Struct):
+    penstock_home: int
+    created: str
+    shared: bool = False
+    schemes: str = OLDEST_FAMILY
+
+
+class _Holder(msgspec.Struct):
+    """What the lock file says of the process that holds it."""
+
+    who: str
+    pid: int
+    since: str
+    term: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Processing:
+    """The right to process a home, for as long as the lock is held.
+
+    `descriptor` is the locked file: a process that inherits it keeps the lock until it ends, too.
+    `term` is what processes that publish for the holder have to name (see `Home.publishing`).
+    """
+
+    descriptor: int
+    term: str
+
+
+class Home:
+    """The places of one instance. `Home.open` checks that it is one."""
+
+    def __init__(self, path: Path, *, shared: bool = False) -> None:
+        self.path = path
+        self.shared = shared
+        self.log = Log(path / "log", witnesses=self._witnesses)
+        self.messages = MessageLog(path / "messages", path / "quarantine")
+        self.catalog_db = path / "catalog.db"
+        self.registry_db = path / "registry.db"
+        self.sources_db = path / "sources.db"
+        self.checkpoint = path / "checkpoint"
+        self.staging = path / "staging"
+        self.snapshots = path / "snapshots"
+        self.metrics = path / "metrics"
+
+    @property
+    def quarantine(self) -> Quarantine:
+        return self.messages.quarantine
+
+    def _witnesses(self) -> Iterator[Witness]:
+        """What was made of the log's records, and so knows that they were there."""
+        yield Witness(self.messages.reached, "were processed: their messages are there")
+        for path in self.snapshots.glob("[0-9]*"):
+            if path.name.isdecimal():
+                yield Witness(int(path.name), "were there before: a snapshot is of them")
+        for path in (self.catalog_db, self.registry_db, self.sources_db):
+            applied = read_applied(path)
+            if applied is not None:
+                yield Witness(applied, f"were there before: {path.name} has seen them")
+
+    @classmethod
+    def create(cls, path: Path | str, *, shared: bool = False, group_access: bool = False) -> Home:
+        """Make a new home in a directory that is empty or not there yet.
+
+        One that processes on several machines are going to use must be made as `shared`. Nobody
+        but its owner may look into it; with `group_access`, the members of its group may use it.
+        """
+        path = home_path(path)
+        with os_errors("create the home", path):
+            path.mkdir(parents=True, exist_ok=True)
+            _check_unused(path)
+            _restrict(path, OWNER_AND_GROUP if group_access else OWNER_ALONE)
+            for name in _DIRECTORIES:
+                make_directory(path / name)
+                _restrict(path / name, path.stat().st_mode)
+            created = datetime.now(UTC).isoformat(timespec="seconds")
+            # The marker comes last: a directory that has it is a whole home.
+            marker = _Marker(LAYOUT_VERSION, created, shared)
+            write_aside(path / _MARKER, msgspec.json.encode(marker))
+            sync_directory(path.absolute().parent)
+        return cls(path, shared=shared)
+
+    @classmethod
+    def open(cls, path: Path | str) -> Home:
+        """The home at that path; HomeError if there is none that this release can use."""
+        path = home_path(path)
+        marker = _read_marker(path)
+        missing = [name for name in _DIRECTORIES if not (path / name).is_dir()]
+        if missing:
+            raise HomeError(
+                f"{path} lacks its directory {missing[0]}", hint="was it moved in part?"
+            )
+        return cls(path, shared=marker.shared)
+
+    @property
+    def schemes(self) -> str:
+        """The family of the schemes that its messages are made by."""
+        return _read_marker(self.path).schemes
+
+    def record_schemes(self, family: str) -> None:
+        """Say by which family of schemes messages are made; for the holder of the processing
+        lock."""
+        marker = _read_marker(self.path)
+        if marker.schemes != family:
+            with os_errors("record the schemes of the home", self.path):
+                marker.schemes = family
+                write_aside(self.path / _MARKER, msgspec.json.encode(marker))
+
+    @contextmanager
+    def processing_lock(self, who: str, *, check: bool = True) -> Iterator[Processing]:
+        """CorruptionError if the log has lost its end; unless that is not to be checked, by who
+        is going to see to it. Nothing is tidied away then."""
+        lock = self.path / _LOCK_NAME
+        term = uuid.uuid4().hex
+        with os_errors("lock the home", lock):
+            descriptor = open_file(lock, os.O_RDWR)
+        try:
+            with os_errors("lock the home", lock):
+                _take(self.path, descriptor)
+                since = datetime.now(UTC).isoformat(timespec="seconds")
+                holder = msgspec.json.encode(_Holder(who, os.getpid(), since, term))
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, holder, 0)
+                if check:
+                    self.log.check_end()
+                # Whoever still publishes for the last holder has finished now, or will find that
+                # its term is over.
+                with self._publishing_lock():
+                    if check:
+                        self.messages.sweep(self.log.compacted_to)
+                if check:
+                    self.log.sweep()
+            try:
+                yield Processing(descriptor, term)
+            finally:
+                # Closing is not enough: a process that inherited the file may live on.
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+        finally:
+            os.close(descriptor)
+
+    def processed_by(self) -> str | None:
+        """Who is at work on the home, if anybody is: then its lock cannot be had."""
+        path = self.path / _LOCK_NAME
+        with os_errors("see who processes the home", path):
+            try:
+                with path.open("rb") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except FileNotFoundError:
+                pass
+            except BlockingIOError:
+                held = _holder(path.read_bytes())
+                return "another process" if held is None else f"{held.who} (process {held.pid})"
+        return None
+
+    @contextmanager
+    def publishing(self, term: str) -> Iterator[None]:
+        """Publish for the holder of the processing lock, from another process.
+
+        When the holder is killed, its helpers live on for a moment. What they still want to
+        publish is refused as soon as somebody else has taken the lock.
+        """
+        with self._publishing_lock():
+            try:
+                holder = _holder((self.path / _LOCK_NAME).read_bytes())
+            except OSError:
+                holder = None
+            if holder is None or holder.term != term:
+                raise LockedError(
+                    f"{self.path} is processed by somebody else by now",
+                    detail="what should be published comes from a run that has ended",
+                )
+            yield
+
+    def _publishing_lock(self) -> AbstractContextManager[None]:
+        path = self.path / _PUBLISHING_LOCK_NAME
+        refusal = LockedError(
+            "another process keeps the message log locked",
+            detail=f"waited {PUBLISHING_LOCK_SECONDS:g} seconds for {path}",
+            hint="look for a penstock process that hangs",
+        )
+        return file_lock(path, PUBLISHING_LOCK_SECONDS, refusal)
+
+
+def home_around(directory: Path) -> Path | None:
+    """The home that a directory is, or is part of."""
+    resolved = directory.resolve()
+    for one in (resolved, *resolved.parents):
+        if (one / _MARKER).is_file():
+            return one
+    return None
+
+
+def home_path(path: object) -> Path:
+    """A path that the operating system can be asked for; whether anything is there is left open."""
+    plain = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(plain, str):
+        raise HomeError(f"the path of a home is a text or a Path, not {shown(path)}")
+    try:
+        encoded = os.fsencode(plain)
+    except UnicodeEncodeError:
+        encoded = b""
+    if b"\0" in encoded or not 0 < len(encoded) <= MAX_PATH_BYTES:
+        raise HomeError(f"the path of a home cannot be {shown(plain)}")
+    return Path(plain)
+
+
+def _read_marker(path: Path) -> _Marker:
+    """What the home at that path says of itself; HomeError if this release cannot use it."""
+    try:
+        marker = msgspec.json.decode((path / _MARKER).read_bytes(), type=_Marker)
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_file():
+            raise HomeError(
+                f"{path} is not a penstock home, but a file", hint="a home is a directory"
+            ) from None
+        what = "is not a penstock home" if path.exists() else "does not exist"
+        raise HomeError(f"{path} {what}", hint=f"make one: penstock init {path}") from None
+    except OSError as error:
+        raise HomeError(f"cannot open {path}: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HomeError(
+            f"{path} is not a penstock home",
+            detail=f"{_MARKER}: {error}",
+            hint=f"restore {_MARKER} from a backup",
+        ) from None
+    if marker.penstock_home != LAYOUT_VERSION:
+        raise HomeError(
+            f"{path} has layout version {marker.penstock_home}",
+            detail=f"this release knows version {LAYOUT_VERSION}",
+            hint="use the release that made it, or a newer one",
+        )
+    return marker
+
+
+def _restrict(path: Path, mode: int) -> None:
+    """A directory that somebody else made for us stays as it is: who owns it decides."""
+    if path.stat().st_uid == os.geteuid():
+        path.chmod(stat.S_IMODE(mode))
+
+
+def _check_unused(path: Path) -> None:
+    if (path / _MARKER).exists():
+        raise HomeError(f"{path} already is a penstock home", hint="use it, or choose another path")
+    for entry in sorted(path.iterdir()):
+        # Empty directories of ours are what a crash in the middle of `create` leaves.
+        ours = entry.name in _DIRECTORIES and entry.is_dir() and not any(entry.iterdir())
+        if not ours and not entry.name.startswith(f"{_MARKER}."):
+            raise HomeError(
+                f"{path} is not empty",
+                detail=f"it holds {entry.name}",
+                hint="a home needs a directory of its own",
+            )
+
+
+def _take(path: Path, descriptor: int) -> None:
+    """Lock the file. Who was killed may have helpers that still hold it for a moment."""
+    if locked_within(descriptor, timeout_seconds=0.0):
+        return
+    holder = _holder(os.pread(descriptor, 4096, 0))
+    is_gone = holder is not None and not _is_alive(holder.pid)
+    if not (is_gone and locked_within(descriptor, LOCK_GRACE_SECONDS)):
+        raise _held(path, holder)
+
+
+def _holder(content: bytes) -> _Holder | None:
+    try:
+        return msgspec.json.decode(content, type=_Holder)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is somebody else's
+    return True
+
+
+def _held(path: Path, holder: _Holder | None) -> LockedError:
+    if holder is None:
+        by, detail = "another process", ""
+    else:
+        by, detail = f"{holder.who} (process {holder.pid})", f"since {holder.since}"
+    return LockedError(
+        f"{path} is being processed by {by}",
+        detail=detail,
+        hint="a home is processed by one Hub or one pipeline at a time: stop that one first",
+    )

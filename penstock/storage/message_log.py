@@ -1,0 +1,234 @@
+"""The message log: the messages of all batches, the outbox of every subscriber.
+
+A batch is published by renaming its file: that is the one moment at which its messages, its
+quarantined events and the progress of the log's processing become true together. The quarantine of
+the batch is in place before, and counts only once the messages are there.
+
+Old batches are rolled into larger files (docs/notes/rolling.md), a few after each batch that is
+published, so that there are never many files.
+
+A *base* (docs/notes/compaction.md) stands for a batch and all before it: its messages lead a client
+that starts from nothing to the same content. What it covers no longer counts, and may go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from penstock.errors import CorruptionError, HomeError
+from penstock.storage.batch_codec import (
+    COMPRESSED_VERSION,
+    Place,
+    SingleFile,
+    batch_name,
+    decoded,
+    encode_batch,
+    parse_batch_name,
+    read_batch,
+)
+from penstock.storage.batch_files import BatchFiles, BatchKind, Listing
+from penstock.storage.disk import FileFormat, os_errors, sweep_temporary, write_aside
+from penstock.storage.interfaces import (
+    BatchHeader,
+    QuarantinedEvent,
+    already_published,
+    check_follows,
+    compacted_away,
+)
+from penstock.storage.packed_batch import PackedMessages
+from penstock.storage.quarantine import Quarantine
+
+MESSAGE_FORMAT = FileFormat("message batch", b"PENSTMSG", COMPRESSED_VERSION)
+SUFFIX = ".messages"
+ROLLED_FORMAT = FileFormat("file of rolled message batches", b"PENSTROL", version=1)
+BASE_FORMAT = FileFormat("message base", b"PENSTBAS", COMPRESSED_VERSION)
+BASE_SUFFIX = ".base"
+MESSAGE_FILES = BatchKind(MESSAGE_FORMAT, SUFFIX, ROLLED_FORMAT, without_gaps=True)
+
+_DECODER = msgspec.msgpack.Decoder(list[bytes])
+
+
+class MessageLog:
+    """Batches in a directory. Any number of readers, and one writer, who holds the home's
+    processing lock."""
+
+    def __init__(self, directory: Path, quarantine: Path) -> None:
+        self.directory = directory
+        self.quarantine = Quarantine(quarantine, reached=lambda: self.reached)
+        self._files = BatchFiles(directory, MESSAGE_FILES)
+
+    @property
+    def frontier(self) -> BatchHeader | None:
+        listing = self._files.listed()
+        base, last = _base_in(listing), self._files.last_header(listing)
+        if base is not None and (last is None or (last.start, last.end) <= base):
+            return self._base_header(base)
+        return last
+
+    @property
+    def reached(self) -> int:
+        """Where the last batch ends, by its name."""
+        listing = self._files.listed()
+        base = _base_in(listing)
+        return max((one[1] for one in (base, listing.last) if one is not None), default=0)
+
+    def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]:
+        base = self._base()
+        begin = None if after is None else (after.start, after.end)
+        if begin is not None and base is not None and begin < base:
+            raise compacted_away(begin[1], base[1])
+        if begin is None and base is not None:
+            yield self._base_header(base)
+            begin = base
+        # A base stands for all before it; without one, the first batch begins with the log.
+        reached = 0 if begin is None else begin[1]
+        for header in self._files.headers(begin):
+            if header.start != reached:
+                raise self._gap(reached, header.start)
+            yield header
+            reached = header.end
+
+    def read(self, header: BatchHeader) -> list[bytes]:
+        place = (header.start, header.end)
+        base = _base_in(self._files.known())
+        if place == base:
+            found, body = read_batch(BASE_FORMAT, self._base_path(base))
+        else:
+            read = self._files.read(place)
+            if read is None:
+                raise self._missing(place)
+            found, body = read
+        if found != header:
+            raise CorruptionError(
+                f"batch {header} is there for subscriptions before {found.active}, "
+                f"not before {header.active}",
+                detail=f"in {self.directory}",
+            )
+        return decoded(_DECODER, body, self.directory)
+
+    def publish(
+        self, header: BatchHeader, messages: Sequence[bytes], bad: Sequence[QuarantinedEvent] = ()
+    ) -> None:
+        place = (header.start, header.end)
+        path = self._files.path(place)
+        body = PackedMessages.of(messages).packed
+        with os_errors("publish a batch", path):
+            frontier = self.frontier
+            if frontier is not None and place <= (frontier.start, frontier.end):
+                if self._is_covered(place):
+                    return
+                published = self._files.read(place)
+                if published is not None:
+                    if published != (header, body):
+                        raise already_published(header, path)
+                    return
+            check_follows(frontier, header, self.directory)
+            self.quarantine.write(header, bad)
+            write_aside(path, *encode_batch(MESSAGE_FORMAT, header, body))
+            self._files.roll()
+            self.quarantine.roll()
+
+    def bytes_of(self, start: int, end: int) -> int:
+        """How much room the messages of a batch take on disk; 0 if there is no such batch."""
+        return self._files.bytes_of((start, end))
+
+    def checksum(self, header: BatchHeader) -> int | None:
+        """The checksum of a batch as it is stored; None if that very batch is not there."""
+        place, base = (header.start, header.end), self._base()
+        if base is None or place > base:
+            found = self._files.checksum(place)
+        elif place < base:
+            return None
+        else:
+            path = self._base_path(base)
+            with os_errors("read a base", path):
+                found = SingleFile(BASE_FORMAT, path).checksum(0)
+        return found[1] if found is not None and found[0] == header else None
+
+    @property
+    def base(self) -> BatchHeader | None:
+        """The batch that a base stands for, if there is a base."""
+        base = self._base()
+        return None if base is None else self._base_header(base)
+
+    def write_base(self, header: BatchHeader, messages: Sequence[bytes]) -> None:
+        """Put a base in the place of a batch and all before it; only for the holder of the
+        processing lock."""
+        path = self.directory / batch_name(header.start, header.end, BASE_SUFFIX)
+        body = PackedMessages.of(messages).packed
+        with os_errors("compact the message log", path):
+            write_aside(path, *encode_batch(BASE_FORMAT, header, body))
+        self._files.changed()
+
+    def sweep(self, compacted_to: int = 0) -> None:
+        """Remove what a crashed writer left, and what a base covers; only for the holder of the
+        processing lock, who says how far the log is compacted.
+
+        CorruptionError if there is something to remove, and the base is damaged.
+        """
+        with os_errors("tidy the message log", self.directory):
+            sweep_temporary(self.directory)
+            self._files.sweep()
+            listing, base = self._files.listed(), self._base()
+            covered = [one.name for one in listing.extents if self._is_covered(one.last)]
+            covered += [
+                name
+                for name in listing.others
+                if base is not None and (_base_place(name) or base) != base
+            ]
+            if covered and base is not None:
+                read_batch(BASE_FORMAT, self._base_path(base))
+            for name in covered:
+                (self.directory / name).unlink(missing_ok=True)
+            self._files.changed()
+        self.quarantine.sweep(compacted_to)
+
+    def put_aside(self, offset: int, directory: Path) -> int:
+        """Move the batches that end behind an offset out of the way, with their quarantine; how
+        many there were. Only for the holder of the processing lock."""
+        self.quarantine.put_aside(offset, directory)
+        return self._files.put_aside(offset, directory)
+
+    def _base(self) -> Place | None:
+        """The place of the batch that the newest base stands for."""
+        return _base_in(self._files.listed())
+
+    def _base_header(self, base: Place) -> BatchHeader:
+        path = self._base_path(base)
+        with os_errors("read a base", path):
+            return SingleFile(BASE_FORMAT, path).last
+
+    def _base_path(self, base: Place) -> Path:
+        return self.directory / batch_name(*base, BASE_SUFFIX)
+
+    def _is_covered(self, place: Place) -> bool:
+        base = self._base()
+        return base is not None and place <= base
+
+    def _missing(self, place: Place) -> HomeError:
+        base = self._base()
+        if base is not None and place < base:
+            return compacted_away(place[0], base[1])
+        return HomeError(
+            f"batch [{place[0]}, {place[1]}) is not in the message log",
+            detail=f"in {self.directory}",
+        )
+
+    def _gap(self, reached: int, start: int) -> CorruptionError:
+        return CorruptionError(
+            f"the message log has a gap: one batch ends at {reached}, the next begins at {start}",
+            detail=f"in {self.directory}",
+            hint="restore the missing files from a backup",
+        )
+
+
+def _base_in(listing: Listing) -> Place | None:
+    places = map(_base_place, listing.others)
+    return max((place for place in places if place is not None), default=None)
+
+
+def _base_place(name: str) -> Place | None:
+    return parse_batch_name(name, BASE_SUFFIX) if name.endswith(BASE_SUFFIX) else None

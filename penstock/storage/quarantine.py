@@ -1,0 +1,160 @@
+"""The quarantine: events that could not be applied, each with the reason.
+
+An entry stays for good. Replaying it appends the same bytes to the log again, behind a record that
+says which entry they are; the log therefore knows which entries were tried again, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from penstock.arguments import listed, whole_number
+from penstock.errors import EventError
+from penstock.storage.batch_codec import batch_name, decoded, encode_batch
+from penstock.storage.batch_files import BatchFiles, BatchKind
+from penstock.storage.disk import FileFormat, os_errors, sweep_temporary, write_aside
+from penstock.storage.interfaces import (
+    UNREADABLE_BODY,
+    AnyHome,
+    BatchHeader,
+    QuarantinedEvent,
+    RecordKind,
+)
+
+QUARANTINE_FORMAT = FileFormat("quarantine batch", b"PENSTQUA", version=1)
+SUFFIX = ".quarantine"
+MAX_REPLAYED_AT_ONCE = 1 << 20  # as many as one append can have brought
+ROLLED_FORMAT = FileFormat("file of rolled quarantine batches", b"PENSTRQU", version=1)
+QUARANTINE_FILES = BatchKind(QUARANTINE_FORMAT, SUFFIX, ROLLED_FORMAT, without_gaps=False)
+
+_Fields = tuple[int, bytes, str, str, str]
+_DECODER = msgspec.msgpack.Decoder(list[_Fields])
+
+
+class Quarantine:
+    """Files in a directory, one per batch that had bad events; old ones are rolled together.
+
+    A file whose batch was not committed is left over from a crash: it does not count, and is
+    written again, or removed, when the log is processed again. Batches are committed one after the
+    other, so that is one behind `reached`, where the last one ends. Whether the messages of a batch
+    before it are still there does not matter here.
+    """
+
+    def __init__(self, directory: Path, reached: Callable[[], int]) -> None:
+        self.directory = directory
+        self._reached = reached
+        self._files = BatchFiles(directory, QUARANTINE_FILES)
+
+    def entries(self, start: int = 0, end: int | None = None) -> Iterator[QuarantinedEvent]:
+        reached = self._reached()
+        for header in self._files.headers():
+            beside = header.end <= start or (end is not None and header.start >= end)
+            if not beside and header.end <= reached:
+                for event in self._read(header):
+                    if event.offset >= start and (end is None or event.offset < end):
+                        yield event
+
+    def get(self, offset: int) -> QuarantinedEvent:
+        header = self._files.over(offset)
+        if header is not None and header.end <= self._reached():
+            for event in self._read(header):
+                if event.offset == offset:
+                    return event
+        raise EventError(
+            f"no event of offset {offset} is in quarantine",
+            hint="list the quarantine to see which are",
+        )
+
+    def write(self, header: BatchHeader, events: Sequence[QuarantinedEvent]) -> None:
+        """Put the bad events of a batch in place; replaces what a crashed try left there."""
+        path = self.directory / batch_name(header.start, header.end, SUFFIX)
+        with os_errors("write the quarantine", path):
+            if events:
+                fields = [(e.offset, e.raw, e.primary, e.detail, e.hint) for e in events]
+                body = msgspec.msgpack.encode(fields)
+                write_aside(path, *encode_batch(QUARANTINE_FORMAT, header, body))
+            else:
+                path.unlink(missing_ok=True)
+
+    def sweep(self, kept_to: int = 0) -> None:
+        """Remove what a crashed writer left; only for the holder of the processing lock. What is
+        before `kept_to` stays in any case: nobody could find it again."""
+        reached = self._reached()
+        with os_errors("tidy the quarantine", self.directory):
+            sweep_temporary(self.directory)
+            self._files.sweep()
+            for extent in self._files.listed().extents:
+                start, end = extent.last
+                if extent.batches == 1 and end > reached and start >= kept_to:
+                    (self.directory / extent.name).unlink(missing_ok=True)
+            self._files.changed()
+
+    def roll(self) -> None:
+        """Roll files of committed batches into larger ones; only for whoever publishes batches."""
+        reached = self._reached()
+        self._files.roll(may_roll=lambda place: place[1] <= reached)
+
+    def put_aside(self, offset: int, directory: Path) -> None:
+        """Move the batches that end behind an offset into another directory."""
+        self._files.put_aside(offset, directory)
+
+    def _read(self, header: BatchHeader) -> list[QuarantinedEvent]:
+        batch = self._files.read((header.start, header.end))
+        fields = [] if batch is None else decoded(_DECODER, batch[1], self.directory)
+        return [QuarantinedEvent(*one) for one in fields]
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineEntry:
+    """An event in quarantine and the offsets at which it was replayed."""
+
+    event: QuarantinedEvent
+    replayed_at: tuple[int, ...]
+
+
+class _ReplayBody(msgspec.Struct):
+    of: int
+
+
+_REPLAY_DECODER = msgspec.json.Decoder(_ReplayBody)
+
+
+def _replay_body(offset: int) -> bytes:
+    body = msgspec.json.encode(_ReplayBody(of=offset))
+    assert _REPLAY_DECODER.decode(body).of == offset  # whoever lists the quarantine reads it so
+    return body
+
+
+def _offset(value: object) -> int:
+    return whole_number(value, "the offset of an event", EventError)
+
+
+def list_quarantine(home: AnyHome) -> Iterator[QuarantineEntry]:
+    """All entries in order, each with what became of it."""
+    replays: dict[int, list[int]] = {}
+    for record in home.log.read(0, kinds=frozenset({RecordKind.REPLAY})):
+        with suppress(*UNREADABLE_BODY):  # of another release: which one it was is not known
+            replayed = _REPLAY_DECODER.decode(record.body).of
+            replays.setdefault(replayed, []).append(record.offset + 1)
+    for event in home.quarantine.entries():
+        yield QuarantineEntry(event, tuple(replays.get(event.offset, ())))
+
+
+def replay(home: AnyHome, offsets: Iterable[int]) -> list[int]:
+    """Append quarantined events to the log again; the offsets they have now.
+
+    All are looked up before the first one is appended, so a wrong offset changes nothing.
+    """
+    wanted = listed(offsets, "the offsets of events", EventError, most=MAX_REPLAYED_AT_ONCE)
+    events = [home.quarantine.get(_offset(one)) for one in wanted]
+    replayed = []
+    for event in events:
+        entries = [(RecordKind.REPLAY, _replay_body(event.offset)), (RecordKind.EVENT, event.raw)]
+        first = home.log.append(entries)
+        replayed.append(first + 1)
+    return replayed

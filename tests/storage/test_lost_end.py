@@ -1,0 +1,353 @@
+"""Records that were acknowledged and are gone: nobody goes on as if they had never been."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import struct
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from penstock import Hub
+from penstock.errors import CorruptionError
+from penstock.ingest.ledger import FileId, IngestRecord, Ledger, taken_entry
+from penstock.maintenance.compact import compact
+from penstock.pipeline.snapshots import compile_snapshot
+from penstock.registry import Registry, rebuild
+from penstock.storage import BatchHeader, Home, Log, Record, RecordKind
+from penstock.storage.lost import accept_loss
+from tests.maintenance.test_verify import look, serious, silent
+from tests.storage.rolling import roll_early
+
+EVENT = RecordKind.EVENT
+SEGMENT_BYTES = 200
+
+
+def fill(log: Log, appends: int, first: int = 0) -> None:
+    for number in range(first, first + appends):
+        log.append([(EVENT, b"%d" % number), (EVENT, bytes(40))])
+
+
+def segments(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.log"))
+
+
+def drop_last_segment(directory: Path) -> None:
+    segments(directory)[-1].unlink()
+
+
+def cut_last_frame(directory: Path) -> None:
+    last = segments(directory)[-1]
+    os.truncate(last, last.stat().st_size - 1)
+
+
+def drop_all(directory: Path) -> None:
+    for path in segments(directory):
+        path.unlink()
+
+
+LOSSES: list[Callable[[Path], None]] = [drop_last_segment, cut_last_frame, drop_all]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_nothing_is_appended_behind_a_lost_end(
+    tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    fill(Log(tmp_path, segment_bytes=SEGMENT_BYTES), 5)
+    lose(tmp_path)
+    left = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    log = Log(tmp_path, segment_bytes=SEGMENT_BYTES)
+    for _ in range(2):  # the refusal is not forgotten
+        with pytest.raises(CorruptionError, match="10 records were acknowledged") as caught:
+            log.append([(EVENT, b"next")])
+        with pytest.raises(CorruptionError):
+            log.roll()
+    assert str(tmp_path) in caught.value.detail
+    assert "restore the log from a backup" in caught.value.hint
+    assert "penstock rebuild" in caught.value.hint
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == left
+
+
+def test_a_restored_end_is_gone_on_with(tmp_path: Path) -> None:
+    fill(Log(tmp_path, segment_bytes=SEGMENT_BYTES), 5)
+    last = segments(tmp_path)[-1]
+    content = last.read_bytes()
+    last.unlink()
+    with pytest.raises(CorruptionError):
+        Log(tmp_path).append([(EVENT, b"next")])
+    last.write_bytes(content)
+    assert Log(tmp_path).append([(EVENT, b"next")]) == 10
+
+
+def test_a_file_that_shrinks_under_an_open_log(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    fill(log, 5)
+    (path,) = segments(tmp_path)
+    shorter = path.read_bytes()[:-60]
+    path.write_bytes(shorter)
+    with pytest.raises(CorruptionError, match="shorter than it was"):
+        log.append([(EVENT, b"next")])
+    assert path.read_bytes() == shorter, "nothing is made up for what is missing"
+
+
+def test_a_crash_before_the_mark_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The frame is on disk: it counts, and the mark catches up with the next append."""
+    log = Log(tmp_path)
+    fill(log, 1)
+    mark = log.lock_path.read_bytes()
+    fill(log, 1, 1)
+    log.lock_path.write_bytes(mark)
+    log = Log(tmp_path)
+    assert (log.acknowledged, log.end) == (2, 4)
+    assert log.append([(EVENT, b"next")]) == 4
+    assert log.acknowledged == 5
+
+
+MARKS = {"missing": None, "empty": b"", "short": b"\x05", "damaged": struct.pack("<QI", 99, 0)}
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_log_without_a_readable_mark_gets_one(tmp_path: Path, mark: str) -> None:
+    log = Log(tmp_path)
+    fill(log, 2)
+    _put_mark(log, MARKS[mark])
+    log = Log(tmp_path)
+    assert log.acknowledged is None
+    assert log.append([(EVENT, b"next")]) == 4
+    assert log.acknowledged == 5
+
+
+def _put_mark(log: Log, mark: bytes | None) -> None:
+    if mark is None:
+        log.lock_path.unlink()
+    else:
+        log.lock_path.write_bytes(mark)
+
+
+# What else of a home remembers
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> Path:
+    """A home with everything that follows the log: 9 records, all processed."""
+    path = tmp_path / "home"
+    with Hub(path) as hub:
+        hub.execute("CREATE TABLE stocks (id INTEGER PRIMARY KEY, per INTEGER)")
+        hub.subscribe("SELECT * FROM stocks WHERE per < 50")
+        for number in range(5):
+            hub.insert("stocks", {"id": number, "per": 10 * number})
+        late = hub.subscribe("SELECT * FROM stocks WHERE per > 30")
+        assert late.id == 7
+    home = Home.open(path)
+    home.log.append([taken_entry(FileId("a", "0" * 64), IngestRecord(0, complete=True))])
+    with closing(Ledger(home)) as ledger:
+        ledger.taken(FileId("a", "0" * 64))
+    with Hub(path):
+        pass
+    with Registry(home) as registry:
+        compile_snapshot(home.snapshots, registry, 9, {})
+    return path
+
+
+def shorten(path: Path, end: int) -> None:
+    """The log ends at an offset, as if restored from an older backup, its mark with it."""
+    whole = Home.open(path).log
+    entries = [(record.kind, record.body) for record in whole.read(0, end)]
+    shutil.rmtree(path / "log")
+    (path / "log").mkdir()
+    log = Log(path / "log")
+    for entry in entries:
+        log.append([entry])
+
+
+FOLLOWING = {"messages", "quarantine", "registry", "sources", "catalog", "snapshots"}
+WITNESSES = {
+    "messages": ("messages", "quarantine"),
+    "registry": ("registry.db",),
+    "sources": ("sources.db",),
+    "catalog": ("catalog.db",),
+    "snapshots": ("snapshots",),
+}
+
+
+@pytest.mark.parametrize("mark", [True, False])
+@pytest.mark.parametrize("witness", WITNESSES)
+def test_a_log_older_than_what_was_made_of_it(used: Path, witness: str, mark: bool) -> None:
+    """One witness is enough, whether the log remembers anything itself or not."""
+    shorten(used, 4)
+    for path in used.iterdir():
+        if path.name.split(".")[0] in FOLLOWING:
+            if path.name.startswith(WITNESSES[witness]):
+                continue
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if path.name in ("messages", "quarantine", "snapshots"):
+                path.mkdir()
+    if not mark:
+        Home.open(used).log.lock_path.unlink()
+    before = {p: p.read_bytes() for p in sorted((used / "log").glob("*.log"))}
+    for use in (
+        lambda: Home.open(used).log.append([(EVENT, b"{}")]),
+        lambda: Hub(used).close(),
+        lambda: compact(Home.open(used), silent),
+    ):
+        with pytest.raises(CorruptionError, match="the log ends at offset 4, but") as caught:
+            use()
+        assert "restore the log from a backup" in caught.value.hint
+    assert {p: p.read_bytes() for p in sorted((used / "log").glob("*.log"))} == before
+
+
+def test_the_list_of_taken_files_does_not_know_more_than_the_log(used: Path) -> None:
+    shorten(used, 4)
+    with closing(Ledger(Home.open(used))) as ledger, pytest.raises(CorruptionError):
+        ledger.taken(FileId("a", "0" * 64))
+
+
+# Going on without them
+
+
+def test_accepting_the_loss(used: Path) -> None:
+    """What survived is delivered, offsets are not given out twice, and everything agrees."""
+    with Hub(used) as hub:
+        expected = [row for row in hub.rows("stocks") if row["id"] < 2]
+    shorten(used, 4)
+    loss = accept_loss(Home.open(used))
+    assert (loss.start, loss.end) == (4, 9)
+    rebuild(Home.open(used))
+    with Hub(used) as hub:
+        assert hub.rows("stocks") == expected
+        assert hub.subscription(1).content() == expected
+        assert sorted(hub.subscriptions()) == [1], "the later one was lost"
+        assert hub.insert("stocks", {"id": 7, "per": 40}) == 9
+        assert hub.subscription(1).content() == [*expected, {"id": 7, "per": 40}]
+    log = Home.open(used).log
+    assert list(log.read(4, 9)) == [Record(n, RecordKind.LOST, b"") for n in range(4, 9)]
+    assert serious(look(used)) == []
+
+
+def test_accepting_the_loss_of_a_part_of_a_rolled_file(
+    used: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batches before the loss are written as files of their own."""
+    roll_early(monkeypatch, 2)
+    with Hub(used) as hub:
+        for number in range(20, 24):
+            hub.insert("stocks", {"id": number, "per": 40})
+        end = hub.insert("stocks", {"id": 24, "per": 40})
+    assert list((used / "messages").glob("*.rolled"))
+    kept = end - 2
+    shorten(used, kept)
+    loss = accept_loss(Home.open(used))
+    assert (loss.start, loss.end) == (kept, end + 1)
+    rebuild(Home.open(used))
+    with Hub(used) as hub:
+        ids = [row["id"] for row in hub.rows("stocks")]
+        assert [number for number in ids if number >= 20] == [20, 21]
+        assert [row["id"] for row in hub.subscription(1).content()] == ids
+    assert serious(look(used)) == []
+
+
+def test_accepting_a_loss_that_nobody_had_processed(used: Path) -> None:
+    with Registry(Home.open(used)) as registry:
+        registry.catch_up()
+    home = Home.open(used)
+    batches = sorted(home.messages.directory.iterdir())
+    (segment,) = segments(home.log.directory)
+    size = segment.stat().st_size
+    home.log.append([(EVENT, b"{}")] * 3)
+    os.truncate(segment, size)
+    loss = accept_loss(Home.open(used))
+    assert (loss.start, loss.end) == (9, 12)
+    assert loss.batches == 0
+    assert sorted(home.messages.directory.iterdir()) == batches
+    with Hub(used) as hub:
+        assert hub.insert("stocks", {"id": 7, "per": 40}) == 12
+    assert serious(look(used)) == []
+
+
+def test_what_is_put_aside_is_kept(used: Path) -> None:
+    shorten(used, 4)
+    messages = {p.name: p.read_bytes() for p in (used / "messages").iterdir()}
+    loss = accept_loss(Home.open(used))
+    kept = {p.name: p.read_bytes() for p in (used / "messages").iterdir()}
+    aside = {p.name: p.read_bytes() for p in loss.aside.rglob("*.messages")}
+    assert loss.batches == len(aside) > 0
+    assert kept | aside == messages
+
+
+def test_a_torn_tail_that_was_acknowledged_is_kept(used: Path) -> None:
+    """Nearly all of the lost records may be in it."""
+    (segment,) = segments(used / "log")
+    Home.open(used).log.append([(EVENT, bytes(1000))])
+    os.truncate(segment, segment.stat().st_size - 5)
+    torn = segment.read_bytes()
+    loss = accept_loss(Home.open(used))
+    assert (loss.start, loss.end) == (9, 10)
+    assert (loss.aside / segment.name).read_bytes() == torn
+
+
+def test_nothing_to_accept(used: Path) -> None:
+    before = {p: p.read_bytes() for p in (used / "log").iterdir()}
+    loss = accept_loss(Home.open(used))
+    assert loss.start == loss.end == 9
+    assert {p: p.read_bytes() for p in (used / "log").iterdir()} == before
+
+
+def test_a_loss_before_a_base_cannot_be_accepted(used: Path) -> None:
+    """The messages of a compacted home start with contents: they cannot be cut in their middle."""
+    compact(Home.open(used), silent)
+    drop_all(used / "log")
+    with pytest.raises(CorruptionError, match="compacted") as caught:
+        accept_loss(Home.open(used))
+    assert "backup" in caught.value.hint
+
+
+def test_an_absurd_witness_is_not_believed_without_limit(used: Path) -> None:
+    with closing(sqlite3.connect(used / "registry.db")) as database, database:
+        database.execute("UPDATE progress SET applied = 1 << 60")
+    with pytest.raises(CorruptionError, match="too many"):
+        accept_loss(Home.open(used))
+    assert Home.open(used).log.end == 9
+
+
+def test_the_command(used: Path) -> None:
+    from typer.testing import CliRunner
+
+    from penstock.cli.main import app
+
+    shorten(used, 4)
+    refused = CliRunner().invoke(app, ["rebuild", str(used)])
+    assert refused.exit_code == 7
+    assert "--accept-loss" in refused.stderr
+    done = CliRunner().invoke(app, ["rebuild", str(used), "--accept-loss"])
+    assert done.exit_code == 0, done.stderr
+    assert "given up: 5 records, from offset 4 on" in done.stdout
+    assert CliRunner().invoke(app, ["verify", str(used), "--all"]).exit_code == 0
+    again = CliRunner().invoke(app, ["rebuild", str(used), "--accept-loss", "--json"])
+    assert '"lost": 0' in again.stdout
+
+
+def test_the_processing_goes_on_after_an_unacknowledged_torn_tail(used: Path) -> None:
+    (segment,) = segments(used / "log")
+    with segment.open("ab") as file:
+        file.write(b"half of a frame")
+    with Hub(used) as hub:
+        assert hub.insert("stocks", {"id": 7, "per": 40}) == 9
+
+
+def test_a_batch_beyond_the_log_is_a_witness_by_its_name(tmp_path: Path) -> None:
+    """Even if it is damaged."""
+    home = Home.create(tmp_path / "home")
+    fill(home.log, 2)
+    home.messages.publish(BatchHeader(0, 4, 0), [])
+    (batch,) = home.messages.directory.iterdir()
+    batch.write_bytes(b"")
+    drop_all(home.log.directory)
+    home.log.lock_path.unlink()
+    with pytest.raises(CorruptionError, match="the log ends at offset 0, but 4 records"):
+        Home.open(home.path).log.append([(EVENT, b"next")])
