@@ -20,13 +20,14 @@ from penstock.catalog import catalog as catalogs
 from penstock.cli.failures import EXIT_CODES
 from penstock.cli.output import size
 from penstock.flow import events, strict_json
+from penstock.ingest import csv_files, parquet_files, tabular
 from penstock.joins import make_scheme
 from penstock.lab.demo import Advance, run_demo
 from penstock.pipeline import offsets
 from penstock.pipeline import run as pipeline
 from penstock.predicates import budget
 from penstock.registry import leases, registry
-from penstock.storage import csv_files, frames, parquet_files, tabular
+from penstock.storage import frames
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

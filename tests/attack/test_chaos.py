@@ -22,7 +22,7 @@ import penstock
 from penstock.storage import Home
 from tests.attack.test_hostile_records import begun, by_hub, by_pipeline, check_served, publish
 
-ROOMS = ("engine", "joins", "messages", "registry", "log", "routing", "pipeline", "predicates")
+ROOMS = ("flow", "joins", "messages", "registry", "storage", "routing", "pipeline", "predicates")
 APART = ("kernels", "comparators", "in_java", "run", "session", "java", "processors", "source")
 
 

@@ -18,8 +18,8 @@ import pytest
 
 from penstock import Hub
 from penstock.errors import HomeError
-from penstock.ingest import resuming
-from penstock.storage import Home, RecordKind, files
+from penstock.ingest import files, resuming
+from penstock.storage import Home, RecordKind
 from penstock.storage.disk import NO_ROOM
 from penstock.storage.interfaces import Entry
 from penstock.storage.log import Log

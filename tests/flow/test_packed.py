@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.catalog import Column, DoubleType, IntegerType, Relation, Row
 from penstock.flow.changes import is_same_row
 from penstock.flow.columnar.layout import Bytes8
-from penstock.flow.packed import changes as kernels
+from penstock.flow.packed import change_table as kernels
 from penstock.flow.packed.coding import codes_of, ranked
 from penstock.flow.packed.spans import Spans, each, gather, joined, number_values
 from penstock.flow.packed.values import column_at, integer_at, text_start, value_end

@@ -16,6 +16,7 @@ from penstock import Hub
 from penstock.cli.following import EVERYTHING, Follower
 from penstock.client import Content, ContentRow, Initial, Notification
 from penstock.client.saving import plain_content, restored_content
+from penstock.delivery import saved_contents as contents
 from penstock.delivery.inbox import Inbox
 from penstock.delivery.saved_contents import SavedContents
 from penstock.maintenance.compact import compact
@@ -23,7 +24,7 @@ from penstock.maintenance.findings import Severity
 from penstock.maintenance.verify import verify
 from penstock.packing import pack, unpack
 from penstock.registry import Registry
-from penstock.storage import BatchHeader, Home, MessageLog, contents
+from penstock.storage import BatchHeader, Home, MessageLog
 from penstock.testing.decompositions import numbered_decomposition
 from tests.hub.test_reopening import change, fill
 from tests.maintenance.test_verify import silent

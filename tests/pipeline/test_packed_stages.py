@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.client import Initial
-from penstock.flow.packed import stepping
+from penstock.flow.packed import delta_steps as stepping
 from penstock.flow.packed.rows import PackedDeltas, PackedForms
 from penstock.flow.stages import JoinStage, RowStage
 from penstock.lab.workloads.streams import stream_workload

@@ -18,9 +18,10 @@ from penstock.catalog import Catalog, Relation, Row
 from penstock.errors import BacklogError, ChangeError, EventError, HomeError
 from penstock.flow.changes import Op, check
 from penstock.flow.events import decode_event
+from penstock.ingest import files, tabular
 from penstock.ingest.files import InputBatch, Published, publish, read_file, read_lines
 from penstock.sql import parse_relation
-from penstock.storage import BatchHeader, MemoryHome, files, tabular
+from penstock.storage import BatchHeader, MemoryHome
 
 EVERYTHING = parse_relation(
     "CREATE TABLE everything (id BIGINT PRIMARY KEY, x DOUBLE, d DECIMAL(20, 4), s VARCHAR,"

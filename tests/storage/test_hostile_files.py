@@ -20,8 +20,8 @@ from penstock.catalog import Column, IntegerType, Relation, StringType
 from penstock.errors import EventError, InputError
 from penstock.flow.changes import Op
 from penstock.flow.events import MAX_EVENT_BYTES, decode_event
+from penstock.ingest import csv_files, parquet_files, tabular
 from penstock.ingest.files import Format, InputBatch, read_file
-from penstock.storage import csv_files, parquet_files, tabular
 
 ROOT = Path(__file__).parent.parent.parent
 THINGS = Relation("things", (Column("id", IntegerType(), False), Column("s", StringType())), (0,))

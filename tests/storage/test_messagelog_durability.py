@@ -12,7 +12,7 @@ import pytest
 
 from penstock.errors import CorruptionError, EventError, HomeError
 from penstock.storage import BatchHeader, MessageLog, QuarantinedEvent
-from penstock.storage import messagelog as module
+from penstock.storage import message_log as module
 from penstock.storage.batch_codec import encode_batch
 from penstock.storage.disk import FileFormat
 from penstock.storage.message_log import MESSAGE_FORMAT

@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import CorruptionError, HomeError
-from penstock.storage import BatchHeader, MessageLog, QuarantinedEvent, batchfiles, disk, tiers
+from penstock.storage import BatchHeader, MessageLog, QuarantinedEvent, disk, tiers
+from penstock.storage import batch_files as batchfiles
 from penstock.storage.batch_codec import Place
 from penstock.storage.rolled import SUFFIX, Extent
 from tests.storage.rolling import roll_early
