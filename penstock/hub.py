@@ -720,11 +720,12 @@ class Hub:
     ) -> Sequence[Message]:
         accepted = [one for one in run if not self._is_refused(one.offset)]
         outcome = self._engine.events((one.offset, one.body) for one in accepted)
-        refused = {offset: error for offset, _, error in outcome.refused}
-        for one in run if refused or len(accepted) < len(run) else ():
-            error = refused.get(one.offset) or self._not_applied.get(one.offset)
-            if error is not None:
-                bad.append(QuarantinedEvent(one.offset, one.body, *error.reason()))
+        reasons: dict[int, tuple[str, str, str]] = dict(outcome.refused)
+        for one in run if reasons or len(accepted) < len(run) else ():
+            if self._is_refused(one.offset):
+                reasons[one.offset] = self._not_applied[one.offset].reason()
+            if one.offset in reasons:
+                bad.append(QuarantinedEvent(one.offset, one.body, *reasons[one.offset]))
         return outcome.messages
 
     def _enrol(self, record: Record) -> list[Placed]:

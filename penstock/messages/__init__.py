@@ -18,6 +18,7 @@ from penstock.messages.message import (
 )
 from penstock.messages.wire import (
     SIMPLE_START,
+    Encoded,
     EventTemplate,
     SpaceFilter,
     decode_message,
@@ -34,6 +35,7 @@ __all__ = [
     "INITIAL_STEP",
     "SIMPLE_START",
     "AnyMessage",
+    "Encoded",
     "Envelope",
     "EventTemplate",
     "Message",

@@ -60,7 +60,7 @@ class Replay:
 
     def _carry_out(self, run: list[tuple[int, bytes]]) -> None:
         deltas, refused = self.engine.absorb(run)
-        self.refused += [offset for offset, _, _ in refused]
+        self.refused += [one.offset for one in refused]
         for offset, relation, key, _, new in deltas:
             if new is None:
                 self.changed.pop((relation.name, key), None)

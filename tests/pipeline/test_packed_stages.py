@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from penstock.client import Initial
 from penstock.flow.packed import delta_steps as stepping
 from penstock.flow.packed.rows import PackedDeltas, PackedForms
-from penstock.flow.stages import JoinStage, RowStage
+from penstock.flow.plain import JoinStage, RowStage
 from penstock.lab.workloads.streams import stream_workload
 from penstock.pipeline import join_stage, row_stage
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
+from penstock.testing import LocalPipeline
 from tests.differential.stories import HOT_KEYS, JOINS, MIXED, SELECTIONS, Shape, Story, stories
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller
 from tests.pipeline.test_stages import files
 
@@ -91,7 +91,7 @@ def published(home: Home, batch_rows: int, in_turns: Sequence[bool]) -> dict[str
         mock.patch.object(row_stage, "SCANNED_ROWS", 0),  # none are too few
     ):
         copy = Home.open(Path(shutil.copytree(home.path, Path(directory) / "copy")))
-        pipeline = DryPipeline(copy, batch_rows)
+        pipeline = LocalPipeline(copy, batch_rows)
         for is_packed in cycle(in_turns):
             if pipeline.planned() == pipeline.offset:
                 return files(copy)
@@ -106,7 +106,7 @@ def started_over(home: Home, batch_rows: int) -> dict[str, bytes]:
         copy = Home.open(Path(shutil.copytree(home.path, Path(directory) / "copy")))
         reached, end = -1, 0
         while reached < end:
-            pipeline, reached = DryPipeline(copy, batch_rows), end
+            pipeline, reached = LocalPipeline(copy, batch_rows), end
             while pipeline.offset.position < reached:
                 pipeline.process(pipeline.planned())
             if reached < copy.log.end:
@@ -178,7 +178,7 @@ def test_the_usual_changes_never_become_objects(tmp_path: Path) -> None:
         registry.subscribe_many(workload.subscriptions)
     lines = [*workload.rows[:2000], *islice(workload.events, 3000)]
     home.log.append([(RecordKind.EVENT, line) for line in lines])
-    pipeline = DryPipeline(home, batch_rows=10_000)
+    pipeline = LocalPipeline(home, batch_rows=10_000)
     # Then subscriptions are active, and edges know their rows: what is there goes one by one.
     for count in (1, 3000):
         pipeline.run()

@@ -13,9 +13,9 @@ from penstock.errors import HomeError
 from penstock.flow.changes import Change, Op
 from penstock.maintenance.compact import compact
 from penstock.storage import Home
+from penstock.testing import LocalPipeline
 from tests.hub.test_arguments import quietly
 from tests.odd_values import ODD_VALUES, check_refusal
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller
 
 
@@ -43,7 +43,7 @@ def values(told: list[Notification]) -> list[object]:
 
 def test_a_first_content_and_a_change_at_the_same_offset(teller: Teller) -> None:
     """Batch [3, 3) makes the subscription active, batch [3, 4) holds the change at offset 3."""
-    pipeline = DryPipeline(teller.home)
+    pipeline = LocalPipeline(teller.home)
     before = Follower(teller.home, 2)
     before.catch_up()
     assert (before.rows(), before.cursor) == ([], 0)
@@ -61,7 +61,7 @@ def test_a_first_content_and_a_change_at_the_same_offset(teller: Teller) -> None
 
 
 def test_a_cursor_within_a_batch_is_its_start(teller: Teller) -> None:
-    pipeline = DryPipeline(teller.home)
+    pipeline = LocalPipeline(teller.home)
     pipeline.run()
     teller.publish(*set_per(2, 3, 4))
     pipeline.run()

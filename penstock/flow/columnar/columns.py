@@ -101,7 +101,7 @@ class PlainColumns:
         return Packed(*pack_events(self.sheet, chosen, before, between, behind, True))
 
     def packed_changes(self, chosen: Ints) -> Packed:
-        """What some events ask for, as `penstock.pipeline.shuffle_codec` writes changes."""
+        """What some events ask for, as `penstock.flow.row_codec` writes changes."""
         ends = np.cumsum([len(op) for op in _PACKED_OPS], dtype=np.int64)
         ops, name = _bytes(b"".join(_PACKED_OPS)), _bytes(pack(self.relation.name))
         return Packed(*pack_changes(self.sheet, chosen, name, ops, ends))

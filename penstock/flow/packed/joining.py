@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.catalog.payload_split import is_split
 from penstock.flow.columnar.columns import Packed, PlainColumns
 from penstock.flow.columnar.layout import Ints
 from penstock.flow.index import Index
@@ -16,9 +15,9 @@ from penstock.flow.packed.coding import codes_of, ranked
 from penstock.flow.packed.group_steps_codec import SentSteps
 from penstock.flow.packed.groups import GroupRun, PackedGroups
 from penstock.flow.packed.join_messages import Filters, ToldPacked, space_messages
-from penstock.flow.packed.project import can_project, opened
-from penstock.flow.packed.rows import PackedForms
+from penstock.flow.packed.project import opened
 from penstock.flow.packed.spans import Spans, gather
+from penstock.flow.plan import ExecutionPlan
 from penstock.joins import Scheme, SpacePoints
 from penstock.joins.kernels.gap_steps import StepOps
 from penstock.joins.kernels.gap_steps_many import Courses, SideRows, apply_steps_many
@@ -40,14 +39,10 @@ class PackedJoins:
     """Brings the groups of some edges through the steps of a batch."""
 
     index: Index
-    forms: PackedForms
+    plan: ExecutionPlan
     store: PackedGroups
     scheme: Scheme
     """For spaces that are not for the kernels."""
-
-    def can_run(self, edge: Edge) -> bool:
-        """Whether rows of the edge can be known by their packed keys."""
-        return all(not is_split(side.table) and side.table in self.forms for side in edge.sides)
 
     def run(self, sent: SentSteps, edges: Mapping[str, Edge]) -> ToldOfGroups:
         """Take the steps of these edges."""
@@ -58,21 +53,10 @@ class PackedJoins:
                 run = GroupRun.of(edges[name], sent.data, *sent.of_edge(number), self.store)
                 run.store(self.store)
                 spaces = self.index.on_edge(run.edge)
-                usual = [points for points in spaces if self._can_tell(points)]
+                usual = [points for points in spaces if self.plan.space(points).is_fast]
                 told += self._tell(run, usual)
                 others += self._tell_others(run, [one for one in spaces if one not in usual])
         return ToldOfGroups(_united(told), others)
-
-    def _can_tell(self, points: SpacePoints) -> bool:
-        """Whether kernels can read all that points look at."""
-        space, index = points.space, points.index(ShadowIndex)
-        index.refresh()
-        return (
-            not points.has_envelopes
-            and index.only_segment is not None
-            and can_project(self.forms[space.table], _some(index.column))
-            and can_project(self.forms[space.filter_side.table], _some(space.attribute))
-        )
 
     def _tell(
         self, run: GroupRun, spaces: Sequence[SpacePoints]
@@ -102,7 +86,8 @@ class PackedJoins:
         }
         table, begin = run.edge.sides[side].table, run.table.begin[side]
         rows = run.table.rows.begin[begin[0] : begin[-1]]
-        return opened(self.forms.relations[table], self.forms[table], run.heap, rows, columns)
+        forms = self.plan.forms
+        return opened(forms.relations[table], forms[table], run.heap, rows, columns)
 
 
 def _play(

@@ -49,6 +49,8 @@ class PackedDeltas:
     keys: Spans
     old: Spans
     new: Spans
+    parsed: PlainColumns | None = None
+    """The columns of the new rows, if they were just read."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -98,6 +100,7 @@ def event_deltas(events: PlainColumns) -> PackedDeltas:
         Spans(keys, rows),
         Spans(nothing, nothing),
         Spans(rows, ends),
+        events,
     )
 
 

@@ -1,5 +1,5 @@
 """The messages of changed packed rows to those who subscribe to their table alone; see
-`penstock.flow.stages.selection_messages`."""
+`penstock.flow.plain.selection_messages`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from penstock.packing import pack
 def packed_selection_messages(deltas: PackedDeltas, points: Selections) -> tuple[Ints, Packed]:
     """The messages that somebody needs, and their offsets, in order."""
     columns = np.array(sorted(points.mentioned_columns), np.int64)
-    taken = _somebody_selects(deltas, deltas.new, points)
+    if deltas.parsed is None:
+        taken = _somebody_selects(deltas, deltas.new, points)
+    else:
+        taken = points.concerned_in(deltas.parsed.batch(points.mentioned_columns))
     given_up = _somebody_selects(deltas, deltas.old, points)
     chosen = np.flatnonzero(taken | given_up)
     space, anyone = (np.frombuffer(p, np.uint8) for p in (pack(points.space.id), _ANYONE))

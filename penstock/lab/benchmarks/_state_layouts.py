@@ -24,10 +24,10 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from penstock.flow.stores import Entries
 from penstock.packing import pack
-from penstock.pipeline.rows import BUCKETS
+from penstock.pipeline.buckets import BUCKETS
 from penstock.pipeline.state import BucketState, Mirror, StoredMap, mirror_directory
-from penstock.pipeline.state.stores import Entries
 
 PREFIX_BYTES = 8 + 16
 

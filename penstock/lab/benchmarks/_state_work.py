@@ -18,9 +18,9 @@ from zlib import crc32
 import msgspec
 import numpy as np
 
+from penstock.flow.stores import Entries
 from penstock.packing import pack
-from penstock.pipeline.rows import BUCKETS, bucket_of
-from penstock.pipeline.state.stores import Entries
+from penstock.pipeline.buckets import BUCKETS
 
 EDGE = blake2b(b"edge", digest_size=8).digest()
 
@@ -104,7 +104,7 @@ class StateWork:
 
     @cached_property
     def buckets(self) -> np.ndarray:
-        return np.array([bucket_of(prefix) for prefix in self.prefixes])
+        return np.array([BUCKETS[crc32(prefix) % len(BUCKETS)] for prefix in self.prefixes])
 
     def loads(self, batch_rows: int) -> Iterator[np.ndarray]:
         """All rows, in batches that touch every value."""

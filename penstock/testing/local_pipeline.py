@@ -1,6 +1,6 @@
 """The pipeline without Spark: the same stages over state in dictionaries, batch by batch.
 
-Quick enough to be led through thousands of stories, and through crashes at every point.
+Quick enough for thousands of stories, and for crashes at every point.
 """
 
 from __future__ import annotations
@@ -8,23 +8,26 @@ from __future__ import annotations
 import copy
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
 
-from penstock.flow import stages
+from penstock.flow import plain
+from penstock.flow.exchange import StageInput, StageOutput
+from penstock.flow.graph import FLOW, tasks_of
+from penstock.flow.kinds import Kind
+from penstock.flow.safely import advance_task
 from penstock.joins.initial_regions import MANY_NEWCOMERS
-from penstock.pipeline.decode import ticks
+from penstock.pipeline.buckets import BUCKETS
+from penstock.pipeline.chunks import SPREAD, chunk_rows, ticks
 from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
-from penstock.pipeline.faults import GROUPS, ROWS, advance_safely, decode_safely
+from penstock.pipeline.log_events import events_of
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
-from penstock.pipeline.rows import BUCKETS, RowKind, Span, StageInput, StageOutput
 from penstock.pipeline.sink import Outcome, gather, publish, sweep_staging
 from penstock.pipeline.snapshots import compile_snapshot
-from penstock.pipeline.source import LogRange, events_of
 from penstock.pipeline.state import BucketState, Mirror
 from penstock.pipeline.worker_index import WorkerIndex
 from penstock.registry import Registry
@@ -32,15 +35,15 @@ from penstock.registry.leases import Clock
 from penstock.storage import Home
 
 
-class FakeMap:
+class MapInMemory:
     """A MapState in memory that counts how often it is asked."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[str, bytes], bytes] = {}
         self.calls: list[str] = []
 
-    def copy(self) -> FakeMap:
-        other = FakeMap()
+    def copy(self) -> MapInMemory:
+        other = MapInMemory()
         other.entries, other.calls = dict(self.entries), self.calls
         return other
 
@@ -62,8 +65,8 @@ class FakeMap:
 
 
 @dataclass
-class DryPipeline:
-    """A pipeline and its checkpoint: where it is, and the state of both stages."""
+class LocalPipeline:
+    """A pipeline and its checkpoint: where it is, and the state of its keyed stages."""
 
     home: Home
     batch_rows: int = 1000
@@ -71,10 +74,14 @@ class DryPipeline:
     offset: StreamOffset = field(default_factory=StreamOffset)
     many_newcomers: int = MANY_NEWCOMERS
     """From so many on, new subscriptions are not named one by one."""
-    rows: dict[int, FakeMap] = field(default_factory=lambda: {b: FakeMap() for b in BUCKETS})
-    groups: dict[int, FakeMap] = field(default_factory=lambda: {b: FakeMap() for b in BUCKETS})
+    flow: str = FLOW
+    """The stages (`penstock.flow.graph`)."""
+    states: dict[str, dict[int, MapInMemory]] = field(default_factory=dict)
+    """What Spark's state store would hold: by the name of a stage and by bucket."""
 
     def __post_init__(self) -> None:
+        for stage, *_ in tasks_of(self.flow)[1:]:
+            self.states.setdefault(stage.name, {bucket: MapInMemory() for bucket in BUCKETS})
         self._mirrors = TemporaryDirectory(prefix="penstock-mirrors-")
         self._view = WorkerIndex(self.home)
         self._registry = Registry(self.home, clock=self.clock)
@@ -103,55 +110,62 @@ class DryPipeline:
     def compute_safely(self, end: StreamOffset) -> Outcome:
         """What a batch gives, once all records that it fails of are set aside."""
         while True:
-            before = [{b: m.copy() for b, m in maps.items()} for maps in (self.rows, self.groups)]
+            before = {
+                name: {bucket: stored.copy() for bucket, stored in stored_by.items()}
+                for name, stored_by in self.states.items()
+            }
             try:
                 return self.compute(end)
             except FaultsFoundError:
-                self.rows, self.groups = before
+                self.states = before
 
     def compute(self, end: StreamOffset) -> Outcome:
         """What a batch gives. The state has moved on, the message log has not."""
-        with mock.patch.object(stages, "MANY_NEWCOMERS", self.many_newcomers):
+        with mock.patch.object(plain, "MANY_NEWCOMERS", self.many_newcomers):
             return self._computed(end)
 
     def _computed(self, end: StreamOffset) -> Outcome:
         self._registry.catch_up(end.position)
         span = span_of(self.offset, end)
-        decoded = StageOutput()
-        self._append(decoded, ticks(span))
-        for part in _partitions(span):
-            for events in events_of(self.home.log, part):
-                self._append(decoded, decode_safely(events, span, self._view))
-        changed = StageOutput()
-        for bucket, rows in self._by_bucket(decoded):
-            with self._opened("rows", bucket, self.rows[bucket]) as state:
-                self._append(changed, advance_safely(ROWS, bucket, rows, state, self._view))
-        joined = StageOutput()
-        for bucket, rows in self._by_bucket(changed):
-            with self._opened("groups", bucket, self.groups[bucket]) as state:
-                self._append(joined, advance_safely(GROUPS, bucket, rows, state, self._view))
-        sent = StageInput.of_rows(joined.to_rows(self.home.staging))
+        reading, *keyed = tasks_of(self.flow)
+        out = StageOutput(SPREAD)
+        self._append(out, ticks(span))
+        middle = (span.start + span.end) // 2  # as if two tasks had read it
+        for start, stop in ((span.start, middle), (middle, span.end)):
+            for events in events_of(self.home.log, start, stop):
+                given = StageInput(BUCKETS[0], span, events)
+                self._append(out, advance_task(reading, given, None, self._view, SPREAD))
+        for stages in keyed:
+            given_rows, out = self._by_bucket(out), StageOutput(SPREAD)
+            for bucket, given in given_rows:
+                with self._open_state(stages[0].name, bucket) as state:
+                    self._append(out, advance_task(stages, given, state, self._view, SPREAD))
+        sent = StageInput.of_chunks(chunk_rows(out, self.home.staging))
         check_faults(sent, self.home)
         outcome = gather(sent, self.home.staging)
         sweep_staging(self.home.staging)
         assert outcome.span == span
         return outcome
 
-    def _by_bucket(self, out: StageOutput) -> Iterable[tuple[int, StageInput]]:
+    def _by_bucket(self, out: StageOutput) -> list[tuple[int, StageInput]]:
         """As Spark deals rows out: by bucket, the buckets in any order."""
-        rows = out.to_rows(self.home.staging)
-        for bucket in sorted({row[0] for row in rows}, reverse=True):
-            yield bucket, StageInput.of_rows(row for row in rows if row[0] == bucket)
+        rows = chunk_rows(out, self.home.staging)
+        return [
+            (bucket, StageInput.of_chunks(row for row in rows if row[0] == bucket))
+            for bucket in sorted({row[0] for row in rows}, reverse=True)
+        ]
 
     def _append(self, out: StageOutput, more: StageOutput) -> None:
-        for bucket, inbox in self._by_bucket(more):
-            out.forward(bucket, inbox, *RowKind)
+        """Packed, as it travels between processes."""
+        for bucket, kind, count, chunk in chunk_rows(more, self.home.staging):
+            out.add_chunk(bucket, Kind(kind), count, chunk)
 
     @contextmanager
-    def _opened(self, name: str, bucket: int, stored: FakeMap) -> Iterator[BucketState]:
+    def _open_state(self, name: str, bucket: int) -> Iterator[BucketState]:
         """Mirrors outlive crashes of workers: they must be found to be of another state."""
         mirror = Mirror(Path(self._mirrors.name) / f"{name}-{bucket}")
-        with BucketState.opened(stored, mirror, rewrite_ratio=bucket / max(BUCKETS)) as state:
+        stored, ratio = self.states[name][bucket], bucket / max(BUCKETS)
+        with BucketState.opened(stored, mirror, rewrite_ratio=ratio) as state:
             yield state
 
     def crash(self) -> None:
@@ -159,8 +173,7 @@ class DryPipeline:
         end = self.planned()
         if end != self.offset:
             copy_of_self = copy.copy(self)
-            copy_of_self.rows = copy.deepcopy(self.rows)
-            copy_of_self.groups = copy.deepcopy(self.groups)
+            copy_of_self.states = copy.deepcopy(self.states)
             copy_of_self.compute(end)
         self._view = WorkerIndex(self.home)
 
@@ -168,10 +181,10 @@ class DryPipeline:
         """Publish a batch, and be killed before the checkpoint says so."""
         end = self.planned()
         if end != self.offset:
-            before = copy.deepcopy(self.rows), copy.deepcopy(self.groups)
+            before = copy.deepcopy(self.states)
             outcome = self.compute(end)
             publish(self.home.log, self.home.messages, outcome)
-            self.rows, self.groups = before
+            self.states = before
             # Those who replay it may find other snapshots than those who began it.
             if list(self.home.snapshots.glob("*")):
                 self.lose_snapshots()
@@ -192,11 +205,3 @@ class DryPipeline:
     def lose_snapshots(self) -> None:
         for path in self.home.snapshots.iterdir():
             shutil.rmtree(path)
-
-
-def _partitions(span: Span) -> list[LogRange]:
-    middle = (span.start + span.end) // 2
-    return [
-        LogRange(span.start, middle, span, leads=True),
-        LogRange(middle, span.end, span, leads=False),
-    ]

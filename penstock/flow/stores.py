@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Relation, Row, RowKey
+from penstock.flow.changes import Delta
+from penstock.flow.kinds import StreamEvents
 from penstock.flow.packed.groups import MemberPlaces, Members
 from penstock.flow.streams import is_keyless_stream
 from penstock.joins import Group
 from penstock.packing import pack, read_extension
-from penstock.pipeline.state.streams import stream_of, unpack_events
 from penstock.spaces import Edge, JoinValue
 
 MAX_KEY_BYTES = 400
@@ -93,16 +94,20 @@ class StoredRows:
         table.known[key] = row
         table.changed.add(key)
 
-    def keep_events(self, first_offset: int, data: bytes) -> None:
-        """Keep events of a stream without a key (`pack_events`); nobody will change them."""
-        place = _events_prefix(stream_of(data)) + first_offset.to_bytes(8)
+    def keep_events(self, first_offset: int, events: bytes | StreamEvents) -> None:
+        """Keep events of a keyless stream; nobody will change them."""
+        data = events if isinstance(events, bytes) else events.to_bytes()
+        place = _events_prefix(StreamEvents.read(events).stream) + first_offset.to_bytes(8)
         self._entries.put(place, data)
+
+    def note(self, deltas: list[Delta]) -> None:
+        """Nobody is interested."""
 
     def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]:
         """All rows of a relation, as they are now."""
         if is_keyless_stream(relation):
             for _, data in self._entries.scan(_events_prefix(relation.name)):
-                yield from (((offset,), row) for offset, row in unpack_events(data))
+                yield from (((offset,), row) for offset, row in StreamEvents.read(data).events)
         table = self._table(relation)
         changed = {table.prefix + _key_bytes(key) for key in table.changed}
         for place, data in self._entries.scan(table.prefix):

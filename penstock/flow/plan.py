@@ -1,0 +1,161 @@
+"""The execution plan: which gear serves which table, edge and space, and why.
+
+The one place where that is decided. Both gears give the same bytes, so a decision changes what a
+batch costs and nothing else. Kernels are loaded only by a plan that may choose them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.catalog import Catalog, Relation
+from penstock.catalog.payload_split import is_split
+from penstock.joins import SpacePoints
+from penstock.spaces import Edge
+
+if TYPE_CHECKING:
+    from penstock.flow.index import Index
+    from penstock.flow.packed.rows import PackedForms
+
+FEW_ROWS = 16
+"""Of so few rows, points are looked through one by one sooner than kernels are prepared."""
+
+
+class Gear(StrEnum):
+    PLAIN = "plain"
+    FAST = "fast"
+
+
+class Decision(NamedTuple):
+    gear: Gear
+    why: str = ""
+    """Why not the fast gear."""
+
+    @property
+    def is_fast(self) -> bool:
+        return self.gear is Gear.FAST
+
+
+_FAST = Decision(Gear.FAST)
+
+
+def are_kernels_ready() -> bool:
+    """Whether kernels are compiled: until then the plain gear serves, and nobody waits."""
+    return True
+
+
+def _plain(why: str) -> Decision:
+    return Decision(Gear.PLAIN, why)
+
+
+class PlanLine(NamedTuple):
+    """One decision, for people."""
+
+    subject: str
+    work: str
+    decision: Decision
+
+
+class ExecutionPlan:
+    """Decisions for one version of the catalog and the index."""
+
+    def __init__(self, catalog: Catalog, *, fast: bool = True) -> None:
+        self._catalog = catalog
+        self._all_plain: Decision | None = None
+        if not fast:
+            self._all_plain = _plain("this runner keeps objects")
+        elif not are_kernels_ready():
+            self._all_plain = _plain("kernels are still being compiled on this machine")
+
+    @cached_property
+    def forms(self) -> PackedForms:
+        """The tables whose rows the fast gear reads, and how."""
+        from penstock.flow.packed.rows import PackedForms, packed_forms
+
+        return PackedForms({}, {}) if self._all_plain else packed_forms(self._catalog)
+
+    def reading(self) -> Decision:
+        """Reading events: many at a time by kernels, or one by one."""
+        return self._all_plain or _FAST
+
+    def rows(self, table: str) -> Decision:
+        """Resolving the changes of a table."""
+        if self._all_plain:
+            return self._all_plain
+        return _FAST if table in self.forms else _plain("its key is not read by kernels")
+
+    def selections(self, table: str, columns: Collection[int], rows: int) -> Decision:
+        """Matching changed rows against the subscriptions over their table alone."""
+        from penstock.flow.packed.project import can_project
+
+        if not self.rows(table).is_fast:
+            return self.rows(table)
+        if rows <= FEW_ROWS:
+            return _plain(f"{rows} rows are few")
+        if not can_project(self.forms[table], columns):
+            return _plain("a condition is on a column that kernels do not read")
+        return _FAST
+
+    def steps(self, relation: Relation, edge: Edge) -> Decision:
+        """Working out what changed rows do to the groups of an edge."""
+        from penstock.flow.packed.delta_steps import is_joined_by_bytes
+
+        if not self.rows(relation.name).is_fast:
+            return self.rows(relation.name)
+        if not is_joined_by_bytes(edge, relation, self.forms[relation.name]):
+            return _plain("its join values are not equal exactly if their bytes are")
+        return _FAST
+
+    def groups(self, edge: Edge, *, is_new: bool = False) -> Decision:
+        """Bringing the groups of an edge through their steps."""
+        if self._all_plain:
+            return self._all_plain
+        if is_new:
+            return _plain("its groups are not stored yet")
+        for side in edge.sides:
+            if is_split(side.table):
+                return _plain("it joins payloads to their rows")
+            if not self.rows(side.table).is_fast:
+                return self.rows(side.table)
+        return _FAST
+
+    def space(self, points: SpacePoints) -> Decision:
+        """Emitting the messages of one space over an edge whose groups are in the fast gear."""
+        from penstock.flow.packed.project import can_project
+        from penstock.joins.shadow_index import ShadowIndex
+
+        space, index = points.space, points.index(ShadowIndex)
+        index.refresh()
+        if points.has_envelopes:
+            return _plain("it filters by several columns")
+        if index.only_segment is None:
+            return _plain("its points are in several segments")
+        read = [(space.table, index.column), (space.filter_side.table, space.attribute)]
+        for table, column in read:
+            if column is not None and not can_project(self.forms[table], [column]):
+                return _plain("a condition is on a column that kernels do not read")
+        return _FAST
+
+    def lines(self, index: Index, rows: int = FEW_ROWS + 1) -> Iterator[PlanLine]:
+        """All decisions, for a batch with so many changed rows of each table."""
+        for relation in self._catalog:
+            yield PlanLine(relation.name, "rows", self.rows(relation.name))
+            selections = index.selections(relation)
+            if selections is not None:
+                columns = selections.mentioned_columns
+                yield PlanLine(
+                    relation.name, "selections", self.selections(relation.name, columns, rows)
+                )
+        for edge in index.edges:
+            for relation in index.relations(edge):
+                yield PlanLine(
+                    f"{edge.name} from {relation.name}", "steps", self.steps(relation, edge)
+                )
+            groups = self.groups(edge)
+            yield PlanLine(edge.name, "groups", groups)
+            for points in index.on_edge(edge):
+                decision = self.space(points) if groups.is_fast else groups
+                yield PlanLine(f"{edge.name} to {points.space.table}", "messages", decision)
