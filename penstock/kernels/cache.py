@@ -24,8 +24,8 @@ from numba.core import compiler, serialize
 
 from penstock.kernels.cache_directory import kernel_directory, remove_all_but_newest
 
-KEPT_FILES = 48
-"""Files kept per kernel, the newest: up to six specialisations of eight versions of its source, at
+KEPT_FILES = 128
+"""Files kept per kernel, the newest: the most general ones have some fifty specialisations, at
 some 100 kB each."""
 _HASH_BYTES = 32
 # numba's own serialisation of compiled code, which has no type information.

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.flow.columnar.layout import Bytes8, Ints
-from penstock.flow.packed.spans import NOWHERE, Spans, each, gather, joined, number_values
-from penstock.flow.packed.values import NIL, array_start, integer_at, value_end
+from penstock.kernels.arrays import Bytes8, Ints
+from penstock.kernels.byte_spans import NOWHERE, Spans, concat, gather, number_values, to_bytes_list
 from penstock.kernels.compiled import njit
+from penstock.kernels.msgpack_read import NIL, array_start, integer_at, value_end
 from penstock.packing import unpack
 
 _LEAST_BYTES = 7
@@ -56,7 +56,7 @@ class SentSteps:
 
     def __init__(self, chunks: Sequence[tuple[int, bytes]]) -> None:
         """Chunks, and how many runs of steps each has."""
-        self.data, begin = joined(chunk for _, chunk in chunks)
+        self.data, begin = concat(chunk for _, chunk in chunks)
         count = sum(count for count, _ in chunks)
         runs, self._steps = read_steps(self.data, begin[:-1], count)
         edges, named = number_values(self.data, runs.names, np.zeros(count, np.int64))
@@ -75,7 +75,7 @@ class SentSteps:
         return self._values.take(present), groups, steps.take(order)
 
     def _each(self, spans: Spans) -> list[bytes]:
-        return each(*gather(self.data, spans))
+        return to_bytes_list(*gather(self.data, spans))
 
 
 @njit

@@ -10,14 +10,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from penstock.catalog import Row
-from penstock.flow.columnar.layout import Bytes8, Flags, Ints
-from penstock.flow.columnar.pack_rows import put_array, put_bytes
-from penstock.flow.packed.group_steps_codec import StepTable
-from penstock.flow.packed.spans import NOWHERE, Spans, each, gather, joined, number_values
-from penstock.flow.packed.values import value_end
 from penstock.joins import Group, GroupStep
 from penstock.joins.kernels.gap_steps import NONE
+from penstock.joins.packed.steps_codec import StepTable
+from penstock.kernels.arrays import Bytes8, Flags, Ints
+from penstock.kernels.byte_spans import NOWHERE, Spans, concat, gather, number_values, to_bytes_list
+from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
+from penstock.kernels.msgpack_read import value_end
+from penstock.kernels.msgpack_write import put_array
 from penstock.packing import unpack_tuple
 from penstock.spaces import Edge
 
@@ -107,8 +108,8 @@ class GroupRun:
         store: PackedGroups,
     ) -> GroupRun:
         """The groups with these join values. `groups` says which each step is of."""
-        members = store.members(edge, each(*gather(data, values)))
-        stored, begin = joined(members.entries)
+        members = store.members(edge, to_bytes_list(*gather(data, values)))
+        stored, begin = concat(members.entries)
         heap = np.concatenate([data, stored])
         owners = np.repeat(np.arange(len(values.begin)), members.counts)
         keys, rows = read_members(heap, begin[:-1] + len(data))
@@ -134,7 +135,7 @@ class GroupRun:
         values = self.values.take(keys.groups[is_kept])
         rows = self.table.rows.take(now[is_kept])
         entries = pack_members(self.heap, values, keys.spans.take(is_kept), rows)
-        store.keep(self.edge, self._places(is_kept), each(*entries))
+        store.keep(self.edge, self._places(is_kept), to_bytes_list(*entries))
         store.drop(self.edge, self._places(keys.is_touched & (now == NONE) & keys.was_there))
 
     def objects(self) -> Iterator[tuple[Group, list[GroupStep]]]:
@@ -162,15 +163,15 @@ class GroupRun:
             yield Group((left, right)), every[first:end]
 
     def _decoded(self, spans: Spans) -> list[tuple[Any, ...]]:
-        return list(map(unpack_tuple, each(*gather(self.heap, spans))))
+        return list(map(unpack_tuple, to_bytes_list(*gather(self.heap, spans))))
 
     def _places(self, which: Flags) -> MemberPlaces:
         keys = self.keys
         return MemberPlaces(
-            each(*gather(self.heap, self.values)),
+            to_bytes_list(*gather(self.heap, self.values)),
             keys.groups[which],
             keys.sides[which],
-            each(*gather(self.heap, keys.spans.take(which))),
+            to_bytes_list(*gather(self.heap, keys.spans.take(which))),
         )
 
 

@@ -11,30 +11,24 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from penstock.flow.columnar.columns import Packed
-from penstock.flow.columnar.layout import Bytes8, Ints
-from penstock.flow.columnar.pack_rows import MOST_BYTES, put_array, put_bytes, put_integer
-from penstock.flow.packed.coding import Ranked
-from penstock.flow.packed.group_steps_codec import StepTable
-from penstock.flow.packed.groups import GroupRun, RowTable
-from penstock.flow.packed.messages import put_nil, put_old, put_start
-from penstock.flow.packed.spans import gather, grown
 from penstock.joins.kernels.gap_steps import BEGIN, END, NEW, NONE, OLD
-from penstock.joins.kernels.gap_steps_many import HIDDEN, LOWER, SHOWN, UPPER, VALUE, Courses
+from penstock.joins.kernels.gap_steps_many import HIDDEN, LOWER, SHOWN, UPPER, VALUE, ManyEffects
+from penstock.joins.packed.coding import RankedValues
+from penstock.joins.packed.groups import GroupRun, RowTable
+from penstock.joins.packed.interface import PackedMessages
+from penstock.joins.packed.steps_codec import StepTable
+from penstock.kernels.arrays import Bytes8, Ints
+from penstock.kernels.byte_spans import gather, with_room
+from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
+from penstock.kernels.message_parts import put_old, put_start
+from penstock.kernels.msgpack_write import MOST_BYTES, put_array, put_integer, put_nil
+from penstock.kernels.packed_values import Packed
 from penstock.packing import pack
 from penstock.predicates.codes import NULL_CODE
 
 _NEITHER = 0
 _KEY = 2  # begins a cut beside a value that is not NULL
-
-
-class ToldPacked(NamedTuple):
-    """Packed messages in order, and their positions."""
-
-    offsets: Ints
-    steps: Ints
-    messages: Packed
 
 
 class _Wanted(NamedTuple):
@@ -47,16 +41,16 @@ class _Wanted(NamedTuple):
     marks: Ints
 
 
-class Filters(NamedTuple):
+class FilterValues(NamedTuple):
     """The filter values of rows, for cuts beside them."""
 
     codes: Ints
-    values: Ranked
+    values: RankedValues
 
 
 def space_messages(
-    run: GroupRun, space: int, columns: Sequence[int], found: Courses, filters: Filters
-) -> ToldPacked:
+    run: GroupRun, space: int, columns: Sequence[int], found: ManyEffects, filters: FilterValues
+) -> PackedMessages:
     """The messages of one space, given what the steps mean to its points. `columns` are those that
     conditions mention."""
     wanted = _in_order(run, found)
@@ -71,10 +65,10 @@ def space_messages(
         np.frombuffer(pack(space), np.uint8),
     )
     steps = run.steps
-    return ToldPacked(steps.offsets[wanted.steps], steps.steps[wanted.steps], Packed(*packed))
+    return PackedMessages(steps.offsets[wanted.steps], steps.steps[wanted.steps], Packed(*packed))
 
 
-def _in_order(run: GroupRun, found: Courses) -> _Wanted:
+def _in_order(run: GroupRun, found: ManyEffects) -> _Wanted:
     """By position, and those of one position by the bytes of their keys, in which they differ
     first."""
     spans = found.regions
@@ -101,8 +95,8 @@ def _pack_messages(
     heap: Bytes8,
     steps: StepTable,
     table: RowTable,
-    found: Courses,
-    filters: Filters,
+    found: ManyEffects,
+    filters: FilterValues,
     wanted: _Wanted,
     columns: Ints,
     space: Bytes8,
@@ -127,7 +121,7 @@ def _pack_messages(
         else:
             size = table.keys.end[row] - table.keys.begin[row]
             size += table.rows.end[row] - table.rows.begin[row]
-        out = grown(out, at, at + fixed + size + cuts * most_of_cut)
+        out = with_room(out, at, at + fixed + size + cuts * most_of_cut)
         at = put_integer(out, put_start(out, at), steps.offsets[step])
         at = put_bytes(out, put_integer(out, at, steps.steps[step]), space, 0, space.shape[0])
         if mark == _NEITHER:
@@ -146,8 +140,8 @@ def _put_own_row(
     at: int,
     heap: Bytes8,
     steps: StepTable,
-    found: Courses,
-    filters: Filters,
+    found: ManyEffects,
+    filters: FilterValues,
     columns: Ints,
     step: int,
 ) -> int:
@@ -176,7 +170,7 @@ def _put_other_row(
     heap: Bytes8,
     table: RowTable,
     around: Ints,
-    filters: Filters,
+    filters: FilterValues,
     columns: Ints,
     row: int,
     mark: int,
@@ -195,7 +189,7 @@ def _put_other_row(
 
 @njit
 def _put_region(
-    out: Bytes8, at: int, found: Courses, filters: Filters, begin: int, end: int
+    out: Bytes8, at: int, found: ManyEffects, filters: FilterValues, begin: int, end: int
 ) -> int:
     """Those who contain a value of some runs; see `penstock.joins.visibility.reaches`."""
     at = put_array(out, at, end - begin)
@@ -208,7 +202,7 @@ def _put_region(
 
 
 @njit
-def _put_alone(out: Bytes8, at: int, filters: Filters, around: Ints) -> int:
+def _put_alone(out: Bytes8, at: int, filters: FilterValues, around: Ints) -> int:
     """Those who contain a value and neither of its neighbours; see
     `penstock.joins.visibility.alone`."""
     at = put_array(out, put_array(out, at, 1), 4)
@@ -219,7 +213,7 @@ def _put_alone(out: Bytes8, at: int, filters: Filters, around: Ints) -> int:
 
 
 @njit
-def _put_cut(out: Bytes8, at: int, filters: Filters, row: int, is_above: int) -> int:
+def _put_cut(out: Bytes8, at: int, filters: FilterValues, row: int, is_above: int) -> int:
     """The place just below or above the filter value of a row, if there is one; see
     `penstock.predicates.intervals`."""
     if row == NONE:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.catalog import Key
-from penstock.flow.columnar.layout import Bytes8, Ints
-from penstock.flow.packed.spans import joined
-from penstock.flow.packed.values import value_begins
 from penstock.joins.array_codes import ArrayCodes
+from penstock.kernels.arrays import Bytes8, Ints
+from penstock.kernels.byte_spans import concat
+from penstock.kernels.msgpack_read import value_begins
 from penstock.matching.events import KeyColumn, NumberColumn
 from penstock.packing import pack
 from penstock.predicates.codes import NULL_CODE
@@ -19,7 +19,7 @@ from penstock.predicates.codes import NULL_CODE
 LOWEST = np.iinfo(np.int64).min
 
 
-class Ranked(NamedTuple):
+class RankedValues(NamedTuple):
     """The order of values, and how they are written."""
 
     ranks: Ints
@@ -46,23 +46,23 @@ def codes_of(column: KeyColumn | None, codes: ArrayCodes, count: int) -> Ints:
     return found if column.nulls is None else np.where(column.nulls, NULL_CODE, found)
 
 
-def ranked(column: KeyColumn | None, count: int) -> Ranked:
+def rank_values(column: KeyColumn | None, count: int) -> RankedValues:
     """So many values; of no column, so many times NULL."""
     if column is None:
-        return Ranked(np.zeros(count, np.int64), np.zeros(count, np.int64), *joined([]))
+        return RankedValues(np.zeros(count, np.int64), np.zeros(count, np.int64), *concat([]))
     if not isinstance(column, NumberColumn):
         words = column.dictionary
         of_words = np.empty(len(words) + 1, np.int64)
         of_words[sorted(range(len(words)), key=words.__getitem__)] = np.arange(len(words))
         of_words[-1] = -1  # which is what stands for NULL
         indices = column.indices.astype(np.int64)
-        return Ranked(of_words[indices], indices, *_packed_words(words))
+        return RankedValues(of_words[indices], indices, *_packed_words(words))
     ranks = keys = column.keys
     if column.nulls is not None:
         if (keys == LOWEST).any():
             ranks = np.unique(keys, return_inverse=True)[1]
         ranks = np.where(column.nulls, LOWEST, ranks)
-    return Ranked(ranks, keys, *joined([]))
+    return RankedValues(ranks, keys, *concat([]))
 
 
 def _packed_words(words: Sequence[Key]) -> tuple[Bytes8, Ints]:

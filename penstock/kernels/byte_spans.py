@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.flow.columnar.layout import Bytes8, Ints
-from penstock.flow.columnar.pack_rows import put_bytes
-from penstock.flow.packed.values import is_same
+from penstock.kernels.arrays import Bytes8, Ints
+from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
+from penstock.kernels.msgpack_read import is_same
 
 NOWHERE = -1
 """Where a value begins that is not there."""
@@ -28,7 +28,7 @@ class Spans(NamedTuple):
         return Spans(self.begin[which], self.end[which])
 
 
-def joined(parts: Iterable[bytes]) -> tuple[Bytes8, Ints]:
+def concat(parts: Iterable[bytes]) -> tuple[Bytes8, Ints]:
     """Byte strings one behind the other, and where each begins, with the end of the last."""
     known = list(parts)
     begin = np.zeros(len(known) + 1, np.int64)
@@ -37,7 +37,7 @@ def joined(parts: Iterable[bytes]) -> tuple[Bytes8, Ints]:
 
 
 @njit
-def grown(data: Bytes8, used: int, need: int) -> Bytes8:
+def with_room(data: Bytes8, used: int, need: int) -> Bytes8:
     """A buffer with room for so many bytes, of which some are used."""
     if need <= data.shape[0]:
         return data
@@ -57,7 +57,7 @@ def gather(data: Bytes8, spans: Spans) -> tuple[Bytes8, Ints]:
     return out, ends
 
 
-def each(data: Bytes8, ends: Ints) -> list[bytes]:
+def to_bytes_list(data: Bytes8, ends: Ints) -> list[bytes]:
     """The byte strings that lie one behind the other and end there, as objects."""
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]

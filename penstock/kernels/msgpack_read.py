@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.flow.columnar.json_scan import is_word
-from penstock.flow.columnar.layout import Bytes8, Ints
+from penstock.kernels.arrays import Bytes8, Ints
+from penstock.kernels.byte_strings import same_bytes
 from penstock.kernels.compiled import njit
 
 NIL, FALSE, TRUE, DOUBLE = 0xC0, 0xC2, 0xC3, 0xCB
@@ -120,4 +120,4 @@ def text_start(data: Bytes8, at: int) -> int:
 @njit
 def is_same(data: Bytes8, at: int, end: int, other: int, other_end: int) -> bool:
     """Whether two stretches have the same bytes."""
-    return is_word(data, at, end, data, other, other_end)
+    return same_bytes(data, at, end, data, other, other_end)

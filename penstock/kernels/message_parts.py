@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.flow.columnar.layout import Bytes8, Ints
-from penstock.flow.columnar.pack_rows import put_array, put_bytes, put_integer
-from penstock.flow.packed.values import NIL, array_start, value_end
+from penstock.kernels.arrays import Bytes8, Ints
+from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
+from penstock.kernels.msgpack_read import array_start, value_end
+from penstock.kernels.msgpack_write import put_array, put_integer
 from penstock.messages import SIMPLE_START
 
 _START = np.frombuffer(SIMPLE_START, np.uint8)
-
-
-@njit
-def put_nil(out: Bytes8, at: int) -> int:
-    out[at] = NIL
-    return at + 1
 
 
 @njit
