@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from penstock.catalog import Key
-from penstock.matching.tree.nodes import MatchingTree, point_in
-from penstock.matching.tree.successors import analyse, search
+from penstock.matching.matchers.tree.nodes import MatchingTree, point_in
+from penstock.matching.matchers.tree.successors import analyse, search
 from penstock.predicates.boxes import Box, interval_of
 
 MAX_SUBTREES = 1_024

@@ -10,8 +10,13 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from penstock.joins.comparators.structures.pairs import (
+    HalfVersion,
+    addressed,
+    half_changes,
+    initial_pairs,
+)
 from penstock.joins.group import Group, GroupStep
-from penstock.joins.pairs import HalfVersion, addressed, half_changes, initial_pairs
 from penstock.joins.point_arrays import Mask
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import Family, StepByStep

@@ -9,16 +9,16 @@ import numpy as np
 
 from penstock.catalog import Relation, Row
 from penstock.errors import SubscriptionError
+from penstock.matching.attribute_order import AttributeStatistics, attribute_order
 from penstock.matching.canonical import Spelling
-from penstock.matching.diagram.coding import LANES, CodedPredicates, Words, direct_truth
-from penstock.matching.diagram.evaluation import evaluate, matched_runs
-from penstock.matching.diagram.expressions import Expression, boxes_of, diagram_of
-from penstock.matching.diagram.nodes import FALSE, NodeTable, TooLargeError
-from penstock.matching.diagram.order import AttributeStatistics, attribute_order
-from penstock.matching.diagram.predicates import PredicateIndex
 from penstock.matching.events import EventBatch
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
+from penstock.matching.matchers.diagram.coding import LANES, CodedPredicates, Words, direct_truth
+from penstock.matching.matchers.diagram.evaluation import evaluate, matched_runs
+from penstock.matching.matchers.diagram.expressions import Expression, boxes_of, diagram_of
+from penstock.matching.matchers.diagram.nodes import FALSE, NodeTable, TooLargeError
+from penstock.matching.matchers.diagram.predicates import PredicateIndex
 from penstock.matching.pairs import Ints32, Ints64, Mask, Pairs
 from penstock.matching.registry import register
 from penstock.predicates.boxes import Box

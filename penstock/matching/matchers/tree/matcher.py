@@ -12,10 +12,10 @@ from penstock.matching.canonical import Spelling
 from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import Explanation, Statistics
+from penstock.matching.matchers.tree.factoring import Factored, SingleTree, Store
+from penstock.matching.matchers.tree.nodes import MatchingTree
 from penstock.matching.pairs import Mask, Pairs
 from penstock.matching.registry import register
-from penstock.matching.tree.factoring import Factored, SingleTree, Store
-from penstock.matching.tree.nodes import MatchingTree
 from penstock.predicates.boxes import Box
 
 

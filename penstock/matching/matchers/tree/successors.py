@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.catalog import Key
-from penstock.matching.tree.nodes import MatchingTree, Node
+from penstock.matching.matchers.tree.nodes import MatchingTree, Node
 
 Run = tuple[Node, tuple[Key | None, ...]]
 """The node at which a run begins, and the outcomes from there on."""

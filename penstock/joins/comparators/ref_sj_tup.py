@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.catalog import Row
-from penstock.joins.clustered import ClusterIndex, ClusterScheme
+from penstock.joins.comparators.structures.clustered import ClusterIndex, ClusterScheme
 from penstock.joins.points import SpacePoints
 from penstock.messages import Reach, Reaches
 from penstock.predicates.intervals import BOTTOM, TOP, above, below

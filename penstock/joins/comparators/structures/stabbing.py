@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.joins.kernels.clusters import (
+from penstock.joins.comparators.structures.cluster_kernels import (
     affected_places,
     anyone_affected,
     exposed_ranges,

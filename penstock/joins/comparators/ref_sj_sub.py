@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.catalog import Row
-from penstock.joins.clustered import ClusterIndex, ClusterScheme, reaches_of
+from penstock.joins.comparators.structures.clustered import ClusterIndex, ClusterScheme, reaches_of
 from penstock.joins.points import SpacePoints
 from penstock.joins.skyline import minimal_ranges
 from penstock.messages import Reaches

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.kernels.compiled import njit, trailing_zeros
-from penstock.matching.diagram.nodes import FALSE, TRUE, NodeTable
+from penstock.matching.matchers.diagram.nodes import FALSE, TRUE, NodeTable
 
 Ints32 = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]

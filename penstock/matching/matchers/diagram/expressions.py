@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from penstock.matching.diagram.nodes import FALSE, TRUE, NodeTable, TooLargeError
-from penstock.matching.diagram.predicates import PredicateIndex
+from penstock.matching.matchers.diagram.nodes import FALSE, TRUE, NodeTable, TooLargeError
+from penstock.matching.matchers.diagram.predicates import PredicateIndex
 from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import EVERYTHING, Interval
 from penstock.predicates.normal_form import All, Atom, Condition, Some, branches_of

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.catalog import Row
-from penstock.joins.clustered import ClusterIndex, ClusterScheme, cluster_reaches
+from penstock.joins.comparators.structures.clustered import (
+    ClusterIndex,
+    ClusterScheme,
+    cluster_reaches,
+)
 from penstock.joins.points import SpacePoints
 from penstock.messages import Reaches
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from penstock.catalog import Key, Row, RowKey
+from penstock.joins.comparators.structures.cluster_kernels import NOWHERE_ABOVE, NOWHERE_BELOW
+from penstock.joins.comparators.structures.stabbing import StabbingIndex
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.initial_rows import initial_semijoins
-from penstock.joins.kernels.clusters import NOWHERE_ABOVE, NOWHERE_BELOW
 from penstock.joins.point_arrays import CodeArray
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import StepByStep
 from penstock.joins.semijoin import base_row_message, neighbours
-from penstock.joins.stabbing import StabbingIndex
 from penstock.messages import Message, Point, PointId, Position, Reach, Reaches
 from penstock.predicates.boxes import contains, interval_of
 from penstock.predicates.codes import Codes

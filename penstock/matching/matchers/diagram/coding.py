@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from penstock.catalog import Relation
 from penstock.kernels.compiled import njit
-from penstock.matching.diagram.predicates import Predicate
 from penstock.matching.events import DictionaryColumn, EventBatch, KeyColumn
+from penstock.matching.matchers.diagram.predicates import Predicate
 from penstock.predicates.codes import NULL_CODE, Codes
 
 Ints32 = npt.NDArray[np.int32]

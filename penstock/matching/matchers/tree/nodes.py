@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from penstock.catalog import Key
-from penstock.matching.tree.outcomes import RangeOutcomes
+from penstock.matching.matchers.tree.outcomes import RangeOutcomes
 from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import IS_NULL, Interval
 
