@@ -13,7 +13,7 @@ from penstock.packing import pack
 
 
 def array_start(length: int) -> bytes:
-    """What stands before so many packed values."""
+    """The start of a packed array of so many values."""
     return pack([None] * length)[:-length] if length < 16 else b"\xdd" + length.to_bytes(4)
 
 

@@ -82,6 +82,9 @@ def _space_effects(
             keys=np.concatenate([before, values.keys]),
         )
     all_codes = np.concatenate(codes)
+    # Rows are numbered through both sides, groups by their numbers, steps group by group.
+    assert len(all_codes) == len(table.rows.begin) == table.begin[1, -1]
+    assert len(table.new) == len(table.old) == len(run.steps.sides) == run.begin[-1]
     base_rows, filter_rows = (
         SideRows(all_codes, values.ranks, table.begin[side], table.there[side])
         for side in (space.side, 1 - space.side)

@@ -24,7 +24,7 @@ from penstock.spaces import Edge
 
 
 class Members(NamedTuple):
-    """What is stored of some groups, one behind the other."""
+    """What is stored of some groups, concatenated."""
 
     entries: Sequence[bytes]
     """Join value, key and row of each member, packed together."""
@@ -214,7 +214,7 @@ def number_rows(
     count: int,
     known: int,
 ) -> RowTable:
-    """Number the rows of so many groups.
+    """Number the rows of `count` groups.
 
     `numbers`, `groups` and `sides` are those of the keys of all members and, behind them, of all
     steps; of these keys there are `known` different ones.

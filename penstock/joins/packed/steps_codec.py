@@ -42,8 +42,8 @@ class StepTable(NamedTuple):
         )
 
 
-class Runs(NamedTuple):
-    """Runs of steps of one group each."""
+class StepRuns(NamedTuple):
+    """StepRuns of steps of one group each."""
 
     names: Spans
     """Those of the edges."""
@@ -79,10 +79,12 @@ class SentSteps:
 
 
 @njit
-def read_steps(data: Bytes8, chunks: Ints, count: int) -> tuple[Runs, StepTable]:
-    """The steps of some chunks (where they begin), with so many runs in all."""
+def read_steps(data: Bytes8, chunks: Ints, count: int) -> tuple[StepRuns, StepTable]:
+    """The steps of some chunks (where they begin), with `count` runs in all.
+
+    A step takes `_LEAST_BYTES` or more, which bounds how many there are."""
     most = data.shape[0] // _LEAST_BYTES + 1
-    runs = Runs(_spans(count), _spans(count))
+    runs = StepRuns(_spans(count), _spans(count))
     found = StepTable(
         np.empty(most, np.int64),
         np.empty(most, np.int64),

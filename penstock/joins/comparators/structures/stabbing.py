@@ -111,7 +111,7 @@ class StabbingIndex:
         numbers = np.concatenate(found)
         return np.sort(numbers[self._alive[numbers]])
 
-    def anyone(self, partners: Codes64, a: int) -> bool:
+    def any_point(self, partners: Codes64, a: int) -> bool:
         """Whether there is such a point. Deleted points may count until the next build."""
         return any(anyone_affected(f, anchors, partners, a) for anchors, f, _ in self._parts())
 
