@@ -214,7 +214,7 @@ class Strategies:
             work = partial(self._with_room, "boxes", self._block_names, part, first)
             # A subscription's boxes may be in different shares, so doubts are settled at the end.
             parts = list(pool.map(work, kernels))
-            found += parts if not len(self._block_names.doubtful) else [_joined(parts)]
+            found += parts if not len(self._block_names.doubtful) else [_concat(parts)]
         return self._settled(found, self._block_names)
 
     def _in_passes(
@@ -354,7 +354,7 @@ class Strategies:
         return self._bitmaps
 
 
-def _joined(parts: list[Runs]) -> Runs:
+def _concat(parts: list[Runs]) -> Runs:
     """Runs over the same boxes and the same list of events as one."""
     lanes_before = np.cumsum([0, *(len(part.lanes) for part in parts)])
     starts = [

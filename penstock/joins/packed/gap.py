@@ -10,7 +10,7 @@ from penstock.joins.kernels.gap_steps import StepOps
 from penstock.joins.kernels.gap_steps_many import ManyEffects, SideRows, apply_steps_many
 from penstock.joins.packed.coding import codes_of, rank_values
 from penstock.joins.packed.groups import GroupRun
-from penstock.joins.packed.interface import Columns, PackedMessages, RowReader
+from penstock.joins.packed.interface import Columns, PositionedMessages, RowReader
 from penstock.joins.packed.messages import FilterValues, space_messages
 from penstock.joins.points import SpacePoints
 from penstock.joins.shadow_index import ShadowIndex
@@ -31,7 +31,7 @@ class PackedGap:
 
     def advance(
         self, run: GroupRun, spaces: Iterable[SpacePoints], rows: RowReader
-    ) -> list[tuple[int, PackedMessages]]:
+    ) -> list[tuple[int, PositionedMessages]]:
         spaces = list(spaces)
         sides = [_columns(run, side, spaces, rows) for side in (0, 1)]
         found = []

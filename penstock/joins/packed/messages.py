@@ -15,7 +15,7 @@ from penstock.joins.kernels.gap_steps import BEGIN, END, NEW, NONE, OLD
 from penstock.joins.kernels.gap_steps_many import HIDDEN, LOWER, SHOWN, UPPER, VALUE, ManyEffects
 from penstock.joins.packed.coding import RankedValues
 from penstock.joins.packed.groups import GroupRun, RowTable
-from penstock.joins.packed.interface import PackedMessages
+from penstock.joins.packed.interface import PositionedMessages
 from penstock.joins.packed.steps_codec import StepTable
 from penstock.kernels.arrays import Bytes8, Ints
 from penstock.kernels.byte_spans import ensure_room, gather
@@ -50,7 +50,7 @@ class FilterValues(NamedTuple):
 
 def space_messages(
     run: GroupRun, space: int, columns: Sequence[int], found: ManyEffects, filters: FilterValues
-) -> PackedMessages:
+) -> PositionedMessages:
     """The messages of one space, given what the steps mean to its points. `columns` are those that
     conditions mention."""
     wanted = _in_order(run, found)
@@ -65,7 +65,9 @@ def space_messages(
         np.frombuffer(pack(space), np.uint8),
     )
     steps = run.steps
-    return PackedMessages(steps.offsets[wanted.steps], steps.steps[wanted.steps], Packed(*packed))
+    return PositionedMessages(
+        steps.offsets[wanted.steps], steps.steps[wanted.steps], Packed(*packed)
+    )
 
 
 def _in_order(run: GroupRun, found: ManyEffects) -> _Wanted:
