@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.kernels.arrays import Bytes8, Ints
-from penstock.packing import pack
+
+_FIX_ARRAY, _ARRAY_32 = 0x90, b"\xdd"
 
 
 def array_start(length: int) -> bytes:
     """The start of a packed array of so many values."""
-    return pack([None] * length)[:-length] if length < 16 else b"\xdd" + length.to_bytes(4)
+    return bytes([_FIX_ARRAY | length]) if length < 16 else _ARRAY_32 + length.to_bytes(4)
 
 
 @dataclass(frozen=True, slots=True)

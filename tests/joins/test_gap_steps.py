@@ -139,7 +139,7 @@ def test_numbers_are_staged_as_values_are(
     same_values, same = segment.run_group(list(base), list(filters), there, steps)
     assert values == same_values == sorted(set(filters))
     assert effects.order.tolist() == same.order.tolist()
-    assert meanings(effects.apply_steps, steps) == meanings(same.apply_steps, steps)
+    assert meanings(effects.steps, steps) == meanings(same.steps, steps)
     ranks = effects.order.tolist()
     places = [ranks.index(row) if side else values.index(filters[row]) for side, row in drawn]
     assert effects.new.tolist() == same.new.tolist() == places

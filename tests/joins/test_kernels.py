@@ -85,7 +85,7 @@ def test_gaps_holding_a_base_value(cloud: Points, cut_at: list[int], a: int) -> 
 
 
 @given(clouds, values, st.integers(0, 40))
-def test_all_gaps_and_anyone(cloud: Points, cut_at: list[int], a: int) -> None:
+def test_all_gaps_and_any_point(cloud: Points, cut_at: list[int], a: int) -> None:
     forest = plant(cloud)
     unions, coded = unions_of(forest), np.array(cut_at, np.int64)
     assert parts(all_gaps(forest, unions, coded)) == all_gaps_reference(cloud, cut_at)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from penstock.flow.group_steps import FIRST_STEP
@@ -27,18 +29,15 @@ def packed_selection_messages(deltas: PackedDeltas, points: Selections) -> tuple
     removed = _any_selects(deltas, deltas.old, points)
     chosen = np.flatnonzero(upserted | removed)
     space, everyone = (np.frombuffer(p, np.uint8) for p in (pack(points.space.id), _EVERYONE))
-    packed = _pack_messages(
-        deltas.heap,
+    messages = _Selected(
         deltas.offsets[chosen],
         deltas.keys.take(chosen),
         deltas.old.take(chosen),
         deltas.new.take(chosen),
         upserted[chosen],
         removed[chosen],
-        columns,
-        space,
-        everyone,
     )
+    packed = _pack_messages(deltas.heap, messages, columns, space, everyone)
     return deltas.offsets[chosen], Packed(*packed)
 
 
@@ -55,19 +54,24 @@ def _any_selects(deltas: PackedDeltas, rows: Spans, points: Selections) -> Flags
     return found
 
 
+class _Selected(NamedTuple):
+    """Changes that some subscription selects, and whether it does before and after."""
+
+    offsets: Ints
+    keys: Spans
+    old: Spans
+    new: Spans
+    upserted: Flags
+    removed: Flags
+
+
 @njit
 def _pack_messages(
-    heap: Bytes8,
-    offsets: Ints,
-    keys: Spans,
-    old: Spans,
-    new: Spans,
-    upserted: Flags,
-    removed: Flags,
-    columns: Ints,
-    space: Bytes8,
-    everyone: Bytes8,
+    heap: Bytes8, changes: _Selected, columns: Ints, space: Bytes8, everyone: Bytes8
 ) -> tuple[Bytes8, Ints]:
+    """All messages concatenated, and where each ends. A message has at most its rows and key, both
+    regions, the space, a number per old column, and four more."""
+    offsets, keys, old, new, upserted, removed = changes
     count, size = offsets.shape[0], 0
     for i in range(count):
         size += (keys.end[i] - keys.begin[i]) + (old.end[i] - old.begin[i])
