@@ -23,6 +23,7 @@ from penstock.flow.local import run_locally
 from penstock.flow.memory import GroupsAside, MemoryGroups, MemoryRows, RowsAside
 from penstock.flow.new_points import NewPoints
 from penstock.flow.plain import JoinStage, RowStage
+from penstock.flow.plan import plain
 from penstock.flow.stage import BatchView
 from penstock.flow.stages import STAGES
 from penstock.flow.stages.groups import StageGroups
@@ -34,6 +35,8 @@ from penstock.spaces import Decomposition, Edge, JoinValue, Placed, Replan
 from penstock.sql import Query, ShapeBinder, parse_relation
 
 _POSITION = attrgetter("position")
+
+_GEAR = plain("the state of this process is objects")
 
 FEW_POINTS = 64
 """Up to here, a pass over a table for each point takes less than putting all groups together."""
@@ -215,7 +218,7 @@ class Engine:
         source = _Source(
             self.catalog, self.index, self._edges, new or NewPoints(self.index), self._scheme
         )
-        view = BatchView(source, span, SINGLE, fast=False, silent=silent)
+        view = BatchView(source, span, SINGLE, _GEAR, silent=silent)
         stores = {"rows": self._noted, "groups": self.groups}
         self._noted.last = []
         given = run_locally(STAGES, StageInput(SINGLE.buckets[0], span, events), stores, view)

@@ -23,8 +23,8 @@ from penstock.messages import AnyMessage, Encoded, encode_messages
 from penstock.spaces import Edge, JoinValue
 
 if TYPE_CHECKING:  # kernels, for processes that have work
-    from penstock.flow.columnar import Packed
     from penstock.joins import StepsByEdge
+    from penstock.kernels.packed_values import Packed
 
 CHUNK_ROWS = 4096
 CHUNK_BYTES = 16 << 20  # 16 MiB: far from Spark's limit of 2 GiB; one row may have 64 MiB

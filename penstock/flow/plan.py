@@ -6,6 +6,7 @@ batch costs and nothing else. Kernels are loaded only by a plan that may choose 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from enum import StrEnum
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.catalog import Catalog, Relation
 from penstock.catalog.payload_split import is_split
-from penstock.joins import SpacePoints
+from penstock.joins import Scheme, SpacePoints
 from penstock.spaces import Edge
 
 if TYPE_CHECKING:
@@ -39,16 +40,18 @@ class Decision(NamedTuple):
         return self.gear is Gear.FAST
 
 
-_FAST = Decision(Gear.FAST)
+FAST = Decision(Gear.FAST)
 
 
-def are_kernels_ready() -> bool:
-    """Whether kernels are compiled: until then the plain gear serves, and nobody waits."""
-    return True
-
-
-def _plain(why: str) -> Decision:
+def plain(why: str) -> Decision:
     return Decision(Gear.PLAIN, why)
+
+
+def fastest_gear() -> Decision:
+    """The gear that runners ask for. PENSTOCK_GEAR=plain keeps to the plain one."""
+    if os.environ.get("PENSTOCK_GEAR") == Gear.PLAIN:
+        return plain("PENSTOCK_GEAR says so")
+    return FAST
 
 
 class PlanLine(NamedTuple):
@@ -62,13 +65,10 @@ class PlanLine(NamedTuple):
 class ExecutionPlan:
     """Decisions for one version of the catalog and the index."""
 
-    def __init__(self, catalog: Catalog, *, fast: bool = True) -> None:
+    def __init__(self, catalog: Catalog, gear: Decision = FAST) -> None:
+        """`gear`: the fastest that may be chosen."""
         self._catalog = catalog
-        self._all_plain: Decision | None = None
-        if not fast:
-            self._all_plain = _plain("this runner keeps objects")
-        elif not are_kernels_ready():
-            self._all_plain = _plain("kernels are still being compiled on this machine")
+        self._all_plain = None if gear.is_fast else gear
 
     @cached_property
     def forms(self) -> PackedForms:
@@ -79,13 +79,13 @@ class ExecutionPlan:
 
     def reading(self) -> Decision:
         """Reading events: many at a time by kernels, or one by one."""
-        return self._all_plain or _FAST
+        return self._all_plain or FAST
 
     def rows(self, table: str) -> Decision:
         """Resolving the changes of a table."""
         if self._all_plain:
             return self._all_plain
-        return _FAST if table in self.forms else _plain("its key is not read by kernels")
+        return FAST if table in self.forms else plain("its key is not read by kernels")
 
     def selections(self, table: str, columns: Collection[int], rows: int) -> Decision:
         """Matching changed rows against the subscriptions over their table alone."""
@@ -94,10 +94,10 @@ class ExecutionPlan:
         if not self.rows(table).is_fast:
             return self.rows(table)
         if rows <= FEW_ROWS:
-            return _plain(f"{rows} rows are few")
+            return plain(f"{rows} rows are few")
         if not can_project(self.forms[table], columns):
-            return _plain("a condition is on a column that kernels do not read")
-        return _FAST
+            return plain("a condition is on a column that kernels do not read")
+        return FAST
 
     def steps(self, relation: Relation, edge: Edge) -> Decision:
         """Working out what changed rows do to the groups of an edge."""
@@ -106,40 +106,30 @@ class ExecutionPlan:
         if not self.rows(relation.name).is_fast:
             return self.rows(relation.name)
         if not is_joined_by_bytes(edge, relation, self.forms[relation.name]):
-            return _plain("its join values are not equal exactly if their bytes are")
-        return _FAST
+            return plain("its join values are not equal exactly if their bytes are")
+        return FAST
 
     def groups(self, edge: Edge, *, is_new: bool = False) -> Decision:
         """Bringing the groups of an edge through their steps."""
         if self._all_plain:
             return self._all_plain
         if is_new:
-            return _plain("its groups are not stored yet")
+            return plain("its groups are not stored yet")
         for side in edge.sides:
             if is_split(side.table):
-                return _plain("it joins payloads to their rows")
+                return plain("it joins payloads to their rows")
             if not self.rows(side.table).is_fast:
                 return self.rows(side.table)
-        return _FAST
+        return FAST
 
-    def space(self, points: SpacePoints) -> Decision:
+    def space(self, points: SpacePoints, scheme: Scheme) -> Decision:
         """Emitting the messages of one space over an edge whose groups are in the fast gear."""
-        from penstock.flow.packed.project import can_project
-        from penstock.joins.shadow_index import ShadowIndex
+        if scheme.packed is None:
+            return plain(f"{scheme.name} has no fast gear")
+        why = scheme.packed.obstacle(points, self.forms)
+        return plain(why) if why else FAST
 
-        space, index = points.space, points.index(ShadowIndex)
-        index.refresh()
-        if points.has_envelopes:
-            return _plain("it filters by several columns")
-        if index.only_segment is None:
-            return _plain("its points are in several segments")
-        read = [(space.table, index.column), (space.filter_side.table, space.attribute)]
-        for table, column in read:
-            if column is not None and not can_project(self.forms[table], [column]):
-                return _plain("a condition is on a column that kernels do not read")
-        return _FAST
-
-    def lines(self, index: Index, rows: int = FEW_ROWS + 1) -> Iterator[PlanLine]:
+    def lines(self, index: Index, scheme: Scheme, rows: int = FEW_ROWS + 1) -> Iterator[PlanLine]:
         """All decisions, for a batch with so many changed rows of each table."""
         for relation in self._catalog:
             yield PlanLine(relation.name, "rows", self.rows(relation.name))
@@ -157,5 +147,5 @@ class ExecutionPlan:
             groups = self.groups(edge)
             yield PlanLine(edge.name, "groups", groups)
             for points in index.on_edge(edge):
-                decision = self.space(points) if groups.is_fast else groups
+                decision = self.space(points, scheme) if groups.is_fast else groups
                 yield PlanLine(f"{edge.name} to {points.space.table}", "messages", decision)

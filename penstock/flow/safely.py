@@ -15,9 +15,12 @@ from penstock.flow.attempts import fault_of
 from penstock.flow.exchange import Spread, StageInput, StageOutput
 from penstock.flow.faults import SetAside, describe_fault, find_culprits, is_fault
 from penstock.flow.kinds import Events, Kind, Span
+from penstock.flow.plan import Decision, fastest_gear, plain
 from penstock.flow.row_codec import offsets_of, only_events
 from penstock.flow.stage import BatchView, IndexSource, Stage, advance_stage
 from penstock.packing import pack
+
+_PLAIN = plain("the fast gear has failed")
 
 FAST_GEAR = -1
 """In place of an offset: no record is to blame, the plain gear succeeded."""
@@ -72,7 +75,7 @@ def advance_safely(
 
     def attempt(events: Sequence[int], subscriptions: Sequence[int]) -> Exception | None:
         some, known = _only_events(stage, given, set(events)), source.attempt(subscriptions)
-        return fault_of(lambda: _advance_aside(stage, some, state, known, spread, fast=False))
+        return fault_of(lambda: _advance_aside(stage, some, state, known, spread, _PLAIN))
 
     def culprits() -> list[SetAside]:
         events = sorted(set(_offsets(stage, given)))
@@ -97,12 +100,13 @@ def advance_gears(
 ) -> StageOutput:
     """What a stage makes of its input in the fast gear, or, if that has a fault, in the plain one;
     with messages encoded."""
+    gear = fastest_gear()
     try:
-        out, changed = _advance_aside(stage, given, state, source, spread, fast=True)
+        out, changed = _advance_aside(stage, given, state, source, spread, gear)
     except Exception as error:
-        if not is_fault(error):
+        if not is_fault(error) or not gear.is_fast:
             raise
-        out, changed = _advance_aside(stage, given, state, source, spread, fast=False)
+        out, changed = _advance_aside(stage, given, state, source, spread, _PLAIN)
         add_fault(out, SetAside(FAST_GEAR, describe_fault(error)))
     if state is not None:
         state.take(changed)
@@ -115,13 +119,12 @@ def _advance_aside(
     state: StageState | None,
     source: IndexSource,
     spread: Spread,
-    *,
-    fast: bool,
+    gear: Decision,
 ) -> tuple[StageOutput, Any]:
     """What a stage makes of its input, and the state that it leaves, which counts nowhere yet."""
     aside = None if state is None else state.aside()
     store = stage.open_store(aside)
-    view = BatchView(source, given.span, spread, fast=fast)
+    view = BatchView(source, given.span, spread, gear)
     out = advance_stage(stage, given, store, view)
     out.encode_messages()
     if store is not None:

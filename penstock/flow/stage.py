@@ -19,7 +19,7 @@ from penstock.flow.exchange import Spread, StageInput, StageOutput
 from penstock.flow.index import Index
 from penstock.flow.kinds import Kind, Span
 from penstock.flow.new_points import NewPoints
-from penstock.flow.plan import ExecutionPlan
+from penstock.flow.plan import Decision, ExecutionPlan
 from penstock.joins import Scheme
 from penstock.spaces import Edge
 
@@ -66,16 +66,17 @@ class BatchView:
         source: IndexSource,
         span: Span,
         spread: Spread,
+        gear: Decision,
         *,
-        fast: bool,
         silent: bool = False,
     ) -> None:
-        """`silent`: the messages of the batch were emitted before, only the state changes."""
+        """`gear`: the fastest that may be used. `silent`: the messages of the batch were emitted
+        before, only the state changes."""
         self._source = source
         self.span = span
         self.spread = spread
         self.silent = silent
-        self._fast = fast
+        self._gear = gear
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -102,7 +103,7 @@ class BatchView:
 
     @cached_property
     def plan(self) -> ExecutionPlan:
-        return ExecutionPlan(self.catalog, fast=self._fast)
+        return ExecutionPlan(self.catalog, self._gear)
 
     def scheme(self) -> Scheme:
         return self._source.scheme()

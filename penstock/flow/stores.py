@@ -19,9 +19,9 @@ import numpy.typing as npt
 from penstock.catalog import Relation, Row, RowKey
 from penstock.flow.changes import Delta
 from penstock.flow.kinds import StreamEvents
-from penstock.flow.packed.groups import MemberPlaces, Members
 from penstock.flow.streams import is_keyless_stream
 from penstock.joins import Group
+from penstock.joins.packed import MemberPlaces, Members
 from penstock.packing import pack, read_extension
 from penstock.spaces import Edge, JoinValue
 

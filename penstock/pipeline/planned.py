@@ -17,4 +17,4 @@ def execution_plan(home: Home) -> Iterator[PlanLine]:
         end = registry.applied
     worker = WorkerIndex(home)
     index = worker.index_at(Span(end, end, end, end, end))
-    return ExecutionPlan(worker.catalog(end)).lines(index)
+    return ExecutionPlan(worker.catalog(end)).lines(index, worker.scheme())

@@ -221,7 +221,7 @@ class _Compiler:
             else:
                 known = self._frozen.get(space)
                 more = PointArrays.of(points, len(space.more))
-                self._frozen[space] = more if known is None else known.joined(more)
+                self._frozen[space] = more if known is None else known.concat(more)
 
     def _cover(self, table: str) -> MatcherPoints:
         if table not in self._covered:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -153,7 +154,7 @@ def test_hub_and_pipeline_run_the_same_functions(tmp_path: Path) -> None:
 
     def in_pipeline() -> None:
         home = make_home(tmp_path / "pipeline")
-        with mock.patch("penstock.flow.plan.are_kernels_ready", return_value=False):
+        with mock.patch.dict(os.environ, PENSTOCK_GEAR="plain"):
             LocalPipeline(home, batch_rows=4).run()
         contents(home)
 

@@ -101,7 +101,7 @@ SUBSCRIPTION_STEPS = (
     "penstock.flow.index:Index.add",
     "penstock.joins.points:SpacePoints.add",
     "penstock.joins.points:SpacePoints.selecting",
-    "penstock.joins.selections:SelectionIndex.concerned",
+    "penstock.joins.selections:SelectionIndex.any_match",
     "penstock.flow.plain:RowStage.initial",
     "penstock.flow.plain:JoinStage.initial",
     "penstock.joins.points:SpacePoints.subset",
@@ -111,7 +111,7 @@ SUBSCRIPTION_STEPS = (
 FAST_STEPS = (
     "penstock.flow.columnar.reader:ColumnReader.read",
     "penstock.flow.packed.rows:SentChanges.__init__",
-    "penstock.flow.packed.joining:PackedJoins.run",
+    "penstock.joins.packed.joining:PackedJoins.run",
 )
 
 

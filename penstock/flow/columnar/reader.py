@@ -9,9 +9,10 @@ import numpy as np
 from penstock.catalog import Catalog
 from penstock.flow.columnar.columns import PlainColumns
 from penstock.flow.columnar.json_kernels import Cells, ParsedEvents, Texts, read_events, tables_of
-from penstock.flow.columnar.layout import Ints, form_of, names_of
+from penstock.flow.columnar.layout import form_of, names_of
 from penstock.flow.per_catalog import per_catalog
 from penstock.flow.strict_json import MAX_EVENT_BYTES
+from penstock.kernels.arrays import Ints
 
 MAX_FORMS = 500
 """Names of tables are compared one by one."""
@@ -39,7 +40,7 @@ class ColumnReader:
         self, offsets: Sequence[int], bodies: Sequence[bytes]
     ) -> tuple[list[PlainColumns], list[int]]:
         """The plain events by relation, and the numbers of those that are not plain."""
-        texts, at = _joined(bodies), np.array(offsets, np.int64)
+        texts, at = _concat(bodies), np.array(offsets, np.int64)
         tables = tables_of(texts, self._names)
         tables[np.diff(texts.ends, prepend=0) > MAX_EVENT_BYTES] = -1
         others, found = [np.flatnonzero(tables < 0)], []
@@ -70,7 +71,7 @@ def _parts(which: Ints, width: int) -> Iterator[Ints]:
         yield which[first : first + most]
 
 
-def _joined(bodies: Sequence[bytes]) -> Texts:
+def _concat(bodies: Sequence[bytes]) -> Texts:
     joined = b"".join(bodies)
     ends = np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)))
     try:

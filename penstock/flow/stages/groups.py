@@ -60,8 +60,7 @@ def _run_packed(
     """The steps of edges in the fast gear; returns the other edges."""
     if not view.plan.reading().is_fast:
         return view.edges
-    from penstock.flow.packed.group_steps_codec import SentSteps
-    from penstock.flow.packed.joining import PackedJoins
+    from penstock.joins.packed import PackedJoins, SentSteps
 
     assert isinstance(store, StoredGroups)
     sent, edges, new = SentSteps(given.chunks(Kind.STEP)), view.edges, view.new.edges
@@ -70,10 +69,18 @@ def _run_packed(
         for name in sent.edges
         if view.plan.groups(edges[name], is_new=edges[name] in new).is_fast
     }
-    packed = PackedJoins(view.index, view.plan, store, view.scheme()).run(sent, fast)
-    if packed.packed is not None:
-        out.add_packed_messages(given.bucket, *packed.packed)
-    out.add_messages(given.bucket, packed.others)
+    scheme, plan = view.scheme(), view.plan
+    joins = PackedJoins(
+        scheme,
+        plan.forms,
+        store,
+        view.index.on_edge,
+        lambda points: plan.space(points, scheme).is_fast,
+    )
+    messages = joins.run(sent, fast)
+    if messages.packed is not None:
+        out.add_packed_messages(given.bucket, *messages.packed)
+    out.add_messages(given.bucket, messages.others)
     return {name: edges[name] for name in sent.edges if name not in fast}
 
 
