@@ -23,16 +23,15 @@ from penstock.flow.packed.rows import event_deltas
 from penstock.flow.plain_events import reader_of
 from penstock.flow.streams import event_messages, event_steps, is_keyless_stream
 from penstock.messages import EVERYONE, event_template
+from penstock.pipeline.buckets import Buckets
 from penstock.pipeline.row_stage import add_messages, add_steps, tell_groups
 from penstock.pipeline.rows import (
-    BUCKETS,
     CHUNK_BYTES,
     CHUNK_ROWS,
     Reason,
     RowKind,
     Span,
     StageOutput,
-    bucket_of,
 )
 from penstock.pipeline.shuffle_codec import change_row, row_place
 from penstock.pipeline.state.streams import pack_events, packed_events
@@ -46,17 +45,17 @@ class Events(NamedTuple):
     bodies: list[bytes]
 
 
-def ticks(span: Span) -> StageOutput:
+def ticks(span: Span, buckets: Buckets) -> StageOutput:
     """What tells the buckets of the batch; once for each batch."""
-    out = StageOutput()
-    for bucket in BUCKETS:
+    out = StageOutput(buckets)
+    for bucket in buckets:
         out.add(bucket, RowKind.TICK, span.start, span.to_bytes())
     return out
 
 
 def decode(events: Events, span: Span, view: WorkerIndex, *, plain: bool = False) -> StageOutput:
     """What events of a batch mean; `plain`: all of them read one by one."""
-    out = StageOutput()
+    out = StageOutput(view.buckets)
     events = _without_refused(events, span, view, out)
     # Relations are known from the offset of their record on, and are never changed. So one catalog,
     # of the end of the batch, serves all events.
@@ -83,7 +82,9 @@ def _without_refused(events: Events, span: Span, view: WorkerIndex, out: StageOu
     if not found:
         return events
     for offset in sorted(found):
-        out.add(_any_bucket(offset), RowKind.BAD, offset, Reason.of(refused[offset]).to_bytes())
+        out.add(
+            out.buckets.in_turn(offset), RowKind.BAD, offset, Reason.of(refused[offset]).to_bytes()
+        )
     kept = [i for i, offset in enumerate(events.offsets) if offset not in found]
     return Events([events.offsets[i] for i in kept], [events.bodies[i] for i in kept])
 
@@ -95,7 +96,7 @@ def _tell_columns(events: PlainColumns, view: WorkerIndex, out: StageOutput) -> 
         any_match = selections.concerned_in(events.batch(selections.mentioned_columns))
         chosen = np.flatnonzero(any_match)
         template = event_template(FIRST_STEP, selections.space.id, EVERYONE)
-        bucket = _any_bucket(int(events.offsets[0]))
+        bucket = out.buckets.in_turn(int(events.offsets[0]))
         out.tell(
             bucket, events.offsets[chosen], FIRST_STEP, events.packed_messages(chosen, template)
         )
@@ -109,12 +110,12 @@ def _keep_columns(events: PlainColumns, out: StageOutput) -> None:
     for first, last in packed.pieces(CHUNK_ROWS, CHUNK_BYTES):
         offset = int(events.offsets[first])
         body = packed_events(events.relation.name, packed.array(first, last))
-        out.add(_any_bucket(offset // CHUNK_ROWS), RowKind.EVENTS, offset, body)
+        out.add(out.buckets.in_turn(offset // CHUNK_ROWS), RowKind.EVENTS, offset, body)
 
 
 def _send_columns(events: PlainColumns, out: StageOutput) -> None:
     """Send changes to the buckets of their rows."""
-    places = events.key_hashes() % len(BUCKETS)  # as `bucket_of` has it
+    places = events.key_hashes() % len(out.buckets)  # as `Buckets.of` has it
     order = np.argsort(places, kind="stable")
     out.deal(RowKind.CHANGE, events.packed_changes(order), places[order])
 
@@ -132,24 +133,24 @@ def _decode_each(
         try:
             checked = read(body, offset)
         except NoChangeError:
-            out.add(_any_bucket(offset), RowKind.SKIPPED, offset, b"")
+            out.add(out.buckets.in_turn(offset), RowKind.SKIPPED, offset, b"")
             continue
         except ChangeError as error:
-            out.add(_any_bucket(offset), RowKind.BAD, offset, Reason.of(error).to_bytes())
+            out.add(out.buckets.in_turn(offset), RowKind.BAD, offset, Reason.of(error).to_bytes())
             continue
         except Exception as error:
             raise RecordFaultError(offset, error) if is_fault(error) else error from error
         relation, _, key, row, _ = checked
         kept = of_streams.get(relation.name)
         if kept is None:
-            bucket = bucket_of(row_place(relation.name, key))
+            bucket = out.buckets.of(row_place(relation.name, key))
             out.rows(bucket, RowKind.CHANGE).append(change_row(offset, checked))
         else:
             kept.append((offset, row))
     for name, kept in of_streams.items():
         if kept:
             view.move_to(span.active, span.end)
-            bucket = _any_bucket(kept[0][0])
+            bucket = out.buckets.in_turn(kept[0][0])
             add_messages(bucket, event_messages(view.index, catalog[name], kept), out)
             add_steps(RowKind.STEP, event_steps(view.index, catalog[name], kept), out)
             _keep(name, kept, out)
@@ -158,10 +159,5 @@ def _decode_each(
 def _keep(stream: str, events: list[tuple[int, Row]], out: StageOutput) -> None:
     for first in range(0, len(events), CHUNK_ROWS):
         part = events[first : first + CHUNK_ROWS]
-        bucket = _any_bucket(part[0][0] // CHUNK_ROWS)
+        bucket = out.buckets.in_turn(part[0][0] // CHUNK_ROWS)
         out.add(bucket, RowKind.EVENTS, part[0][0], pack_events(stream, part))
-
-
-def _any_bucket(number: int) -> int:
-    """For what could go to any: to each by turns."""
-    return BUCKETS[number % len(BUCKETS)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from penstock.errors import PipelineError
 from penstock.flow.faults import SetAside
 from penstock.packing import pack, unpack
-from penstock.pipeline.rows import BUCKETS, RowKind, StageInput, StageOutput
+from penstock.pipeline.rows import RowKind, StageInput, StageOutput
 from penstock.storage import AnyHome
 
 FAST_PATH = -1
@@ -27,7 +27,7 @@ class FaultsFoundError(PipelineError):
 
 def add_fault(out: StageOutput, one: SetAside) -> None:
     body = pack((one.primary, one.detail, one.suspect))
-    out.add(BUCKETS[0], RowKind.FAULT, one.offset, body)
+    out.add(out.buckets.first, RowKind.FAULT, one.offset, body)
 
 
 def check_faults(inbox: StageInput, home: AnyHome) -> None:

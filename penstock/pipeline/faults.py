@@ -45,6 +45,7 @@ def decode_safely(events: Events, span: Span, view: WorkerIndex) -> StageOutput:
     return _first_success(
         lambda plain: decode(events, span, view, plain=plain),
         lambda: _culprits(events.offsets, span, view, attempt),
+        view,
     )
 
 
@@ -73,14 +74,18 @@ def advance_safely(
         some = _only_events(inbox, set(events))
         return fault_of(lambda: advance(some, view.attempt(subscriptions), True))
 
-    out = _first_success(take, lambda: _culprits(list(_offsets_of(inbox)), span, view, attempt))
+    out = _first_success(
+        take, lambda: _culprits(list(_offsets_of(inbox)), span, view, attempt), view
+    )
     if not out.has_tick:  # the next stage is to get through the batch, which is not published
         out.forward(bucket, inbox, RowKind.TICK, RowKind.FAULT)
     return out
 
 
 def _first_success(
-    advance: Callable[[bool], StageOutput], culprits: Callable[[], list[SetAside]]
+    advance: Callable[[bool], StageOutput],
+    culprits: Callable[[], list[SetAside]],
+    view: WorkerIndex,
 ) -> StageOutput:
     """The output of the fast path, or of the plain one, or culprits."""
     failures: list[Exception] = []
@@ -98,7 +103,7 @@ def _first_success(
     found = culprits()
     if not found:  # it fails as a whole, and every part of it succeeds
         raise failures[-1]
-    out = StageOutput()
+    out = StageOutput(view.buckets)
     for one in found:
         add_fault(out, one)
     return out

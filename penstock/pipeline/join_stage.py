@@ -14,7 +14,7 @@ from penstock.flow.packed.rows import packed_forms
 from penstock.flow.stages import JoinStage
 from penstock.joins import StepsByEdge, make_scheme
 from penstock.pipeline.row_stage import add_messages
-from penstock.pipeline.rows import BUCKETS, RowKind, Span, StageInput, StageOutput
+from penstock.pipeline.rows import RowKind, Span, StageInput, StageOutput
 from penstock.pipeline.shuffle_codec import decode_steps
 from penstock.pipeline.state.stores import StoredGroups
 from penstock.pipeline.worker_index import WorkerIndex
@@ -31,8 +31,8 @@ def advance_groups(
     """Bring one bucket through one batch; returns the rows for the sink. `plain`: all steps are
     taken one by one."""
     (tick,) = inbox.rows(RowKind.TICK)
-    out = StageOutput()
-    if bucket == BUCKETS[0]:
+    out = StageOutput(view.buckets)
+    if bucket == out.buckets.first:
         out.add(bucket, RowKind.HEADER, tick.offset, tick.body)
     out.forward(bucket, inbox, RowKind.MESSAGE, RowKind.BAD, RowKind.SKIPPED, RowKind.FAULT)
     span = Span.from_bytes(tick.body)

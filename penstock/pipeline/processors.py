@@ -20,9 +20,10 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from penstock.pipeline.gc_control import settle, without_garbage
-from penstock.pipeline.rows import ARROW_SCHEMA, BUCKETS, StageInput, StageOutput
+from penstock.pipeline.rows import ARROW_SCHEMA, StageInput, StageOutput
 
 if TYPE_CHECKING:
+    from penstock.pipeline.buckets import Buckets
     from penstock.pipeline.faults import BucketStage
     from penstock.pipeline.state import BucketState
 
@@ -53,7 +54,7 @@ class _Processor(StatefulProcessor):
         from penstock.pipeline.worker_index import worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
-        with without_garbage(), self._opened(bucket) as state:
+        with without_garbage(), self._opened(bucket, view.buckets) as state:
             sent = self._sent(
                 advance_safely(self._stage(), bucket, StageInput.of_rows(rows), state, view)
             )
@@ -64,12 +65,12 @@ class _Processor(StatefulProcessor):
     def _stage(self) -> BucketStage:
         """What brings one bucket through one batch."""
 
-    def _opened(self, bucket: int) -> AbstractContextManager[BucketState]:
+    def _opened(self, bucket: int, buckets: Buckets) -> AbstractContextManager[BucketState]:
         """The state of a bucket. It is written whole now and then, other buckets at other times."""
         from penstock.pipeline.state import BucketState, Mirror, mirror_directory
 
         mirror = Mirror(mirror_directory(self._term) / f"{self.state}-{bucket}")
-        rewrite_ratio = 1 + BUCKETS.index(bucket) / len(BUCKETS)
+        rewrite_ratio = 1 + buckets.phase(bucket)
         return BucketState.opened(self._stored, mirror, rewrite_ratio)
 
     def _sent(self, out: StageOutput) -> Iterator[Row]:

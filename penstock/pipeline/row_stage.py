@@ -24,13 +24,11 @@ from penstock.joins import GroupSteps, StepsByEdge
 from penstock.joins.selections import SCANNED_ROWS
 from penstock.messages import AnyMessage, encode_messages
 from penstock.pipeline.rows import (
-    BUCKETS,
     Reason,
     RowKind,
     Span,
     StageInput,
     StageOutput,
-    bucket_of,
 )
 from penstock.pipeline.shuffle_codec import ChangeRow, decode_changes, group_place
 from penstock.pipeline.state.stores import StoredRows
@@ -43,7 +41,7 @@ def advance_rows(
     """Bring one bucket through one batch; returns the rows for the next stage. `plain`: all changes
     are carried out one by one."""
     (tick,) = inbox.rows(RowKind.TICK)
-    out = StageOutput()
+    out = StageOutput(view.buckets)
     out.add(bucket, RowKind.TICK, tick.offset, tick.body)
     out.forward(bucket, inbox, RowKind.BAD, RowKind.SKIPPED, RowKind.FAULT)
     out.forward(bucket, inbox, RowKind.MESSAGE, RowKind.STEP)
@@ -113,7 +111,7 @@ def tell_groups(deltas: PackedDeltas, index: Index, out: StageOutput) -> None:
     relation = deltas.relation
     for edge in index.edges_of(relation):
         if is_joined_by_bytes(edge, relation, deltas.form):
-            steps = packed_steps(deltas, edge, len(BUCKETS))
+            steps = packed_steps(deltas, edge, len(out.buckets))
             out.deal(RowKind.STEP, steps.rows, steps.places)
         else:
             groups: GroupSteps = {}
@@ -151,7 +149,7 @@ def add_steps(kind: RowKind, steps: StepsByEdge, out: StageOutput) -> None:
     """Send steps to the buckets of their groups."""
     for edge, groups in steps.items():
         for value, mine in groups.items():
-            rows = out.rows(bucket_of(group_place(edge, value)), kind)
+            rows = out.rows(out.buckets.of(group_place(edge, value)), kind)
             for first in range(0, len(mine), STEPS_AT_ONCE):
                 rows.append((edge.name, value, mine[first : first + STEPS_AT_ONCE]))
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
-from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -23,17 +22,13 @@ import pyarrow as pa
 
 from penstock.errors import ChangeError
 from penstock.packing import pack, unpack
+from penstock.pipeline.buckets import Buckets
 from penstock.pipeline.staging import stage, stage_packed
 
 if TYPE_CHECKING:
     from penstock.flow.columnar import Packed  # kernels, for processes that have work
 
 T = TypeVar("T")
-
-BUCKETS = (0, 1, 2, 5, 6, 12, 15, 25)
-"""State is kept by bucket, so that a batch touches few state keys. These numbers Spark deals out
-evenly to 2, 4 or 8 partitions; from 0 to 7 it would give five to one of two. A checkpoint that was
-begun with them can only go on with them (`penstock.pipeline.offsets.LAYOUT`)."""
 
 CHUNK_ROWS = 4096
 CHUNK_BYTES = 16 << 20  # 16 MiB: far from Spark's limit of 2 GiB; one row may have 64 MiB
@@ -135,7 +130,8 @@ class Reason(NamedTuple):
 class StageOutput:
     """Rows on their way out of a stage."""
 
-    def __init__(self) -> None:
+    def __init__(self, buckets: Buckets | None = None) -> None:
+        self.buckets = Buckets() if buckets is None else buckets
         self._rows: defaultdict[tuple[int, int], list[AnyRow]] = defaultdict(list)
         self._chunks: list[ChunkRow] = []
         self._told: list[tuple[int, Offsets, Offsets | int, Packed]] = []
@@ -170,8 +166,8 @@ class StageOutput:
     def deal(self, kind: RowKind, rows: Packed, places: npt.NDArray[np.uint32]) -> None:
         """Add packed rows whose keys have these hashes, modulo the number of buckets, by which they
         are sorted."""
-        ends = np.cumsum(np.bincount(places, minlength=len(BUCKETS))).tolist()
-        for bucket, start, stop in zip(BUCKETS, [0, *ends], ends, strict=False):
+        ends = np.cumsum(np.bincount(places, minlength=len(self.buckets))).tolist()
+        for bucket, start, stop in zip(self.buckets, [0, *ends], ends, strict=False):
             for first, last in rows.pieces(CHUNK_ROWS, CHUNK_BYTES, start, stop):
                 self.add_chunk(bucket, kind, last - first, rows.array(first, last))
 
@@ -261,8 +257,3 @@ class StageInput:
         inbox._chunks.update(self._chunks)
         inbox._chunks[kind] = list(_packed(rows))
         return inbox
-
-
-def bucket_of(key: bytes) -> int:
-    """Where a packed key lives: the same in every process and on every machine."""
-    return BUCKETS[crc32(key) % len(BUCKETS)]

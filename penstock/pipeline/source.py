@@ -150,7 +150,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         home, view, span = worker_home(self._path), worker_view(self._path), partition.header
         settle("read")
         if partition.leads:
-            yield ticks(span).to_arrow(home.staging)
+            yield ticks(span, view.buckets).to_arrow(home.staging)
         for events in events_of(home.log, partition):
             with without_garbage():
                 out = decode_safely(events, span, view).to_arrow(home.staging)

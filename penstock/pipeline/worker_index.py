@@ -22,6 +22,7 @@ from penstock.joins import SpacePoints
 from penstock.joins.frozen import FrozenSpace
 from penstock.joins.matcher_points import MatcherPoints
 from penstock.joins.selections import NewSelections
+from penstock.pipeline.buckets import Buckets
 from penstock.pipeline.rows import Span
 from penstock.pipeline.snapshots import Snapshot, newest
 from penstock.query import Query
@@ -85,6 +86,7 @@ class WorkerIndex:
     def __init__(self, home: AnyHome, only: Collection[int] | None = None) -> None:
         self._home = home
         self._only = only
+        self.buckets = Buckets(home.buckets)
         self._registry = Registry(home, catch_up=False)
         stored = home if isinstance(home, Home) else None
         self._snapshots = None if stored is None or only is not None else stored.snapshots

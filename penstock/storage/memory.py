@@ -11,6 +11,7 @@ from pathlib import Path
 from penstock.errors import CorruptionError, EventError, HomeError, LockedError
 from penstock.storage.frames import RawEntry, encode_frame, kind_bits, record
 from penstock.storage.interfaces import (
+    DEFAULT_BUCKETS,
     BatchHeader,
     Entry,
     QuarantinedEvent,
@@ -221,6 +222,7 @@ class MemoryHome:
         self.catalog_db: Path | None = None
         self.registry_db: Path | None = None
         self.shared = False
+        self.buckets = DEFAULT_BUCKETS
         self._processing = threading.Lock()
         self._processor = ""
 

@@ -21,7 +21,7 @@ from penstock.pipeline.decode import ticks
 from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
 from penstock.pipeline.faults import GROUPS, ROWS, advance_safely, decode_safely
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
-from penstock.pipeline.rows import BUCKETS, RowKind, Span, StageInput, StageOutput
+from penstock.pipeline.rows import RowKind, Span, StageInput, StageOutput
 from penstock.pipeline.sink import Outcome, gather, publish, sweep_staging
 from penstock.pipeline.snapshots import compile_snapshot
 from penstock.pipeline.source import LogRange, events_of
@@ -71,12 +71,14 @@ class DryPipeline:
     offset: StreamOffset = field(default_factory=StreamOffset)
     many_newcomers: int = MANY_NEWCOMERS
     """From so many on, new subscriptions are not named one by one."""
-    rows: dict[int, FakeMap] = field(default_factory=lambda: {b: FakeMap() for b in BUCKETS})
-    groups: dict[int, FakeMap] = field(default_factory=lambda: {b: FakeMap() for b in BUCKETS})
+    rows: dict[int, FakeMap] = field(init=False)
+    groups: dict[int, FakeMap] = field(init=False)
 
     def __post_init__(self) -> None:
         self._mirrors = TemporaryDirectory(prefix="penstock-mirrors-")
         self._view = WorkerIndex(self.home)
+        self.rows = {bucket: FakeMap() for bucket in self._view.buckets}
+        self.groups = {bucket: FakeMap() for bucket in self._view.buckets}
         self._registry = Registry(self.home, clock=self.clock)
 
     def run(self) -> int:
@@ -117,16 +119,16 @@ class DryPipeline:
     def _computed(self, end: StreamOffset) -> Outcome:
         self._registry.catch_up(end.position)
         span = span_of(self.offset, end)
-        decoded = StageOutput()
-        self._append(decoded, ticks(span))
+        decoded = StageOutput(self._view.buckets)
+        self._append(decoded, ticks(span, self._view.buckets))
         for part in _partitions(span):
             for events in events_of(self.home.log, part):
                 self._append(decoded, decode_safely(events, span, self._view))
-        changed = StageOutput()
+        changed = StageOutput(self._view.buckets)
         for bucket, rows in self._by_bucket(decoded):
             with self._opened("rows", bucket, self.rows[bucket]) as state:
                 self._append(changed, advance_safely(ROWS, bucket, rows, state, self._view))
-        joined = StageOutput()
+        joined = StageOutput(self._view.buckets)
         for bucket, rows in self._by_bucket(changed):
             with self._opened("groups", bucket, self.groups[bucket]) as state:
                 self._append(joined, advance_safely(GROUPS, bucket, rows, state, self._view))
@@ -151,7 +153,9 @@ class DryPipeline:
     def _opened(self, name: str, bucket: int, stored: FakeMap) -> Iterator[BucketState]:
         """Mirrors outlive crashes of workers: they must be found to be of another state."""
         mirror = Mirror(Path(self._mirrors.name) / f"{name}-{bucket}")
-        with BucketState.opened(stored, mirror, rewrite_ratio=bucket / max(BUCKETS)) as state:
+        with BucketState.opened(
+            stored, mirror, rewrite_ratio=self._view.buckets.phase(bucket)
+        ) as state:
             yield state
 
     def crash(self) -> None:

@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
 from penstock.pipeline.rows import (
-    BUCKETS,
     CHUNK_BYTES,
     CHUNK_ROWS,
     RowKind,
@@ -19,7 +16,6 @@ from penstock.pipeline.rows import (
     StageInput,
     StageOutput,
     StageRow,
-    bucket_of,
 )
 from penstock.pipeline.staging import merged
 
@@ -80,21 +76,6 @@ def test_no_rows_are_a_batch_too(tmp_path: Path) -> None:
     assert StageInput.of_rows(StageOutput().to_rows(tmp_path)).rows(RowKind.CHANGE) == []
 
 
-def test_buckets_do_not_depend_on_the_process() -> None:
-    """They are part of every checkpoint: these values must never change."""
-    assert [bucket_of(f"key {i}".encode()) for i in range(10)] == [1, 25, 12, 5, 0, 15, 6, 2, 5, 12]
-    assert {bucket_of(bytes([i])) for i in range(100)} == set(BUCKETS)
-
-
 def test_a_span_travels_as_bytes() -> None:
     span = Span(1, 2, 3, 4, 5)
     assert Span.from_bytes(span.to_bytes()) == span
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("partitions", [2, 4, 8])
-def test_spark_deals_buckets_out_evenly(spark: SparkSession, partitions: int) -> None:
-    buckets = spark.createDataFrame([(bucket,) for bucket in BUCKETS], "bucket int")
-    place = sql.pmod(sql.hash("bucket"), sql.lit(partitions))
-    counts = buckets.groupBy(place).count().collect()
-    assert [row["count"] for row in counts] == [len(BUCKETS) // partitions] * partitions

@@ -25,7 +25,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from penstock.packing import pack
-from penstock.pipeline.rows import BUCKETS
+from penstock.pipeline.buckets import Buckets
 from penstock.pipeline.state import BucketState, Mirror, StoredMap, mirror_directory
 from penstock.pipeline.state.stores import Entries
 
@@ -46,9 +46,7 @@ def opened(layout: str, stored: StoredMap, place: int, term: str) -> Iterator[En
     """What Spark keeps for one state key, for the length of a batch."""
     if layout == "blobs":
         mirror = Mirror(mirror_directory(term) / f"groups-{place}")
-        with BucketState.opened(
-            stored, mirror, rewrite_ratio=1 + BUCKETS.index(place) / len(BUCKETS)
-        ) as state:
+        with BucketState.opened(stored, mirror, rewrite_ratio=1 + Buckets().phase(place)) as state:
             yield state
         return
     entries = _LAYOUTS[layout](stored)
