@@ -22,16 +22,24 @@ from penstock.registry import (
     Lease,
     Leases,
     Withdrawal,
+    ran_out,
     renewed,
     replan_of,
     subscribed,
+    suspended,
     withdrawn,
 )
-from penstock.registry.leases import ran_out
-from penstock.registry.subscriptions import suspended
 from penstock.spaces import Placed
-from penstock.storage import AnyHome, QuarantinedEvent, Record, RecordKind
-from penstock.storage.set_aside import events_not_applied, refusal, set_aside_in, suspects_among
+from penstock.storage import (
+    AnyHome,
+    QuarantinedEvent,
+    Record,
+    RecordKind,
+    events_not_applied,
+    refusal,
+    set_aside_in,
+    suspects_among,
+)
 
 
 @dataclass

@@ -40,15 +40,19 @@ from penstock.hub.reopened import reopen_subscription
 from penstock.hub.replan_schedule import REOPTIMISE_EVERY_CHANGES, ReplanSchedule
 from penstock.joins import Scheme
 from penstock.joins.registry import DEFAULT_NAME, make_scheme
-from penstock.registry import Registry, commands
-from penstock.registry.commands import Candidate
-from penstock.registry.leases import Clock
-from penstock.registry.reading import reader_of
+from penstock.registry import Candidate, Clock, Registry, commands, reader_of
 from penstock.spaces import Decomposition
-from penstock.storage import AnyHome, Home, MemoryHome, QuarantinedEvent, RecordKind
-from penstock.storage.families import claim_family
-from penstock.storage.home import home_path
-from penstock.storage.statistics import samples, usable_statistics
+from penstock.storage import (
+    AnyHome,
+    Home,
+    MemoryHome,
+    QuarantinedEvent,
+    RecordKind,
+    claim_family,
+    home_path,
+    samples,
+    usable_statistics,
+)
 from penstock.subscription import MAX_PENDING_BYTES, MAX_PENDING_NOTIFICATIONS, Subscription
 
 MAX_BATCH_CHANGES = 1_000_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-import penstock.matching
 from penstock.catalog import Relation
 from penstock.matching.interface import Matcher
 
@@ -45,7 +45,7 @@ def create(name: str, relation: Relation, **options: object) -> Matcher:
 
 
 def _modules() -> Iterable[pkgutil.ModuleInfo]:
-    return pkgutil.iter_modules(penstock.matching.__path__)
+    return pkgutil.iter_modules(sys.modules[__package__].__path__)
 
 
 def _import_all() -> None:

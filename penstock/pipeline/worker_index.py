@@ -29,8 +29,8 @@ from penstock.query import Query
 from penstock.registry import Registry, StoredSubscription, SubscriptionChanges
 from penstock.spaces import Decomposition, Edge, Placed, Replan, place
 from penstock.storage import AnyHome, Home
+from penstock.storage.home_statistics import samples, usable_statistics
 from penstock.storage.set_aside import events_in_quarantine, refusal, suspects_among
-from penstock.storage.statistics import samples, usable_statistics
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ import msgspec
 
 from penstock.arguments import shown
 from penstock.errors import HomeError, LockedError
-from penstock.storage.access import OWNER_ALONE, OWNER_AND_GROUP, make_directory, open_file
 from penstock.storage.disk import file_lock, locked_within, os_errors, sync_directory, write_aside
+from penstock.storage.file_access import OWNER_ALONE, OWNER_AND_GROUP, make_directory, open_file
 from penstock.storage.interfaces import DEFAULT_BUCKETS, MAX_BUCKETS
 from penstock.storage.log import Log
 from penstock.storage.message_log import MessageLog

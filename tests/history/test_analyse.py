@@ -22,7 +22,7 @@ from penstock.history.surveying import survey_groups, survey_rows, whole
 from penstock.matching import create
 from penstock.matching.diagram.matcher import DiagramMatcher
 from penstock.storage import Home, RecordKind
-from penstock.storage.statistics import (
+from penstock.storage.home_statistics import (
     EdgeStatistics,
     HomeStatistics,
     load_statistics,

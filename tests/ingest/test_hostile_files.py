@@ -20,14 +20,15 @@ from penstock.catalog import Column, IntegerType, Relation, StringType
 from penstock.errors import EventError, InputError
 from penstock.flow.changes import Op
 from penstock.flow.events import MAX_EVENT_BYTES, decode_event
-from penstock.ingest import csv_files, parquet_files, tabular
-from penstock.ingest.files import Format, InputBatch, read_file
+from penstock.ingest import row_writer
+from penstock.ingest.formats import InputFormat, csv_rows, parquet_rows, read_file
+from penstock.ingest.input_files import InputBatch
 
 ROOT = Path(__file__).parent.parent.parent
 THINGS = Relation("things", (Column("id", IntegerType(), False), Column("s", StringType())), (0,))
 
 
-def batches_of(path: Path, format_: Format | None = None) -> list[InputBatch]:
+def batches_of(path: Path, format_: InputFormat | None = None) -> list[InputBatch]:
     return list(read_file(path, THINGS, Op.INSERT, format_))
 
 
@@ -48,8 +49,8 @@ READ = """
 import sys
 from pathlib import Path
 import pyarrow
-from tests.storage.test_hostile_files import THINGS
-from penstock.ingest.files import read_file
+from tests.ingest.test_hostile_files import THINGS
+from penstock.ingest.formats import read_file
 rows = most = 0
 for batch in read_file(Path(sys.argv[1]), THINGS):
     rows += len(batch.events)
@@ -65,12 +66,12 @@ def test_a_long_text_in_every_row_is_in_memory_once(tmp_path: Path) -> None:
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     rows, most, arrow_bytes = map(int, ran.stdout.split())
     assert rows == 400
-    assert most <= tabular.BYTES_PER_FRAME + MAX_EVENT_BYTES
+    assert most <= row_writer.BYTES_PER_FRAME + MAX_EVENT_BYTES
     assert arrow_bytes < 50_000_000  # the rows would take two hundred million
 
 
 def test_a_file_that_expands_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tabular, "MIN_EXPANDED_BYTES", 50_000_000)
+    monkeypatch.setattr(row_writer, "MIN_EXPANDED_BYTES", 50_000_000)
     path = write_parquet(tmp_path / "x.parquet")
     seen: list[InputBatch] = []
     with pytest.raises(EventError, match=r"x\.parquet holds more than it can mean"):
@@ -81,7 +82,7 @@ def test_a_file_that_expands_without_end(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_row_group_that_unpacks_to_too_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_files, "MIN_GROUP_BYTES", 1_000_000)
+    monkeypatch.setattr(parquet_rows, "MIN_GROUP_BYTES", 1_000_000)
     path = tmp_path / "x.parquet"
     table = pa.table({"id": [1, 2], "s": ["x" * 1_000_000, "y" * 1_000_000]})
     pyarrow.parquet.write_table(table, path, compression="zstd", use_dictionary=False)
@@ -90,7 +91,7 @@ def test_a_row_group_that_unpacks_to_too_much(
 
 
 def test_a_large_footer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_files, "MAX_FOOTER_BYTES", 100)
+    monkeypatch.setattr(parquet_rows, "MAX_FOOTER_BYTES", 100)
     path = write_parquet(tmp_path / "x.parquet")
     with pytest.raises(EventError, match=r"the footer of x\.parquet has"):
         batches_of(path)
@@ -117,7 +118,7 @@ def test_wide_values_of_fixed_size_are_read_in_small_pieces(tmp_path: Path) -> N
     pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
     batches = batches_of(tmp_path / "x.parquet")
     assert sum(len(batch.events) for batch in batches) == 100
-    assert max(len(batch.events) for batch in batches) <= parquet_files.READ_BYTES // 100_000
+    assert max(len(batch.events) for batch in batches) <= parquet_rows.READ_BYTES // 100_000
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -164,7 +165,7 @@ def test_rows_with_too_many_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.write_text("id,s\n" + "1,2,3\n" * 1000)
     batches = batches_of(path)
     assert [number for batch in batches for number in batch.numbers] == list(range(1, 1001))
-    monkeypatch.setattr(csv_files, "MAX_RAGGED_BYTES", 10_000)
+    monkeypatch.setattr(csv_rows, "MAX_RAGGED_BYTES", 10_000)
     with pytest.raises(EventError, match="cannot be read") as caught:
         batches_of(path)
     assert "Expected 2 columns" in caught.value.detail
@@ -192,11 +193,11 @@ def test_compressed_csv_is_read_piece_by_piece(
 ) -> None:
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(b"id,s\n" + b"1,xxxxxxxxxxxxxxxxxxxxx\n" * 100_000))
-    assert sum(len(batch.events) for batch in batches_of(path, Format.CSV)) == 100_000
-    monkeypatch.setattr(tabular, "MIN_EXPANDED_BYTES", 1_000_000)
-    monkeypatch.setattr(tabular, "MAX_EXPANSION", 10)
+    assert sum(len(batch.events) for batch in batches_of(path, csv_rows.FORMAT)) == 100_000
+    monkeypatch.setattr(row_writer, "MIN_EXPANDED_BYTES", 1_000_000)
+    monkeypatch.setattr(row_writer, "MAX_EXPANSION", 10)
     with pytest.raises(EventError, match="holds more than it can mean"):
-        batches_of(path, Format.CSV)
+        batches_of(path, csv_rows.FORMAT)
 
 
 def test_a_line_without_end(tmp_path: Path) -> None:

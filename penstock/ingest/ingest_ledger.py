@@ -15,9 +15,8 @@ import msgspec
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, delete, insert, select
 
 from penstock.errors import HomeError
-from penstock.registry.database import DerivedDatabase, progress_table, remove_database
-from penstock.storage import Home, RecordKind, RecordLog
-from penstock.storage.interfaces import UNREADABLE_BODY
+from penstock.registry import DerivedDatabase, progress_table, remove_database
+from penstock.storage import UNREADABLE_BODY, Home, RecordKind, RecordLog
 
 _TAKEN = frozenset({RecordKind.TAKEN})
 
@@ -70,7 +69,7 @@ class IngestRecord:
     refused: int = 0
 
 
-def taken_body(body: bytes) -> TakenBody:
+def decode_taken(body: bytes) -> TakenBody:
     try:
         return _DECODER.decode(body)
     except UNREADABLE_BODY as error:
@@ -95,7 +94,7 @@ def ledger_name(name: str) -> str:
         return f"{escaped}/"
 
 
-def taken_entry(file: FileId, taken: IngestRecord) -> tuple[RecordKind, bytes]:
+def encode_taken(file: FileId, taken: IngestRecord) -> tuple[RecordKind, bytes]:
     """The record, once its reader has found in it what was meant."""
     meant = TakenBody(file.name, file.digest, taken.events, taken.complete, taken.refused)
     try:
@@ -112,12 +111,12 @@ def taken_entry(file: FileId, taken: IngestRecord) -> tuple[RecordKind, bytes]:
     )
 
 
-def rebuild_ledger(home: Home) -> None:
+def remove_ledger(home: Home) -> None:
     """Forget what is derived, even if SQLite cannot read it: whoever looks next reads the log."""
     remove_database(home.sources_db)
 
 
-class Ledger:
+class IngestLedger:
     """The files of a home. Safe for several processes; each catches up before it looks."""
 
     def __init__(self, home: Home) -> None:
@@ -162,7 +161,7 @@ class Ledger:
             applied = self._database.applied(connection)
             if applied < to:
                 for record in self._log.read(applied, to, _TAKEN):
-                    _apply(connection, record.offset, taken_body(record.body))
+                    _apply(connection, record.offset, decode_taken(record.body))
                 self._database.set_applied(connection, to)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import ChangeError, EventError, NoChangeError
 from penstock.flow.plain_events import PlainReader
-from penstock.ingest.inputs import InputBatch
+from penstock.ingest.input_files import InputBatch
 
 FIRST_NUMBERS = 5
 """So many places are named for each reason."""

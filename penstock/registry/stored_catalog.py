@@ -14,7 +14,7 @@ from penstock.errors import PenstockError
 from penstock.flow.faults import describe_fault, is_fault
 from penstock.registry.damage import damaged
 from penstock.registry.database import DerivedDatabase
-from penstock.registry.tables import CATALOG, relations
+from penstock.registry.schema import CATALOG, relations
 from penstock.sql import parse_relation
 from penstock.storage import Record, RecordKind, RecordLog
 

@@ -18,17 +18,16 @@ from pathlib import Path
 from penstock.errors import BacklogError, HomeError, InputError
 from penstock.flow.changes import Op
 from penstock.ingest.directories import move_file, open_dropped
-from penstock.ingest.dropped import (
+from penstock.ingest.directory_listing import (
     REFUSED_DIRECTORY,
     TAKEN_DIRECTORY,
-    Dropped,
-    dropped_files,
-    look_into,
+    DroppedFile,
+    list_directory,
+    list_files,
 )
-from penstock.ingest.inputs import shown_name
-from penstock.ingest.taking import FileIngest, IngestResult
-from penstock.storage import Home
-from penstock.storage.home import home_around
+from penstock.ingest.file_ingest import FileIngest, IngestResult
+from penstock.ingest.input_files import shown_name
+from penstock.storage import Home, home_around
 
 SETTLE_SECONDS = 2.0
 LOOK_EVERY_SECONDS = 0.5
@@ -80,9 +79,9 @@ class Watcher:
         self._directory = directory
         self._keep = keep
         self._settle_seconds = settle_seconds
-        self._seen: dict[str, tuple[Dropped, float]] = {}
-        self._done: set[Dropped] = set()
-        self._unreadable: set[Dropped] = set()
+        self._seen: dict[str, tuple[DroppedFile, float]] = {}
+        self._done: set[DroppedFile] = set()
+        self._unreadable: set[DroppedFile] = set()
         self._told: dict[str, str] = {}
 
     def close(self) -> None:
@@ -92,12 +91,12 @@ class Watcher:
     def waiting(self) -> bool:
         """Whether there are files that may not be complete yet."""
         settled = self._done | self._unreadable
-        return any(file not in settled for file in dropped_files(self._directory))
+        return any(file not in settled for file in list_files(self._directory))
 
     def look(self) -> Iterator[IngestResult]:
         """Take every file that is complete by now, as they are asked for."""
         now = time.monotonic()
-        found = look_into(self._directory)
+        found = list_directory(self._directory)
         files = found.files
         self._done &= set(files)
         self._unreadable &= set(files)
@@ -115,7 +114,7 @@ class Watcher:
             yield IngestResult(shown_name(name), 0, left=left[name])
         self._told = left
 
-    def _is_settled(self, file: Dropped, now: float) -> bool:
+    def _is_settled(self, file: DroppedFile, now: float) -> bool:
         """Whether the file has looked the same for long enough: by our own clock, and by its."""
         if self._seen.get(file.name, (None,))[0] != file:
             self._seen[file.name] = (file, now)
@@ -123,7 +122,7 @@ class Watcher:
         age = time.time() - file.modified_ns / 1e9
         return max(quiet, age) >= self._settle_seconds
 
-    def _take(self, file: Dropped) -> IngestResult | None:
+    def _take(self, file: DroppedFile) -> IngestResult | None:
         """What became of a file; None if it is gone, or cannot be read and that was said before."""
         try:
             with open_dropped(self._directory, file.name) as source:
@@ -139,7 +138,7 @@ class Watcher:
             return took
         return replace(took, left=self._put_aside(file, took))
 
-    def _put_aside(self, file: Dropped, took: IngestResult) -> str:
+    def _put_aside(self, file: DroppedFile, took: IngestResult) -> str:
         """Move a file out of the way; why it stays, if it does. It is known then, and not taken
         again."""
         try:
@@ -152,7 +151,7 @@ class Watcher:
         return ""
 
 
-def put_aside(directory: Path, file: Dropped, kind: str) -> None:
+def put_aside(directory: Path, file: DroppedFile, kind: str) -> None:
     """Move a file out of the way, under a name that is free."""
     move_file(directory, file.name, kind, file.inode)
 

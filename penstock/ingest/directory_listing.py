@@ -11,11 +11,8 @@ from typing import BinaryIO
 
 from penstock.catalog import Catalog, Relation
 from penstock.ingest.directories import open_directory
-from penstock.ingest.files import CSV_SUFFIXES, LINE_SUFFIXES, PARQUET_SUFFIXES
-from penstock.storage.disk import os_errors
-from penstock.storage.home import home_around
-
-SUFFIXES = LINE_SUFFIXES | CSV_SUFFIXES | PARQUET_SUFFIXES
+from penstock.ingest.formats import known_suffixes
+from penstock.storage import home_around, os_errors
 
 TAKEN_DIRECTORY = "taken"
 REFUSED_DIRECTORY = "refused"
@@ -31,7 +28,7 @@ HOME = "it is a penstock home"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Dropped:
+class DroppedFile:
     """A file as it was found. Files are taken in this order: by time, then by name."""
 
     modified_ns: int
@@ -42,21 +39,21 @@ class Dropped:
 
 
 @dataclass(slots=True)
-class Found:
+class DirectoryListing:
     """What is in a directory and one level below it."""
 
-    files: list[Dropped] = field(default_factory=list)
+    files: list[DroppedFile] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
     """Names that look like ours, and why they are left alone."""
 
 
-def dropped_files(directory: Path) -> list[Dropped]:
+def list_files(directory: Path) -> list[DroppedFile]:
     """The files that are there for us, in order."""
-    return look_into(directory).files
+    return list_directory(directory).files
 
 
-def look_into(directory: Path) -> Found:
-    found = Found()
+def list_directory(directory: Path) -> DirectoryListing:
+    found = DirectoryListing()
     with os_errors("look into the directory", directory):
         for entry in _entries(directory, ""):
             if entry.name in _OURS:
@@ -74,7 +71,7 @@ def look_into(directory: Path) -> Found:
     return found
 
 
-def _look_below(directory: Path, folder: str, found: Found) -> None:
+def _look_below(directory: Path, folder: str, found: DirectoryListing) -> None:
     try:
         for entry in _entries(directory, folder):
             _add(entry, f"{folder}/{entry.name}", found)
@@ -91,8 +88,8 @@ def _entries(directory: Path, folder: str) -> Iterator[os.DirEntry[str]]:
                 yield entry
 
 
-def _add(entry: os.DirEntry[str], name: str, found: Found) -> None:
-    if Path(entry.name).suffix.lower() not in SUFFIXES:
+def _add(entry: os.DirEntry[str], name: str, found: DirectoryListing) -> None:
+    if Path(entry.name).suffix.lower() not in known_suffixes():
         return
     if entry.is_symlink():
         found.left[name] = LINK
@@ -103,7 +100,7 @@ def _add(entry: os.DirEntry[str], name: str, found: Found) -> None:
             status = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             return  # gone meanwhile
-        found.files.append(Dropped(status.st_mtime_ns, name, status.st_size, status.st_ino))
+        found.files.append(DroppedFile(status.st_mtime_ns, name, status.st_size, status.st_ino))
 
 
 def digest_of(file: BinaryIO) -> str:

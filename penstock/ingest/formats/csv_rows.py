@@ -9,16 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
-import pyarrow as pa
-import pyarrow.csv
-
 from penstock.catalog import BooleanType, DoubleType, IntegerType, Relation, ValueType
 from penstock.catalog.coercions import BOOLEAN_WORDS, store_lossless
 from penstock.catalog.numerals import read_numeral
 from penstock.errors import ChangeError, EventError
 from penstock.flow.changes import Op
-from penstock.ingest.inputs import InputBatch, InputFile
-from penstock.ingest.tabular import (
+from penstock.ingest.input_files import InputBatch, InputFile
+from penstock.ingest.row_writer import (
     ROWS_PER_FRAME,
     RowWriter,
     check_columns,
@@ -35,8 +32,22 @@ _MAX_INTEGER_DIGITS = 30  # more than any integer has
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
 
-def read_csv(source: InputFile, relation: Relation, op: Op) -> Iterator[InputBatch]:
-    """The rows of a CSV file with a header. An empty field is NULL, a quoted empty one is ''."""
+class CsvRows:
+    """A header, then rows. An empty field is NULL, a quoted empty one is ''."""
+
+    name = "csv"
+    suffixes = frozenset({".csv"})
+    holds_rows = True
+
+    def read(self, source: InputFile, relation: Relation | None, op: Op) -> Iterator[InputBatch]:
+        assert relation is not None
+        return _read(source, relation, op)
+
+
+FORMAT = CsvRows()
+
+
+def _read(source: InputFile, relation: Relation, op: Op) -> Iterator[InputBatch]:
     with source.errors():
         names = _header(source)
         check_columns(source.name, names, relation)
@@ -116,6 +127,9 @@ def _bytes_of(part: Any) -> int:
 
 
 def _open(source: InputFile, names: Sequence[str], invalid: Callable[[Any], str]) -> Any:
+    import pyarrow as pa
+    import pyarrow.csv
+
     read = pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES)
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=invalid)
     convert = pyarrow.csv.ConvertOptions(
@@ -132,6 +146,8 @@ def _open(source: InputFile, names: Sequence[str], invalid: Callable[[Any], str]
 
 def _plain(source: InputFile) -> Any:
     """What to read from; closing it leaves the file open."""
+    import pyarrow as pa
+
     codec = _COMPRESSED.get(PurePath(source.name).suffix.lower())
     plain = pa.PythonFile(_Shared(source.file), mode="r")
     return pa.CompressedInputStream(plain, codec) if codec else plain

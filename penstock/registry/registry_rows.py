@@ -20,7 +20,7 @@ from penstock.registry.plans import (
     encode_plan,
 )
 from penstock.registry.records import Subscribed, subscribed
-from penstock.registry.subscriptions import StoredSubscription
+from penstock.registry.stored_subscription import StoredSubscription
 from penstock.spaces import Replan
 from penstock.sql import ShapeBinder
 from penstock.storage import Record

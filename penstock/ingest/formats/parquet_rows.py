@@ -8,17 +8,13 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute
-import pyarrow.parquet
-
 from penstock.catalog import IntegerType, Relation, ValueType
 from penstock.catalog.coercions import store_lossless
 from penstock.errors import ChangeError, EventError
 from penstock.flow.changes import Op
 from penstock.flow.events import MAX_EVENT_BYTES, json_value
-from penstock.ingest.inputs import InputBatch, InputFile
-from penstock.ingest.tabular import (
+from penstock.ingest.input_files import InputBatch, InputFile
+from penstock.ingest.row_writer import (
     ROWS_PER_FRAME,
     RowWriter,
     check_columns,
@@ -38,8 +34,22 @@ _TAIL_BYTES = 8  # the length of the footer, and PAR1
 _EPOCH = datetime(1970, 1, 1)
 
 
-def read_parquet(source: InputFile, relation: Relation, op: Op) -> Iterator[InputBatch]:
-    """The rows of a Parquet file."""
+class ParquetRows:
+    name = "parquet"
+    suffixes = frozenset({".parquet", ".pq"})
+    holds_rows = True
+
+    def read(self, source: InputFile, relation: Relation | None, op: Op) -> Iterator[InputBatch]:
+        assert relation is not None
+        return _read(source, relation, op)
+
+
+FORMAT = ParquetRows()
+
+
+def _read(source: InputFile, relation: Relation, op: Op) -> Iterator[InputBatch]:
+    import pyarrow.parquet
+
     with source.errors():
         _check_footer(source)
         with pyarrow.parquet.ParquetFile(source.file) as file:
@@ -91,6 +101,8 @@ def _check_groups(name: str, metadata: Any) -> None:
 
 def _check_types(name: str, schema: Any) -> int:
     """Refuse what no column holds; how many rows to read at once."""
+    import pyarrow as pa
+
     row_bytes = 0
     for field in schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -105,7 +117,8 @@ def _check_types(name: str, schema: Any) -> int:
 
 
 def _is_text(kind: Any) -> bool:
-    types = pa.types
+    from pyarrow import types
+
     return bool(
         types.is_string(kind)
         or types.is_large_string(kind)
@@ -118,7 +131,9 @@ def _is_text(kind: Any) -> bool:
 
 
 def _is_fixed(kind: Any) -> bool:
-    return bool(pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind))
+    from pyarrow import types
+
+    return bool(types.is_fixed_size_binary(kind) or types.is_decimal(kind))
 
 
 def _rows(arrow_batch: Any, types: Sequence[ValueType]) -> Iterator[tuple[object, ...]]:
@@ -131,6 +146,9 @@ def _rows(arrow_batch: Any, types: Sequence[ValueType]) -> Iterator[tuple[object
 
 def _values(column: Any, value_type: ValueType) -> list[object]:
     """The values of a column; those that are equal are one object, where the file says so."""
+    import pyarrow as pa
+    import pyarrow.compute
+
     if pa.types.is_dictionary(column.type):
         words = _values(column.dictionary, value_type)
         return [None if i is None else words[i] for i in column.indices.to_pylist()]

@@ -17,7 +17,7 @@ from penstock.flow.plain_events import read_change
 from penstock.packing import pack
 from penstock.storage.frames import compacted_header, encode_frame
 from penstock.storage.interfaces import CONTROL_KINDS, Entry, RecordKind, RecordLog
-from penstock.storage.replaying import Replay
+from penstock.storage.table_replay import Replay
 
 FRAME_RECORDS = 4096
 FRAME_BYTES = 1 << 20  # 1 MiB, like the frames that files are published in

@@ -13,7 +13,7 @@ import duckdb
 
 from penstock.client import Content
 from penstock.maintenance.findings import Finding, difference, remark
-from penstock.testing.oracle import Oracle, comparable
+from penstock.maintenance.oracle import Oracle, comparable
 
 _HINT = (
     "keep a copy of the home and report this; to go on, remove what is in its checkpoint directory "

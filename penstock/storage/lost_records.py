@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import CorruptionError
-from penstock.storage.access import make_directory
 from penstock.storage.acknowledged import write_acknowledged
 from penstock.storage.disk import os_errors, sync_directory, write_aside
+from penstock.storage.file_access import make_directory
 from penstock.storage.home import Home
-from penstock.storage.segment import SUFFIX as SEGMENT_SUFFIX
+from penstock.storage.log_segment import SUFFIX as SEGMENT_SUFFIX
 
 MAX_LOST_RECORDS = 100_000_000  # at 3 bytes each, 300 MB of log; more is rather a damaged witness
 ASIDE = "lost"

@@ -33,10 +33,10 @@ from penstock.pipeline.gc_control import without_garbage
 from penstock.registry import Registry
 from penstock.spaces import Space
 from penstock.storage import BatchHeader, Home
-from penstock.storage.compacting import compacted_segment
 from penstock.storage.families import home_family
-from penstock.storage.replaying import Replay
+from penstock.storage.log_compaction import compacted_segment
 from penstock.storage.set_aside import events_not_applied
+from penstock.storage.table_replay import Replay
 
 EVENTS_AT_ONCE = 10_000
 

@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.errors import BacklogError, HomeError, LockedError
-from penstock.ingest import taking
+from penstock.ingest import file_ingest
 from penstock.ingest.directories import open_dropped
-from penstock.ingest.dropped import dropped_files, table_of
-from penstock.ingest.taking import FileIngest, IngestResult
-from penstock.ingest.watching import Watcher, WatchSummary, watch
+from penstock.ingest.directory_listing import list_files, table_of
+from penstock.ingest.file_ingest import FileIngest, IngestResult
+from penstock.ingest.watcher import Watcher, WatchSummary, watch
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 
@@ -83,7 +83,7 @@ def test_every_kind_of_file(home: Home, drop: Path) -> None:
     with Hub(home.path) as hub:
         assert sorted(row["id"] for row in hub.rows("stocks")) == [1, 2, 3, 4, 5]
         assert hub.quarantine() == []
-    assert dropped_files(drop) == []
+    assert list_files(drop) == []
     assert (drop / "taken" / "stocks" / "any.parquet").exists()
 
 
@@ -102,10 +102,10 @@ def test_a_file_that_is_still_written_is_left_alone(home: Home, drop: Path) -> N
     watcher = Watcher(home, drop, settle_seconds=60)
     assert list(watcher.look()) == []
     assert watcher.waiting
-    with mock.patch("penstock.ingest.watching.time.monotonic", return_value=1e9):
+    with mock.patch("penstock.ingest.watcher.time.monotonic", return_value=1e9):
         (drop / "fresh.jsonl").write_bytes(lines(2, 3))  # it has grown, so time starts again
         assert list(watcher.look()) == []
-    with mock.patch("penstock.ingest.watching.time.monotonic", return_value=1e9 + 60):
+    with mock.patch("penstock.ingest.watcher.time.monotonic", return_value=1e9 + 60):
         assert [took.events for took in watcher.look()] == [2]
     assert not watcher.waiting
     watcher.close()
@@ -131,7 +131,7 @@ def test_files_that_stay_are_remembered(home: Home, drop: Path) -> None:
     for _ in range(3):
         take_all(home, drop, keep=True)
     assert len(events(home)) == 2
-    assert len(dropped_files(drop)) == 2
+    assert len(list_files(drop)) == 2
 
 
 def test_an_empty_file(home: Home, drop: Path) -> None:
@@ -182,13 +182,13 @@ def test_a_bad_row_is_quarantined_alone(home: Home, drop: Path) -> None:
 def test_a_file_that_changes_while_it_is_read(home: Home, drop: Path) -> None:
     path = drop / "a.jsonl"
     path.write_bytes(lines(1))
-    original = taking.read_open_file
+    original = file_ingest.read_open_file
 
     def read_and_write(*arguments: object) -> Iterator[object]:
         yield from original(*arguments)  # type: ignore[arg-type]
         path.write_bytes(lines(1, 2))
 
-    with mock.patch("penstock.ingest.taking.read_open_file", read_and_write):
+    with mock.patch("penstock.ingest.file_ingest.read_open_file", read_and_write):
         assert "changed while it was read" in take(home, path).refused
     with Hub(home.path) as hub:
         assert "changed while it was read" in hub.quarantine()[0].primary
@@ -208,16 +208,16 @@ def test_which_table_a_file_belongs_to(home: Home) -> None:
 def test_two_who_take_the_same_file(home: Home, drop: Path) -> None:
     path = drop / "a.jsonl"
     path.write_bytes(lines(1, 2))
-    original = taking.read_open_file
+    original = file_ingest.read_open_file
 
     def overtaken(*arguments: object) -> Iterator[object]:
         """Before this one has read anything, another process takes the whole file."""
-        with mock.patch("penstock.ingest.taking.read_open_file", original):
+        with mock.patch("penstock.ingest.file_ingest.read_open_file", original):
             take(home, path)
         yield from original(*arguments)  # type: ignore[arg-type]
 
     with (
-        mock.patch("penstock.ingest.taking.read_open_file", overtaken),
+        mock.patch("penstock.ingest.file_ingest.read_open_file", overtaken),
         pytest.raises(LockedError, match="another process"),
     ):
         take(home, path)
@@ -240,7 +240,7 @@ def test_a_log_that_is_too_far_ahead(home: Home, drop: Path) -> None:
     """Nothing is lost or taken twice: the rest of a file waits until somebody has caught up."""
     (drop / "a.jsonl").write_bytes(lines(1, 2, 3))
     with (
-        mock.patch("penstock.ingest.watching.FileIngest", partial(FileIngest, max_backlog=4)),
+        mock.patch("penstock.ingest.watcher.FileIngest", partial(FileIngest, max_backlog=4)),
         small_frames(1),
     ):
         with pytest.raises(BacklogError):
@@ -294,14 +294,14 @@ def test_crashes_anywhere(
 
 
 def small_frames(size: int) -> AbstractContextManager[object]:
-    original = taking.read_open_file
+    original = file_ingest.read_open_file
 
     def read(*arguments: object) -> Iterator[object]:
         for batch in original(*arguments):  # type: ignore[arg-type]
             for start in range(0, len(batch.events), size):
                 yield mock.Mock(events=batch.events[start : start + size])
 
-    return mock.patch("penstock.ingest.taking.read_open_file", read)
+    return mock.patch("penstock.ingest.file_ingest.read_open_file", read)
 
 
 def crash_after(countdown: int, written: bool) -> AbstractContextManager[object]:
@@ -324,9 +324,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from penstock.storage import Home
-from penstock.ingest import watching
-watching.put_aside = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-watching.watch(Home.open(sys.argv[1]), Path(sys.argv[2]), once=True, settle_seconds=0)
+from penstock.ingest import watcher
+watcher.put_aside = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+watcher.watch(Home.open(sys.argv[1]), Path(sys.argv[2]), once=True, settle_seconds=0)
 """
 
 
@@ -343,8 +343,8 @@ def test_killed_between_appending_and_putting_aside(
     for _ in range(2):
         killed = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
         assert killed.returncode == -signal.SIGKILL
-        assert len(dropped_files(drop)) == 1
+        assert len(list_files(drop)) == 1
         assert len(events(home)) == count
     assert take_all(home, drop).events == 0
-    assert dropped_files(drop) == []
+    assert list_files(drop) == []
     assert len(events(home)) == count

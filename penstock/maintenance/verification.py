@@ -14,9 +14,8 @@ from pathlib import Path
 from penstock.client import Initial
 from penstock.delivery.saved_contents import DIRECTORY as CONTENTS_DIRECTORY
 from penstock.errors import PenstockError
-from penstock.lab.traffic import Clients
 from penstock.maintenance.checkpoints import check_checkpoint, check_recordless, checkpoint_files
-from penstock.maintenance.contents import compare
+from penstock.maintenance.content_checks import compare
 from penstock.maintenance.copies import with_copies
 from penstock.maintenance.databases import Logged, check_databases
 from penstock.maintenance.findings import Finding, Severity, Step, damage, damage_of, remark
@@ -28,13 +27,14 @@ from penstock.maintenance.log_files import (
     check_quarantine,
     check_statistics,
 )
+from penstock.maintenance.oracle import Oracle
+from penstock.maintenance.traffic import Clients
 from penstock.pipeline.snapshots import all_snapshots, is_sound
 from penstock.registry import Registry
 from penstock.storage import BatchHeader, Home
 from penstock.storage.families import home_family
-from penstock.storage.replaying import Replay, replay_tables
-from penstock.storage.statistics import DIRECTORY as STATISTICS_DIRECTORY
-from penstock.testing.oracle import Oracle
+from penstock.storage.home_statistics import DIRECTORY as STATISTICS_DIRECTORY
+from penstock.storage.table_replay import Replay, replay_tables
 
 
 @dataclass

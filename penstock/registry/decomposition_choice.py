@@ -16,8 +16,7 @@ from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import Cut, below
 from penstock.registry.plans import decode_plan
 from penstock.spaces import Decomposition, Side, compact, has_choice, plain_rule
-from penstock.storage import AnyHome, Home
-from penstock.storage.statistics import HomeStatistics, TableStatistics, usable_statistics
+from penstock.storage import AnyHome, Home, HomeStatistics, TableStatistics, usable_statistics
 
 
 class Chooser:

@@ -16,9 +16,9 @@ from penstock.catalog import Row
 from penstock.errors import HomeError, PenstockError
 from penstock.matching.diagram.order import AttributeStatistics, attribute_order
 from penstock.packing import pack, unpack
-from penstock.storage.access import make_directory
 from penstock.storage.batch_codec import batch_name, encode_batch, parse_batch_name, read_batch
 from penstock.storage.disk import FileFormat, corrupt, os_errors, sync_directory, write_aside
+from penstock.storage.file_access import make_directory
 from penstock.storage.interfaces import BatchHeader
 
 STATISTICS_FORMAT = FileFormat("statistics file", b"PENSTSTA", version=1)

@@ -15,18 +15,19 @@ from pathlib import Path
 from penstock.catalog import Relation
 from penstock.errors import EventError
 from penstock.flow.changes import Op
-from penstock.ingest.dropped import digest_of
-from penstock.ingest.files import Format, InputBatch, format_of, leave_out, read_open_file
-from penstock.ingest.inputs import InputFile, open_input
-from penstock.ingest.ledger import FileId, IngestRecord, Ledger, ledger_name
-from penstock.ingest.taking import append_taken, check_unchanged
+from penstock.ingest.directory_listing import digest_of
+from penstock.ingest.file_ingest import append_taken, check_unchanged
+from penstock.ingest.formats import InputFormat, format_of, read_open_file
+from penstock.ingest.ingest_ledger import FileId, IngestLedger, IngestRecord, ledger_name
+from penstock.ingest.input_files import InputBatch, InputFile, open_input
+from penstock.ingest.publication import leave_out
 from penstock.storage import Home
 
 
-class Resumable:
+class ResumableFile:
     """One file on its way into the log."""
 
-    def __init__(self, home: Home, ledger: Ledger, file: FileId, source: InputFile) -> None:
+    def __init__(self, home: Home, ledger: IngestLedger, file: FileId, source: InputFile) -> None:
         self._home, self._ledger, self._file, self._source = home, ledger, file, source
         self._status = os.fstat(source.file.fileno())
         self._taken = ledger.taken(file)
@@ -34,7 +35,7 @@ class Resumable:
         """How many of its events were in the log."""
 
     def rest(
-        self, relation: Relation | None, op: Op, format_: Format | None
+        self, relation: Relation | None, op: Op, format_: InputFormat | None
     ) -> Iterator[InputBatch]:
         """The events that are not in the log yet."""
         if not self._taken.complete:
@@ -59,32 +60,32 @@ class Resumable:
 
 
 @contextmanager
-def resumable(
-    home: Home, path: Path, relation: Relation | None, op: Op, format_: Format | None
-) -> Iterator[Resumable]:
+def open_resumable(
+    home: Home, path: Path, relation: Relation | None, op: Op, format_: InputFormat | None
+) -> Iterator[ResumableFile]:
     """A file to be published, from where an earlier try has stopped."""
-    ledger = Ledger(home)
+    ledger = IngestLedger(home)
     try:
         with open_input(path) as source:
             with source.errors():
                 digest = digest_of(source.file)
             file = FileId(_name(path, relation, op, format_), digest)
             _check_same(ledger, file, source.name)
-            yield Resumable(home, ledger, file, source)
+            yield ResumableFile(home, ledger, file, source)
     finally:
         ledger.close()
 
 
-def _name(path: Path, relation: Relation | None, op: Op, format_: Format | None) -> str:
+def _name(path: Path, relation: Relation | None, op: Op, format_: InputFormat | None) -> str:
     """Where the file is, and what its rows are taken for. Names of dropped files are relative, so
     none of them is the same."""
     name = ledger_name(os.path.abspath(path))
-    if (format_ or format_of(path)) is Format.JSONL or relation is None:
+    if relation is None or not (format_ or format_of(path)).holds_rows:
         return name
     return f"{name} as {op} of {relation.name}"
 
 
-def _check_same(ledger: Ledger, file: FileId, shown: str) -> None:
+def _check_same(ledger: IngestLedger, file: FileId, shown: str) -> None:
     begun = ledger.unfinished(file.name)
     if file.digest in begun or not begun:
         return

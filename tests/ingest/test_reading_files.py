@@ -18,8 +18,11 @@ from penstock.catalog import Catalog, Relation, Row
 from penstock.errors import BacklogError, ChangeError, EventError, HomeError
 from penstock.flow.changes import Op, check
 from penstock.flow.events import decode_event
-from penstock.ingest import files, tabular
-from penstock.ingest.files import InputBatch, Published, publish, read_file, read_lines
+from penstock.ingest import row_writer
+from penstock.ingest.formats import json_lines, read_file
+from penstock.ingest.formats.json_lines import read_lines
+from penstock.ingest.input_files import InputBatch
+from penstock.ingest.publication import Published, publish
 from penstock.sql import parse_relation
 from penstock.storage import BatchHeader, MemoryHome
 
@@ -92,8 +95,8 @@ def test_a_pipe_is_read_as_it_is_filled() -> None:
 def test_a_line_that_is_too_long_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chunk_bytes: int
 ) -> None:
-    monkeypatch.setattr(files, "MAX_RECORD_BYTES", 100)
-    monkeypatch.setattr(files, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(json_lines, "MAX_RECORD_BYTES", 100)
+    monkeypatch.setattr(json_lines, "CHUNK_BYTES", chunk_bytes)
     path, home = tmp_path / "x.jsonl", MemoryHome()
     for rest in (b"", b"\n", b"\nmore\n"):
         path.write_bytes(b"one\n" * 20 + b"x" * 121 + rest)
@@ -105,7 +108,7 @@ def test_a_line_that_is_too_long_is_named(
 
 
 def test_publishing_reports_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(json_lines, "CHUNK_BYTES", 1000)
     path, home = tmp_path / "x.jsonl", MemoryHome()
     path.write_bytes(b"".join(b'{"n": %d}\n' % i for i in range(1000)))
     seen: list[InputBatch] = []
@@ -192,13 +195,13 @@ def test_csv_files_that_cannot_be_meant(tmp_path: Path) -> None:
 
 def test_a_large_csv_comes_in_pieces(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    count = 3 * tabular.ROWS_PER_FRAME
+    count = 3 * row_writer.ROWS_PER_FRAME
     path.write_text("id,s\n" + "".join(f"{i},{'s' * 300}\n" for i in range(count)))
     batches = list(read_file(path, EVERYTHING))
     assert [decode_event(e).row["id"] for batch in batches for e in batch.events] == list(
         range(count)
     )
-    assert max(len(batch.events) for batch in batches) <= tabular.ROWS_PER_FRAME
+    assert max(len(batch.events) for batch in batches) <= row_writer.ROWS_PER_FRAME
     assert batches[0].done_bytes < batches[-1].done_bytes == batches[-1].total_bytes
 
 

@@ -20,7 +20,14 @@ from penstock.client import Initial
 from penstock.errors import CorruptionError, SubscriptionError
 from penstock.flow.faults import SetAside
 from penstock.registry import commands
-from penstock.registry.binding import (
+from penstock.registry.commands import MAX_SUBSCRIPTIONS_AT_ONCE, Candidate, Command
+from penstock.registry.database import DerivedDatabase, insert_rows, remove_database
+from penstock.registry.decomposition_choice import Chooser
+from penstock.registry.leases import Clock, read_clock
+from penstock.registry.log_changes import LogChanges, read_changes
+from penstock.registry.lookup import Lookup
+from penstock.registry.plans import decode_plan
+from penstock.registry.registry_rows import (
     Binder,
     lease_row,
     replan_row,
@@ -28,20 +35,12 @@ from penstock.registry.binding import (
     set_aside_row,
     stored_as,
 )
-from penstock.registry.catalogs import StoredCatalog
-from penstock.registry.choosing import Chooser
-from penstock.registry.commands import MAX_SUBSCRIPTIONS_AT_ONCE, Candidate, Command
-from penstock.registry.database import DerivedDatabase, insert_rows, remove_database
-from penstock.registry.leases import Clock, read_clock
-from penstock.registry.log_changes import LogChanges, read_changes
-from penstock.registry.lookup import Lookup
-from penstock.registry.plans import decode_plan
-from penstock.registry.subscriptions import StoredSubscription
-from penstock.registry.tables import CATALOG, REGISTRY, replans, set_aside, subscriptions
+from penstock.registry.schema import CATALOG, REGISTRY, replans, set_aside, subscriptions
+from penstock.registry.stored_catalog import StoredCatalog
+from penstock.registry.stored_subscription import StoredSubscription
 from penstock.spaces import Decomposition
 from penstock.sql import ShapeBinder
-from penstock.storage import AnyHome, Tail
-from penstock.storage.set_aside import set_aside_entry
+from penstock.storage import AnyHome, Tail, set_aside_entry
 
 _Result = TypeVar("_Result")
 

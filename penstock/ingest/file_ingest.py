@@ -1,8 +1,8 @@
-"""Taking a file into the log, exactly once.
+"""Ingesting a file exactly once.
 
 Every frame that is appended for a file says how many of its events are in the log by then
-(`penstock.ingest.ledger`). Whoever goes on, after a crash or beside another process, reads that
-under the log's own lock and leaves out as many. The order of a file's events is that of the file,
+(`penstock.ingest.ingest_ledger`). Whoever goes on, after a crash or beside another process, reads
+that under the log's own lock and skips as many. The order of a file's events is that of the file,
 so it does not matter how they were cut into frames.
 """
 
@@ -16,20 +16,22 @@ from penstock.catalog import Catalog
 from penstock.errors import EventError, LockedError
 from penstock.flow.changes import Op
 from penstock.flow.events import unreadable_file_event
-from penstock.ingest.dropped import digest_of, table_of
-from penstock.ingest.files import (
-    CSV_SUFFIXES,
-    MAX_BACKLOG,
-    PARQUET_SUFFIXES,
-    check_backlog,
-    read_open_file,
+from penstock.ingest.directory_listing import digest_of, table_of
+from penstock.ingest.formats import format_of, read_open_file
+from penstock.ingest.ingest_ledger import (
+    FileId,
+    IngestLedger,
+    IngestRecord,
+    encode_taken,
+    ledger_name,
 )
-from penstock.ingest.inputs import InputFile, shown_name
-from penstock.ingest.ledger import FileId, IngestRecord, Ledger, ledger_name, taken_entry
+from penstock.ingest.input_files import InputFile, shown_name
+from penstock.ingest.publication import (
+    MAX_BACKLOG,
+    check_backlog,
+)
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
-
-_TABULAR = CSV_SUFFIXES | PARQUET_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class FileIngest:
         self._op = op
         self._max_backlog = max_backlog
         self._registry = Registry(home)
-        self._ledger = Ledger(home)
+        self._ledger = IngestLedger(home)
 
     def close(self) -> None:
         self._registry.close()
@@ -89,7 +91,7 @@ class FileIngest:
 
     def _read(self, source: InputFile, name: str) -> Iterator[list[bytes]]:
         relation = None
-        if source.path.suffix.lower() in _TABULAR:
+        if format_of(source.path).holds_rows:
             self._registry.catch_up()
             relation = table_of(name, self._registry.catalog())
             if relation is None:
@@ -103,11 +105,16 @@ class FileIngest:
 
 
 def append_taken(
-    home: Home, ledger: Ledger, file: FileId, done: int, events: list[bytes], after: IngestRecord
+    home: Home,
+    ledger: IngestLedger,
+    file: FileId,
+    done: int,
+    events: list[bytes],
+    after: IngestRecord,
 ) -> int:
     """Append events that follow the first `done` of the file, unless somebody else has; where the
     first of them is."""
-    entries = [taken_entry(file, after), *((RecordKind.EVENT, event) for event in events)]
+    entries = [encode_taken(file, after), *((RecordKind.EVENT, event) for event in events)]
     with home.log.appending() as tail:
         present = ledger.taken(file, tail.end)
         if present.complete or present.events > done:
