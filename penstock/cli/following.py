@@ -16,8 +16,7 @@ from penstock.delivery.saved_contents import SavedContents
 from penstock.registry import Registry
 from penstock.spaces import Replan
 from penstock.sql import Query
-from penstock.storage import Home
-from penstock.storage.interfaces import compacted_away
+from penstock.storage import Home, compacted_away
 
 EVERYTHING = 1 << 62
 """Beyond all offsets."""

@@ -56,6 +56,10 @@ class Spread:
         """For rows that could go to any partition: to each in turn."""
         return self.buckets[number % len(self.buckets)]
 
+    def phase(self, bucket: int) -> float:
+        """A share of 1, another one for each partition: to do things at different times."""
+        return self.buckets.index(bucket) / len(self.buckets)
+
     def _of(self, place: bytes) -> int:
         return self.buckets[crc32(place) % len(self.buckets)]
 

@@ -25,7 +25,7 @@ from penstock.query import Query
 from penstock.registry import Registry
 from penstock.spaces import Edge, edge_of
 from penstock.storage import Home
-from penstock.storage.statistics import (
+from penstock.storage.home_statistics import (
     ColumnStatistics,
     EdgeStatistics,
     HomeStatistics,

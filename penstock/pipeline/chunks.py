@@ -13,10 +13,7 @@ import pyarrow as pa
 
 from penstock.flow.exchange import ChunkRow, EncodedMessages, Spread, StageInput, StageOutput
 from penstock.flow.kinds import Kind, Span
-from penstock.pipeline.buckets import BUCKETS
 from penstock.pipeline.staging import stage, stage_packed
-
-SPREAD = Spread(BUCKETS)
 
 ARROW_SCHEMA = pa.schema(
     [
@@ -28,7 +25,7 @@ ARROW_SCHEMA = pa.schema(
 )
 
 
-def ticks(span: Span, spread: Spread = SPREAD) -> StageOutput:
+def ticks(span: Span, spread: Spread) -> StageOutput:
     """What tells the partitions of the batch; once for each batch."""
     out = StageOutput(spread)
     for bucket in spread.buckets:

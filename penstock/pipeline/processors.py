@@ -21,6 +21,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from penstock.pipeline.gc_control import settle, without_garbage
 
 if TYPE_CHECKING:
+    from penstock.flow.exchange import Spread
     from penstock.pipeline.state import BucketState
 
 # Not as text: each task would have Java parse it.
@@ -52,22 +53,21 @@ class TaskProcessor(StatefulProcessor):
         from penstock.flow.exchange import StageInput
         from penstock.flow.graph import tasks_of
         from penstock.flow.safely import advance_task
-        from penstock.pipeline.chunks import SPREAD, chunk_rows
+        from penstock.pipeline.chunks import chunk_rows
         from penstock.pipeline.worker_index import worker_home, worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
         stages, given = tasks_of(self._flow)[self._number], StageInput.of_chunks(rows)
-        with without_garbage(), self._open_state(bucket) as state:
-            out = advance_task(stages, given, state, view, SPREAD)
+        with without_garbage(), self._open_state(bucket, view.spread) as state:
+            out = advance_task(stages, given, state, view, view.spread)
             chunks = chunk_rows(out, worker_home(self._home).staging)
         settle((self._home, view.active))
         return iter([_ROW(*chunk) for chunk in chunks])
 
-    def _open_state(self, bucket: int) -> AbstractContextManager[BucketState]:
+    def _open_state(self, bucket: int, spread: Spread) -> AbstractContextManager[BucketState]:
         """The state of a bucket. It is written whole now and then, other buckets at other times."""
-        from penstock.pipeline.buckets import BUCKETS
         from penstock.pipeline.state import BucketState, Mirror, mirror_directory
 
         mirror = Mirror(mirror_directory(self._term) / f"{self._state}-{bucket}")
-        rewrite_ratio = 1 + BUCKETS.index(bucket) / len(BUCKETS)
+        rewrite_ratio = 1 + spread.phase(bucket)
         return BucketState.opened(self._stored, mirror, rewrite_ratio)

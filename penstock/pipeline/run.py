@@ -28,6 +28,7 @@ from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.in_java import settings_elsewhere
 from penstock.pipeline.listener import BatchListener, listening
+from penstock.pipeline.moved_checkpoint import correct_paths
 from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset
 from penstock.pipeline.preflight import check_before_run
 from penstock.pipeline.processors import TaskProcessor
@@ -36,8 +37,8 @@ from penstock.pipeline.sink import MessageSink, sweep_staging
 from penstock.pipeline.source import SOURCE_NAME, LogSource
 from penstock.pipeline.worker_index import SCHEME
 from penstock.storage import Home
-from penstock.storage.access import umask_of
 from penstock.storage.families import claim_family
+from penstock.storage.file_access import umask_of
 
 BATCH_ROWS = 50_000
 """Fixed costs of some 0.3 s a batch weigh little against this many rows, and they fit in memory."""
@@ -126,6 +127,7 @@ def run(
     began = time.monotonic()
     with opened.processing_lock("pipeline") as processing:
         check_home(opened)
+        correct_paths(opened.checkpoint)
         claim_family(opened, family_of(SCHEME), "the pipeline")
         check_before_run(opened)
         keep_memory()

@@ -44,8 +44,8 @@ from penstock.messages import Point
 from penstock.pipeline.gc_control import without_garbage
 from penstock.registry import Registry, StoredSubscription
 from penstock.spaces import Edge, Space, place
-from penstock.storage.access import make_directory
 from penstock.storage.disk import write_aside
+from penstock.storage.file_access import make_directory
 
 FORMAT = 4
 """Before 4, constants of text columns may have been taken for numbers."""

@@ -142,7 +142,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from penstock.flow.exchange import StageInput
         from penstock.flow.graph import tasks_of
         from penstock.flow.safely import advance_task
-        from penstock.pipeline.chunks import SPREAD, chunk_batch, ticks
+        from penstock.pipeline.chunks import chunk_batch, ticks
         from penstock.pipeline.log_events import events_of
         from penstock.pipeline.worker_index import worker_home, worker_view
 
@@ -150,11 +150,11 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stages = tasks_of(self._flow)[0]
         settle("read")
         if partition.leads:
-            yield chunk_batch(ticks(span), home.staging)
+            yield chunk_batch(ticks(span, view.spread), home.staging)
         for events in events_of(home.log, partition.start, partition.end):
             with without_garbage():
-                given = StageInput(SPREAD.buckets[0], span, events)
-                out = advance_task(stages, given, None, view, SPREAD)
+                given = StageInput(view.spread.buckets[0], span, events)
+                out = advance_task(stages, given, None, view, view.spread)
                 sent = chunk_batch(out, home.staging)
             yield sent
 

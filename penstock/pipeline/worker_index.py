@@ -23,13 +23,14 @@ from penstock.flow.new_points import NewPoints
 from penstock.joins import Scheme, make_scheme
 from penstock.joins.frozen import FrozenSpace
 from penstock.joins.matcher_points import MatcherPoints
+from penstock.pipeline.buckets import spread_of
 from penstock.pipeline.snapshots import Snapshot, newest
 from penstock.query import Query
 from penstock.registry import Registry, StoredSubscription, SubscriptionChanges
 from penstock.spaces import Decomposition, Edge, Placed, Replan, place
 from penstock.storage import AnyHome, Home
+from penstock.storage.home_statistics import samples, usable_statistics
 from penstock.storage.set_aside import events_in_quarantine, refusal, suspects_among
-from penstock.storage.statistics import samples, usable_statistics
 
 SCHEME = "ref-sj-gap"
 """Describes regions as the kernels do, so that messages are the same bytes in both gears: a run
@@ -47,6 +48,7 @@ class WorkerIndex:
     def __init__(self, home: AnyHome, only: Collection[int] | None = None) -> None:
         self._home = home
         self._only = only
+        self.spread = spread_of(home.buckets)
         self._registry = Registry(home, catch_up=False)
         stored = home if isinstance(home, Home) else None
         self._snapshots = None if stored is None or only is not None else stored.snapshots

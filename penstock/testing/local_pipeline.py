@@ -21,8 +21,7 @@ from penstock.flow.graph import FLOW, tasks_of
 from penstock.flow.kinds import Kind
 from penstock.flow.safely import advance_task
 from penstock.joins.initial_regions import MANY_NEWCOMERS
-from penstock.pipeline.buckets import BUCKETS
-from penstock.pipeline.chunks import SPREAD, chunk_rows, ticks
+from penstock.pipeline.chunks import chunk_rows, ticks
 from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
 from penstock.pipeline.log_events import events_of
 from penstock.pipeline.offsets import StreamOffset, next_offset, span_of
@@ -80,10 +79,12 @@ class LocalPipeline:
     """What Spark's state store would hold: by the name of a stage and by bucket."""
 
     def __post_init__(self) -> None:
-        for stage, *_ in tasks_of(self.flow)[1:]:
-            self.states.setdefault(stage.name, {bucket: MapInMemory() for bucket in BUCKETS})
         self._mirrors = TemporaryDirectory(prefix="penstock-mirrors-")
         self._view = WorkerIndex(self.home)
+        self._spread = self._view.spread
+        for stage, *_ in tasks_of(self.flow)[1:]:
+            buckets = {bucket: MapInMemory() for bucket in self._spread.buckets}
+            self.states.setdefault(stage.name, buckets)
         self._registry = Registry(self.home, clock=self.clock)
 
     def run(self) -> int:
@@ -128,18 +129,18 @@ class LocalPipeline:
         self._registry.catch_up(end.position)
         span = span_of(self.offset, end)
         reading, *keyed = tasks_of(self.flow)
-        out = StageOutput(SPREAD)
-        self._append(out, ticks(span))
+        out = StageOutput(self._spread)
+        self._append(out, ticks(span, self._spread))
         middle = (span.start + span.end) // 2  # as if two tasks had read it
         for start, stop in ((span.start, middle), (middle, span.end)):
             for events in events_of(self.home.log, start, stop):
-                given = StageInput(BUCKETS[0], span, events)
-                self._append(out, advance_task(reading, given, None, self._view, SPREAD))
+                given = StageInput(self._spread.buckets[0], span, events)
+                self._append(out, advance_task(reading, given, None, self._view, self._spread))
         for stages in keyed:
-            given_rows, out = self._by_bucket(out), StageOutput(SPREAD)
+            given_rows, out = self._by_bucket(out), StageOutput(self._spread)
             for bucket, given in given_rows:
                 with self._open_state(stages[0].name, bucket) as state:
-                    self._append(out, advance_task(stages, given, state, self._view, SPREAD))
+                    self._append(out, advance_task(stages, given, state, self._view, self._spread))
         sent = StageInput.of_chunks(chunk_rows(out, self.home.staging))
         check_faults(sent, self.home)
         outcome = gather(sent, self.home.staging)
@@ -164,7 +165,7 @@ class LocalPipeline:
     def _open_state(self, name: str, bucket: int) -> Iterator[BucketState]:
         """Mirrors outlive crashes of workers: they must be found to be of another state."""
         mirror = Mirror(Path(self._mirrors.name) / f"{name}-{bucket}")
-        stored, ratio = self.states[name][bucket], bucket / max(BUCKETS)
+        stored, ratio = self.states[name][bucket], self._spread.phase(bucket)
         with BucketState.opened(stored, mirror, rewrite_ratio=ratio) as state:
             yield state
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.maintenance.compact import compact
-from penstock.maintenance.verify import verify
+from penstock.maintenance.compaction import compact
+from penstock.maintenance.verification import verify
 from penstock.registry import Registry, rebuild
 from penstock.storage import Home, RecordKind
 from penstock.testing import LocalPipeline

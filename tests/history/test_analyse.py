@@ -22,7 +22,7 @@ from penstock.history.surveying import survey_groups, survey_rows, whole
 from penstock.matching import create
 from penstock.matching.matchers.diagram.matcher import DiagramMatcher
 from penstock.storage import Home, RecordKind
-from penstock.storage.statistics import (
+from penstock.storage.home_statistics import (
     EdgeStatistics,
     HomeStatistics,
     load_statistics,
@@ -202,7 +202,9 @@ def test_the_matcher_gets_the_sample(home: Home) -> None:
     save_statistics(home.path, dry_analyse(home))
     with mock.patch("penstock.joins.selections.SCANNED_POINTS", 0), Hub(home.path) as hub:
         hub.insert("a", {"id": 50, "x": 1})
-        (points,) = [p for p in hub._engine.index._spaces.values() if p.space.edge is None]
+        (points,) = [
+            p for p in hub._processor.state.engine.index._spaces.values() if p.space.edge is None
+        ]
         assert len(points.sample) == 11
 
 

@@ -17,8 +17,8 @@ from penstock import Hub
 from penstock.errors import CorruptionError, HomeError, LockedError
 from penstock.flow.changes import Change, Op
 from penstock.flow.events import encode_change
-from penstock.maintenance.compact import Compaction, compact
-from penstock.maintenance.verify import verify
+from penstock.maintenance.compaction import Compaction, compact
+from penstock.maintenance.verification import verify
 from penstock.pipeline.offsets import StreamOffset
 from penstock.registry import Registry, rebuild
 from penstock.sql import bind
@@ -149,7 +149,7 @@ def test_several_segments(home: Path) -> None:
 
 
 def test_the_past_is_gone_and_that_is_said(home: Path) -> None:
-    from penstock.storage.replaying import replay_tables
+    from penstock.storage.table_replay import replay_tables
 
     shrink(home)
     opened = Home.open(home)
@@ -438,15 +438,15 @@ def test_it_does_what_the_data_needs(home: Path, monkeypatch: pytest.MonkeyPatch
     once, and messages that go to one table are not decoded."""
     from penstock.flow import engine
     from penstock.messages import wire
-    from penstock.storage import compacting
+    from penstock.storage import log_compaction
 
     opened = Home.open(home)
     events = sum(record.kind is RecordKind.EVENT for record in opened.log.read(0))
     events -= len(list(opened.quarantine.entries()))
-    read, checked = Counted(engine.read_change), Counted(compacting.read_change)
+    read, checked = Counted(engine.read_change), Counted(log_compaction.read_change)
     decoded, found = Counted(wire.decode_message), Counted(engine.Engine.events)
     monkeypatch.setattr(engine, "read_change", read)
-    monkeypatch.setattr(compacting, "read_change", checked)
+    monkeypatch.setattr(log_compaction, "read_change", checked)
     monkeypatch.setattr(wire, "decode_message", decoded)
     monkeypatch.setattr(engine.Engine, "events", found)
     shrink(home)

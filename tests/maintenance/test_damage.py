@@ -16,8 +16,8 @@ from penstock import Hub
 from penstock.cli.failures import UNEXPECTED
 from penstock.cli.main import app
 from penstock.errors import PenstockError
-from penstock.ingest.ledger import Ledger
-from penstock.maintenance.compact import compact
+from penstock.ingest.ingest_ledger import IngestLedger
+from penstock.maintenance.compaction import compact
 from penstock.pipeline.metrics import MetricsFiles
 from penstock.registry import Registry
 from penstock.storage import Home
@@ -150,7 +150,7 @@ def all_kinds(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert home.messages.base is not None
     for number in range(3):
         MetricsFiles(home.metrics).write(some(number))
-    with Registry(home) as registry, closing(Ledger(home)):
+    with Registry(home) as registry, closing(IngestLedger(home)):
         registry.catch_up()
         # As long as somebody has the databases open, SQLite keeps its journals beside them.
         return Path(shutil.copytree(path, path.with_name("copy") / "home"))

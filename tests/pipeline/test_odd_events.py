@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.maintenance.verify import verify
+from penstock.maintenance.verification import verify
 from penstock.storage import Home, RecordKind
 from penstock.testing import LocalPipeline
 from tests.flow import plain_lines as lines

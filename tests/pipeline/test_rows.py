@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
 from penstock.flow.changes import Op
 from penstock.flow.exchange import (
@@ -23,9 +21,11 @@ from penstock.flow.exchange import (
 )
 from penstock.flow.kinds import Kind, Reason, Span, StageRow, StreamEvents
 from penstock.joins import GroupStep
-from penstock.pipeline.buckets import BUCKETS
-from penstock.pipeline.chunks import SPREAD, chunk_batch, chunk_rows, staged_names
+from penstock.pipeline.buckets import spread_of
+from penstock.pipeline.chunks import chunk_batch, chunk_rows, staged_names
 from penstock.pipeline.staging import merged
+
+SPREAD = spread_of(8)
 
 offsets = st.integers(0, 2) | st.integers(0, 2**63 - 1)
 values = st.tuples(st.none() | st.integers(-5, 5) | st.text(max_size=3))
@@ -51,7 +51,7 @@ ROWS_OF = {
 @st.composite
 def a_row(draw: st.DrawFn) -> tuple[int, Kind, Any]:
     kind = draw(st.sampled_from(sorted(ROWS_OF)))
-    return draw(st.sampled_from(BUCKETS[:3])), kind, draw(ROWS_OF[kind])
+    return draw(st.sampled_from(SPREAD.buckets[:3])), kind, draw(ROWS_OF[kind])
 
 
 @given(rows=st.lists(a_row()))
@@ -130,22 +130,6 @@ def test_no_rows_are_a_batch_too(tmp_path: Path) -> None:
     assert StageInput.of_chunks(chunk_rows(nothing, tmp_path)).rows(Kind.CHANGE) == []
 
 
-def test_buckets_do_not_depend_on_the_process() -> None:
-    """They are part of every checkpoint: these values must never change."""
-    found = [SPREAD.of_row("t", (i,)) for i in range(10)]
-    assert found == [2, 6, 15, 0, 5, 12, 25, 1, 0, 15]
-    assert {SPREAD.of_row("t", (i,)) for i in range(100)} == set(BUCKETS)
-
-
 def test_a_span_travels_as_bytes() -> None:
     span = Span(1, 2, 3, 4, 5)
     assert Span.from_bytes(span.to_bytes()) == span
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("partitions", [2, 4, 8])
-def test_spark_deals_buckets_out_evenly(spark: SparkSession, partitions: int) -> None:
-    buckets = spark.createDataFrame([(bucket,) for bucket in BUCKETS], "bucket int")
-    place = sql.pmod(sql.hash("bucket"), sql.lit(partitions))
-    counts = buckets.groupBy(place).count().collect()
-    assert [row["count"] for row in counts] == [len(BUCKETS) // partitions] * partitions

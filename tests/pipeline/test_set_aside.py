@@ -21,8 +21,8 @@ import pytest
 from penstock import Hub, PenstockError
 from penstock.errors import ChangeError, SubscriptionError
 from penstock.joins.points import SpacePoints
-from penstock.maintenance.compact import compact
-from penstock.maintenance.verify import verify
+from penstock.maintenance.compaction import compact
+from penstock.maintenance.verification import verify
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 from penstock.testing import LocalPipeline

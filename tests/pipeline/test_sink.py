@@ -10,7 +10,8 @@ import pytest
 from penstock.errors import HomeError, LockedError
 from penstock.flow.exchange import EncodedMessages, StageInput, StageOutput
 from penstock.flow.kinds import Kind, Reason, Span
-from penstock.pipeline.chunks import SPREAD, chunk_rows, staged_names
+from penstock.pipeline.buckets import spread_of
+from penstock.pipeline.chunks import chunk_rows, staged_names
 from penstock.pipeline.sink import (
     MessageSink,
     gather,
@@ -19,6 +20,8 @@ from penstock.pipeline.sink import (
     sweep_staging,
 )
 from penstock.storage import BatchHeader, Home, MemoryHome, RecordKind
+
+SPREAD = spread_of(8)
 
 SentRow = tuple[Kind, int, int, bytes]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.joins.initial_regions import MANY_NEWCOMERS
-from penstock.maintenance.compact import compact
+from penstock.maintenance.compaction import compact
 from penstock.pipeline.offsets import StreamOffset
 from penstock.storage import Home
 from penstock.testing import LocalPipeline

@@ -11,7 +11,7 @@ from penstock.cli.following import Follower
 from penstock.client import Notification
 from penstock.errors import HomeError
 from penstock.flow.changes import Change, Op
-from penstock.maintenance.compact import compact
+from penstock.maintenance.compaction import compact
 from penstock.storage import Home
 from penstock.testing import LocalPipeline
 from tests.hub.test_arguments import quietly
