@@ -31,20 +31,16 @@ from penstock.arguments import (
     whole_number,
 )
 from penstock.catalog import Catalog, Outside
-from penstock.client import (
-    ChangesOnlyClient,
-    Content,
-    Delivery,
-    Initial,
-    News,
-    Notification,
-    Snapshot,
-    Switch,
-    client_of,
-)
+from penstock.client import Delivery, Initial, News, Notification, Snapshot, Switch
 from penstock.client.sizes import notification_bytes
-from penstock.delivery.inbox import Inbox
-from penstock.delivery.saved_contents import SavedContents
+from penstock.delivery.reader import SubscriptionReader
+from penstock.delivery.registration import recorded, registered
+from penstock.delivery.subscription import (
+    MAX_PENDING_BYTES,
+    MAX_PENDING_NOTIFICATIONS,
+    Subscription,
+    reopen_subscription,
+)
 from penstock.errors import (
     ChangeError,
     HomeError,
@@ -81,7 +77,6 @@ from penstock.registry import (
     withdrawn,
 )
 from penstock.registry.leases import Clock, ran_out, read_clock, renewed_lease
-from penstock.registry.reading import reader_of
 from penstock.registry.subscriptions import suspended
 from penstock.routing import subscribers
 from penstock.spaces import Decomposition, Placed
@@ -106,7 +101,6 @@ from penstock.storage.set_aside import (
     suspects_among,
 )
 from penstock.storage.statistics import samples, usable_statistics
-from penstock.subscription import MAX_PENDING_BYTES, MAX_PENDING_NOTIFICATIONS, Subscription
 
 MAX_BATCH_CHANGES = 1_000_000
 REOPTIMISE_EVERY_CHANGES = 10_000
@@ -400,36 +394,16 @@ class Hub:
         with self._lock:
             self._advance()
             self._check_not_suspended(number)
-            query = self._engine.query(number)
+            self._engine.query(number)
             if number not in self._live:
-                self._live[number] = self._revived(number, query)
+                self._live[number] = self._reopened(number)
             return self._live[number]
 
-    def _revived(self, number: int, query: Query) -> Subscription:
-        """A subscription that was made before this Hub was opened: from its saved content, if there
-        is one, and the messages since."""
+    def _reopened(self, number: int) -> Subscription:
         assert isinstance(self._home, Home)  # in memory, every subscription is live
         assert self._registry is not None
-        stored, saved = self._registry.subscription(number), SavedContents(self._home)
-        chosen, initial = stored.decomposition, stored.initial
-        replans = partial(self._registry.replans, number)
-        opened = partial(Inbox, self._home.messages, number, query, chosen, replans, initial)
-        inbox, found = opened(), None
-        if initial is not Initial.NONE:
-            found = saved.load(number, query, quiet=initial is Initial.SILENT)
-        if found is None:
-            live = Subscription(number, query, self._lock, chosen, initial)
-        else:
-            inbox.resume(found.last, found.content.chosen)
-            client = client_of(number, query, chosen, initial)
-            earlier = partial(_earlier, opened(), client, found.last)
-            live = Subscription(
-                number, query, self._lock, chosen, initial, saved=found.content, earlier=earlier
-            )
-        for _, deliveries in inbox.new():
-            live.deliver(deliveries)
-        saved.save_if_worth_it(live.settled(), inbox)
-        return live
+        registration = registered(self._registry, self._registry.subscription(number))
+        return reopen_subscription(self._home, registration, self._lock)
 
     def subscriptions(self) -> dict[int, str]:
         """The SQL of all subscriptions, by id."""
@@ -459,7 +433,8 @@ class Hub:
         number, cursor = _id(subscription), whole_number(cursor, "a cursor", HomeError)
         with self._lock:
             self._advance()
-            reader = reader_of(self._home, number, self._engine.query(number), cursor)
+            registration = recorded(self._home, number, self._engine.query(number))
+            reader = SubscriptionReader(self._home, registration, cursor)
             told: list[Notification] = []
             taken_bytes = 0
             for part in reader.new():
@@ -777,18 +752,6 @@ class _Produced(NamedTuple):
     addressed: dict[int, list[Delivery]]
     """By the live subscriptions that get them."""
     bad: list[QuarantinedEvent]
-
-
-def _earlier(
-    inbox: Inbox, client: Content | ChangesOnlyClient, last: BatchHeader
-) -> list[Notification]:
-    """What a subscription was notified of up to the end of a batch, or more than it can keep."""
-    notifications: list[Notification] = []
-    for header, deliveries in inbox.new():
-        notifications += client.apply(deliveries)
-        if header == last or len(notifications) > MAX_PENDING_NOTIFICATIONS:
-            break
-    return notifications
 
 
 def _runs(records: Iterable[Record]) -> Iterator[list[Record]]:

@@ -18,7 +18,9 @@ PACKAGE = ROOT / "penstock"
 # From the bottom up: a room may import those before it, never those behind it.
 ROOMS = (
     "errors",
+    "doors",
     "arguments",
+    "json_text",
     "packing",
     "catalog",
     "predicates",
@@ -33,10 +35,9 @@ ROOMS = (
     "flow",
     "client",
     "storage",
-    "delivery",
     "registry",
     "ingest",
-    "subscription",
+    "delivery",
     "hub",
     "pipeline",
     "history",

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.client import Initial
+from penstock.delivery import FanOut
 from penstock.delivery.saved_contents import DIRECTORY as CONTENTS_DIRECTORY
 from penstock.errors import PenstockError
-from penstock.lab.traffic import Clients
 from penstock.maintenance.checkpoints import check_checkpoint, check_recordless, checkpoint_files
 from penstock.maintenance.contents import compare
 from penstock.maintenance.copies import with_copies
@@ -163,9 +163,10 @@ def _differences(
     with step("replaying the log") as advance:
         replay = replay_tables(home, frontier.end, lambda offset: advance(offset, frontier.end))
     yield from _quarantine_differences(home, replay, frontier)
-    clients = Clients(home, only=set(active))
+    fan_out = FanOut(home, only=set(active))
     with step("building contents") as advance:
-        clients.take_in(lambda header: advance(header.end, frontier.end), frontier)
+        for cut in fan_out.new(frontier):
+            advance(cut.cursor, frontier.end)
     with step("comparing with DuckDB") as advance, Oracle() as oracle:
         for relation in replay.engine.catalog:
             oracle.load(relation, (row for _, row in replay.engine.rows.rows(relation)))
@@ -174,7 +175,7 @@ def _differences(
             verdict.compared.append(subscription)
             advance(len(verdict.compared), len(active))
 
-        yield from compare(clients.contents, oracle, on_one)
+        yield from compare(fan_out.contents, oracle, on_one)
 
 
 def _quarantine_differences(home: Home, replay: Replay, frontier: BatchHeader) -> Iterator[Finding]:
