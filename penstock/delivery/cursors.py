@@ -37,7 +37,7 @@ _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_CHARACTERS - 1}}}")
 _LOCK_SUFFIX = ".lock"
 
 
-class CursorState(msgspec.Struct, frozen=True, kw_only=True):
+class CursorState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All state of one delivery. There is no queue: everything else is in the message log."""
 
     name: str
@@ -58,7 +58,7 @@ class CursorState(msgspec.Struct, frozen=True, kw_only=True):
     """Where it delivers to, for people."""
 
 
-class _File(msgspec.Struct):
+class _File(msgspec.Struct, forbid_unknown_fields=True):
     penstock_cursor: int
     state: CursorState
     checksum: int

@@ -135,8 +135,8 @@ class SubscriptionDelivery:
         is_whole = cursor == news.cursor
         if is_whole:
             self._move(cursor)
-        if is_whole and (self.state.failures or self.state.next_attempt is not None):
-            self.state = replace(self.state, next_attempt=None, failures=0, last_error="")
+        if is_whole and self.state.last_error:
+            self.resume()
         return is_whole
 
     def fail(self, error: ChannelError) -> None:
@@ -159,21 +159,16 @@ class SubscriptionDelivery:
         SubscriptionReader(self._home, self._subscription, cursor)  # it must be there
         generation = self.state.generation + 1
         self._reader = None
-        self.state = replace(
-            self.state,
-            cursor=cursor,
-            generation=generation,
-            next_attempt=None,
-            failures=0,
-            is_suspended=False,
-            last_error="",
-        )
-        self._unsaved += 1
+        self.state = replace(self.state, cursor=cursor, generation=generation)
+        self.resume()
         self._save()
 
     def resume(self) -> None:
         """Try again at once, also after it was suspended."""
-        self.state = replace(self.state, next_attempt=None, failures=0, is_suspended=False)
+        self.state = replace(
+            self.state, next_attempt=None, failures=0, is_suspended=False, last_error=""
+        )
+        self._unsaved += 1
 
     def send_to(self, channel: Channel) -> int:
         """Send everything there is; the number of notifications that were acknowledged. Stops at
@@ -203,18 +198,23 @@ class SubscriptionDelivery:
                 self._save()
         self._save()
 
-    async def stream(self, poll_seconds: float = POLL_SECONDS) -> AsyncIterator[News]:
-        """All cuts from now on, for asyncio. Files are read in a thread."""
+    async def stream(
+        self, poll_seconds: float = POLL_SECONDS, *, follow: bool = True
+    ) -> AsyncIterator[News]:
+        """The cuts there are, and, if it is to follow, all to come; for asyncio. Files are read in
+        a thread."""
         import asyncio  # not loaded by those who do not use it
 
         while True:
             news = await asyncio.to_thread(self.next_cut)
-            if news is None:
-                await asyncio.to_thread(self._save)
-                await asyncio.sleep(poll_seconds)
+            if news is not None:
+                yield news
+                self.acknowledge(news)
                 continue
-            yield news
-            self.acknowledge(news)
+            await asyncio.to_thread(self._save)
+            if not follow:
+                return
+            await asyncio.sleep(poll_seconds)
 
     def _move(self, cursor: int) -> None:
         self.state = replace(self.state, cursor=cursor)

@@ -44,8 +44,12 @@ class JsonLinesChannel:
     is removed when the file is opened again; it was never acknowledged, and comes again.
     """
 
+    @staticmethod
+    def target_of(path: Path) -> str:
+        return "standard output" if path == STANDARD_OUTPUT else str(path.absolute())
+
     def __init__(self, path: Path) -> None:
-        self.target = str(path) if path == STANDARD_OUTPUT else str(path.absolute())
+        self.target = self.target_of(path)
         self._descriptor = self._open(path)
         self._is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
         if self._is_file and path != STANDARD_OUTPUT:

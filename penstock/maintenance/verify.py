@@ -13,6 +13,7 @@ from pathlib import Path
 
 from penstock.client import Initial
 from penstock.delivery import FanOut
+from penstock.delivery.cursors import DIRECTORY as CURSORS_DIRECTORY
 from penstock.delivery.saved_contents import DIRECTORY as CONTENTS_DIRECTORY
 from penstock.errors import PenstockError
 from penstock.maintenance.checkpoints import check_checkpoint, check_recordless, checkpoint_files
@@ -23,6 +24,7 @@ from penstock.maintenance.findings import Finding, Severity, Step, damage, damag
 from penstock.maintenance.log_files import (
     Batches,
     check_contents,
+    check_cursors,
     check_log,
     check_messages,
     check_quarantine,
@@ -35,6 +37,9 @@ from penstock.storage.families import home_family
 from penstock.storage.replaying import Replay, replay_tables
 from penstock.storage.statistics import DIRECTORY as STATISTICS_DIRECTORY
 from penstock.testing.oracle import Oracle
+
+ASIDE = (STATISTICS_DIRECTORY, CONTENTS_DIRECTORY, CURSORS_DIRECTORY)
+"""Directories whose files contents do not come from."""
 
 
 @dataclass
@@ -86,7 +91,7 @@ def _verify(home: Home, copies: Home, step: Step, sample: int | None, seed: int)
 
 def _hinders(home: Home, finding: Finding) -> bool:
     """Whether contents cannot be compared: neither they nor the tables come from everything."""
-    aside = (home.path / name for name in (STATISTICS_DIRECTORY, CONTENTS_DIRECTORY))
+    aside = (home.path / name for name in ASIDE)
     apart = (home.checkpoint, home.snapshots, *aside)
     is_apart = any(Path(finding.where).is_relative_to(directory) for directory in apart)
     return finding.severity is Severity.DAMAGE and not is_apart
@@ -121,6 +126,7 @@ def _verify_files(
     findings += _verify_snapshots(home.snapshots, seen)
     findings += check_statistics(home, seen)
     findings += check_contents(home, seen)
+    findings += check_cursors(home, seen)
     if not log.findings or not any(f.severity is Severity.DAMAGE for f in log.findings):
         findings += check_databases(home, Logged.of(home, log.end), log.end, copies)
     return batches

@@ -7,14 +7,14 @@ from penstock.routing.plain import PlainRegions
 from penstock.routing.table import RoutingTable
 
 if TYPE_CHECKING:
-    from penstock.routing.recipients import recipients, subscribers
+    from penstock.routing.space_recipients import recipients, subscribers
 
 __all__ = ["PlainRegions", "RoutingTable", "recipients", "subscribers"]
 
 __getattr__ = lazy_door(
     __name__,
     {
-        "recipients": "penstock.routing.recipients",
-        "subscribers": "penstock.routing.recipients",
+        "recipients": "penstock.routing.space_recipients",
+        "subscribers": "penstock.routing.space_recipients",
     },
 )

@@ -51,7 +51,7 @@ class RoutingTable:
     def subscribers(self, message: Message) -> set[int]:
         """The subscriptions that must upsert or remove the message's row at one of their points."""
         if message.space in self._fast:
-            from penstock.routing.recipients import subscribers
+            from penstock.routing.space_recipients import subscribers
 
             return subscribers(message, self._fast[message.space])
         points = self._plain.get(message.space)

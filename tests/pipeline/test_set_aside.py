@@ -94,7 +94,7 @@ EVENT_STEPS = (
     "penstock.flow.streams:event_messages",
     "penstock.messages.wire:encode_message",
     "penstock.joins.points:SpacePoints.selecting",
-    "penstock.routing.recipients:subscribers",
+    "penstock.routing.space_recipients:subscribers",
 )
 # Where a subscription is met: among the arguments, or among the points of the first one.
 SUBSCRIPTION_STEPS = (
