@@ -109,7 +109,7 @@ def test_every_path_a_document_names_exists(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["penstock.hub", "penstock.predicates.intervals"], ids=lambda name: name
+    "module", ["penstock.hub.hub", "penstock.predicates.intervals"], ids=lambda name: name
 )
 def test_examples_in_docstrings(module: str) -> None:
     failures, _ = doctest.testmod(importlib.import_module(module))

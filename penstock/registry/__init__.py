@@ -1,5 +1,6 @@
 """Tables, streams and subscriptions, kept in SQLite and derived from the log."""
 
+from penstock.registry.commands import MAX_SUBSCRIPTIONS_AT_ONCE
 from penstock.registry.leases import Lease, Leases
 from penstock.registry.records import (
     LEASE_RAN_OUT,
@@ -16,7 +17,7 @@ from penstock.registry.records import (
     withdraw_body,
     withdrawn,
 )
-from penstock.registry.registry import MAX_SUBSCRIPTIONS_AT_ONCE, Registry, rebuild
+from penstock.registry.registry import Registry, rebuild
 from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
 
 __all__ = [

@@ -8,23 +8,20 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from penstock.catalog import Catalog
 from penstock.client import Initial
 from penstock.errors import PenstockError
 from penstock.flow.faults import SetAside, describe_fault, is_fault
-from penstock.joins.decomposition import fitting
 from penstock.packing import pack
 from penstock.registry.damage import damaged
 from penstock.registry.leases import Lease
 from penstock.registry.plans import (
     decode_decomposition,
-    decode_plan,
     encode_decomposition,
     encode_plan,
 )
 from penstock.registry.records import Subscribed, subscribed
 from penstock.registry.subscriptions import StoredSubscription
-from penstock.spaces import Decomposition, Replan
+from penstock.spaces import Replan
 from penstock.sql import ShapeBinder
 from penstock.storage import Record
 
@@ -158,15 +155,3 @@ def replans_from_rows(rows: Iterable[Sequence[Any]]) -> list[Replan]:
 def set_aside_row(one: SetAside) -> dict[str, object]:
     row = {"offset": one.offset, "primary": one.primary, "detail": one.detail}
     return {**row, "suspect": one.suspect}
-
-
-def fitting_plan(plan: bytes, chosen: Decomposition, catalog: Catalog) -> Decomposition:
-    """A decomposition of the query with this plan; SubscriptionError if it is none."""
-    return fitting(decode_plan(plan, catalog), chosen)
-
-
-def initial_of(wanted: str, plan: bytes, catalog: Catalog) -> Initial:
-    """How a subscription with this plan starts, which wants its content, or none of it."""
-    if isinstance(wanted, str) and wanted == Initial.CONTENT:
-        return Initial.CONTENT
-    return Initial.of(wanted, decode_plan(plan, catalog))

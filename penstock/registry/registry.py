@@ -10,19 +10,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
 
-from penstock.arguments import listed, offset, shown, statement, subscription_ids
+from penstock.arguments import listed, offset, shown, subscription_ids
 from penstock.client import Initial
 from penstock.errors import CorruptionError, SubscriptionError
-from penstock.flow.faults import SetAside, describe_fault, is_fault
-from penstock.joins.decomposition import fitting
+from penstock.flow.faults import SetAside
+from penstock.registry import commands
 from penstock.registry.binding import (
     Binder,
-    fitting_plan,
-    initial_of,
     lease_row,
     replan_row,
     row_of,
@@ -31,41 +30,21 @@ from penstock.registry.binding import (
 )
 from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.choosing import Chooser
+from penstock.registry.commands import MAX_SUBSCRIPTIONS_AT_ONCE, Candidate, Command
 from penstock.registry.database import DerivedDatabase, insert_rows, remove_database
-from penstock.registry.leases import Clock, Lease, read_clock, renewed_lease
+from penstock.registry.leases import Clock, read_clock
+from penstock.registry.log_changes import LogChanges, read_changes
 from penstock.registry.lookup import Lookup
-from penstock.registry.records import (
-    LEASE_RAN_OUT,
-    Subscribed,
-    Withdrawal,
-    owner_name,
-    renew_body,
-    renewed,
-    replan_body,
-    replan_of,
-    statement_bytes,
-    subscribe_body,
-    withdraw_body,
-    withdrawn,
-)
+from penstock.registry.plans import decode_plan
 from penstock.registry.subscriptions import StoredSubscription
 from penstock.registry.tables import CATALOG, REGISTRY, replans, set_aside, subscriptions
-from penstock.spaces import Decomposition, Replan
-from penstock.sql import ShapeBinder, parse_relation
-from penstock.storage import AnyHome, Record, RecordKind
-from penstock.storage.set_aside import set_aside_entry, set_aside_of
+from penstock.spaces import Decomposition
+from penstock.sql import ShapeBinder
+from penstock.storage import AnyHome, Tail
+from penstock.storage.set_aside import set_aside_entry
 
-MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
+_Result = TypeVar("_Result")
 
-_SUBSCRIBES = frozenset(
-    {
-        RecordKind.SUBSCRIBE,
-        RecordKind.WITHDRAW,
-        RecordKind.REPLAN,
-        RecordKind.RENEW,
-        RecordKind.SET_ASIDE,
-    }
-)
 _ONE = update(subscriptions).where(subscriptions.c.id == bindparam("number"))
 _RENEWED = _ONE.values(lease_seconds=bindparam("lease_seconds"), expires_ms=bindparam("expires_ms"))
 _ENDED = _ONE.values(withdrawn_at=bindparam("withdrawn_at"), ended_by=bindparam("ended_by"))
@@ -121,7 +100,7 @@ class Registry(Lookup):
         while self._must_apply(self._database, to):
             # Binding takes long, so it is done before the lock is taken. Should somebody else
             # have applied some of it meanwhile, `_write` leaves that out.
-            changes = self._read(self.applied, to, binder or self._binder())
+            changes = read_changes(self._log, self.applied, to, binder or self._binder())
             with self._database.writing() as connection:
                 self._write(connection, changes, to)
 
@@ -141,19 +120,7 @@ class Registry(Lookup):
             raise database.ahead_of(self._log, applied)
         return applied < to
 
-    def _read(self, start: int, end: int, binder: Binder) -> _LogChanges:
-        changes = _LogChanges(start)
-        for record in self._log.read(start, end, _SUBSCRIBES) if start < end else ():
-            try:
-                _note(record, changes, binder)
-            except Exception as error:
-                if not is_fault(error):
-                    raise
-                unreadable = SetAside(record.offset, describe_fault(error))
-                changes.aside.append((record.offset, unreadable))
-        return changes
-
-    def _write(self, connection: Connection, changes: _LogChanges, to: int) -> None:
+    def _write(self, connection: Connection, changes: LogChanges, to: int) -> None:
         applied = self._database.applied(connection)
         if applied >= to or applied < changes.start:  # a file that was made anew starts over
             return
@@ -191,12 +158,11 @@ class Registry(Lookup):
 
     def define(self, sql: str) -> int:
         """Declare a table or a stream; the offset of its record."""
-        sql = statement(sql)
-        relation, body = parse_relation(sql), statement_bytes(sql)
+        command = commands.define(sql)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
-            self.catalog().check_new(relation)
-            first = tail.append([(RecordKind.DDL, body)])
+            self.catalog().check_new(command.result)
+            first = tail.append(command.entries)
         self.catch_up(first + 1)
         return first
 
@@ -221,14 +187,16 @@ class Registry(Lookup):
         statements: Sequence[str],
         owner: str | None = None,
         *,
+        payload: str | Sequence[str] = (),
         initial: str = Initial.CONTENT,
         lease_seconds: float | None = None,
     ) -> list[StoredSubscription]:
-        """Register all of these queries, or none: the first that is refused is raised."""
+        """Register all of these queries, or none: the first that is refused is raised. `payload`
+        names bulky columns of queries over one table, which are sent apart from their rows."""
         texts = listed(
             statements, "the statements", SubscriptionError, most=MAX_SUBSCRIPTIONS_AT_ONCE
         )
-        return self._subscribe(texts, owner, None, initial, lease_seconds)
+        return self._subscribe(texts, owner, None, initial, lease_seconds, payload)
 
     def _subscribe(
         self,
@@ -237,8 +205,9 @@ class Registry(Lookup):
         chosen: Decomposition | None,
         initial: str,
         lease_seconds: float | None,
+        payload: str | Sequence[str] = (),
     ) -> list[StoredSubscription]:
-        statements, owner = [statement(one) for one in given], owner_name(owner)
+        statements = commands.check_statements(given, payload)
         self.catch_up()
         # Relations are only ever added, so what binds now binds at every later offset, and
         # nobody has to wait for the append lock meanwhile.
@@ -246,22 +215,17 @@ class Registry(Lookup):
         binder = self._binder()
         plans = binder.plans(statements)
         chooser = Chooser(self._home, catalog)
-        lease = None if lease_seconds is None else Lease.starting(self._now(), lease_seconds)
-        said = [
-            Subscribed(
-                sql,
-                owner,
-                chooser.choose(plan) if chosen is None else fitting_plan(plan, chosen, catalog),
-                initial_of(initial, plan, catalog),
-                lease,
-            )
+        candidates = [
+            Candidate(sql, partial(decode_plan, plan, catalog), partial(chooser.choose, plan))
             for sql, plan in zip(statements, plans, strict=True)
         ]
-        first = self._log.append([(RecordKind.SUBSCRIBE, subscribe_body(*one)) for one in said])
-        self._catch_up(first + len(said), binder)
+        terms = commands.make_terms(owner, chosen, initial, lease_seconds, self._now())
+        command = commands.subscribe(candidates, terms)
+        first = self._log.append(command.entries)
+        self._catch_up(first + len(plans), binder)
         return [
             stored_as(number, one, plan)
-            for number, (one, plan) in enumerate(zip(said, plans, strict=True), first)
+            for number, (one, plan) in enumerate(zip(command.result, plans, strict=True), first)
         ]
 
     def replan(self, chosen: Mapping[int, Decomposition]) -> None:
@@ -270,15 +234,9 @@ class Registry(Lookup):
             raise SubscriptionError(f"decompositions come by subscription, not {shown(chosen)}")
         with self._log.appending() as tail:
             self.catch_up(tail.end)
-            bodies = []
-            for subscription, decomposition in chosen.items():
-                stored = self.subscription(subscription, withdrawn=True)
-                plain = fitting(stored.query(self.catalog()), decomposition)
-                if stored.withdrawn_at is None:
-                    bodies.append(replan_body(stored.id, plain))
-            end = tail.end
-            if bodies:
-                end = tail.append([(RecordKind.REPLAN, body) for body in bodies]) + len(bodies)
+            stored = {one: self.subscription(one, withdrawn=True) for one in chosen}
+            there = {n: chosen[n] for n, one in stored.items() if one.withdrawn_at is None}
+            end = _append(tail, commands.replan(self, there))
         self.catch_up(end)
 
     def withdraw(self, subscription: int) -> int:
@@ -290,9 +248,9 @@ class Registry(Lookup):
         ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
-            gone = [self.subscription(number).id for number in dict.fromkeys(ids)]
-            first = tail.append([(RecordKind.WITHDRAW, withdraw_body(one)) for one in gone])
-        self.catch_up(first + len(gone))
+            first = tail.end
+            end = _append(tail, commands.unsubscribe(self, ids))
+        self.catch_up(end)
         return first
 
     def renew(
@@ -304,13 +262,7 @@ class Registry(Lookup):
         ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
-            held = {number: self.subscription(number).lease for number in ids}
-            leases = {
-                number: renewed_lease(number, lease, self._now(), lease_seconds)
-                for number, lease in held.items()
-            }
-            entries = [(RecordKind.RENEW, renew_body(*one)) for one in leases.items()]
-            end = tail.append(entries) + len(entries) if entries else tail.end
+            end = _append(tail, commands.renew(self, ids, lease_seconds, self._now()))
         self.catch_up(end)
         return [self.subscription(number, withdrawn=True) for number in ids]
 
@@ -323,13 +275,10 @@ class Registry(Lookup):
             return []
         with self._log.appending() as tail:
             self.catch_up(tail.end)  # somebody may just have renewed
-            gone = self.run_out(self._now(), MAX_SUBSCRIPTIONS_AT_ONCE)
-            end = tail.end
-            if gone:
-                bodies = [withdraw_body(number, LEASE_RAN_OUT) for number in gone]
-                end = tail.append([(RecordKind.WITHDRAW, body) for body in bodies]) + len(bodies)
+            command = commands.expire(self, self._now())
+            end = _append(tail, command)
         self.catch_up(end)
-        return gone
+        return command.result
 
     def resubscribe(self, subscription: int) -> StoredSubscription:
         """Subscribe a suspended subscription again, under a new id; the old one is withdrawn."""
@@ -376,41 +325,16 @@ class Registry(Lookup):
         with self._catalog.database.writing() as connection:
             self._catalog.database.clear(connection)
             self._catalog.apply(connection, self._log, end)
-        changes = self._read(0, end, self._binder())
+        changes = read_changes(self._log, 0, end, self._binder())
         with self._database.writing() as connection:
             self._database.clear(connection)
             self._write(connection, changes, end)
 
 
-@dataclass(frozen=True, slots=True)
-class _LogChanges:
-    """What the log says from `start` on: subscriptions, withdrawals with their offsets, other
-    decompositions, (offset, subscription, lease) of renewals, records set aside with the offsets
-    that say so."""
-
-    start: int
-    added: list[StoredSubscription] = field(default_factory=list)
-    ended: list[tuple[int, Withdrawal]] = field(default_factory=list)
-    replanned: list[Replan] = field(default_factory=list)
-    leases: list[tuple[int, int, Lease]] = field(default_factory=list)
-    aside: list[tuple[int, SetAside]] = field(default_factory=list)
-
-
-def _note(record: Record, changes: _LogChanges, binder: Binder) -> None:
-    """Add what one record says."""
-    match record.kind:
-        case RecordKind.SUBSCRIBE:
-            changes.added.append(binder.stored(record))
-        case RecordKind.REPLAN:
-            changes.replanned.append(replan_of(record))
-        case RecordKind.RENEW:
-            changes.leases.append((record.offset, *renewed(record.body)))
-        case RecordKind.SET_ASIDE:
-            found = set_aside_of(record)
-            if found is not None:
-                changes.aside.append((record.offset, found))
-        case _:
-            changes.ended.append((record.offset, withdrawn(record.body)))
+def _append(tail: Tail, command: Command[_Result]) -> int:
+    """Record a command; where the log ends then."""
+    entries = command.entries
+    return tail.append(entries) + len(entries) if entries else tail.end
 
 
 def rebuild(home: AnyHome) -> None:

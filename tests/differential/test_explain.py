@@ -44,7 +44,9 @@ State = dict[str, dict[RowKey, Row]]
 
 def tables_of(hub: Hub) -> State:
     return {
-        relation.name: dict(hub._engine.rows.rows(relation))  # keys are not to be had outside
+        relation.name: dict(
+            hub._processor.state.engine.rows.rows(relation)
+        )  # keys are not to be had outside
         for relation in hub.catalog
     }
 

@@ -202,7 +202,9 @@ def test_the_matcher_gets_the_sample(home: Home) -> None:
     save_statistics(home.path, dry_analyse(home))
     with mock.patch("penstock.joins.selections.SCANNED_POINTS", 0), Hub(home.path) as hub:
         hub.insert("a", {"id": 50, "x": 1})
-        (points,) = [p for p in hub._engine.index._spaces.values() if p.space.edge is None]
+        (points,) = [
+            p for p in hub._processor.state.engine.index._spaces.values() if p.space.edge is None
+        ]
         assert len(points.sample) == 11
 
 
