@@ -39,7 +39,7 @@ from penstock.storage.access import open_file
 from penstock.storage.disk import os_errors
 from penstock.storage.witnesses import Witness, lost_end
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Rises with every change of the tables, or of the plans stored in them."""
 BUSY_SECONDS = 30.0  # catching up with a long log holds the write lock; others wait for it
 
