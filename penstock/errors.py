@@ -15,6 +15,7 @@
     │   ├── LockedError           another process works on this home
     │   └── InputError            a file of events cannot be read; the home is as it was
     ├── BacklogError              the log runs too far ahead of the pipeline; try again later
+    ├── ChannelError              a channel did not take notifications; they are sent again
     └── PipelineError             Spark could not start, or the query failed
 
 Nothing from a lower layer (sqlglot, sqlite, Spark, the operating system) leaks through a public
@@ -186,3 +187,9 @@ class PipelineError(PenstockError):
     """Spark could not start, or the streaming query failed."""
 
     exit_code = 9
+
+
+class ChannelError(PenstockError):
+    """A channel did not take notifications. They stay in the message log, and are sent again."""
+
+    exit_code = 12

@@ -11,6 +11,9 @@ from penstock.catalog.coercions import store_lossless
 from penstock.catalog.types import Key, Outside, Stored, ValueType
 from penstock.errors import ChangeError
 
+MAX_COLUMNS = 1_000
+"""Of a table or a stream."""
+
 Row: TypeAlias = tuple[Stored, ...]
 RowKey: TypeAlias = tuple[Key, ...]
 

@@ -8,12 +8,10 @@ from penstock.catalog import joinable
 from penstock.errors import NotYetError, SqlError
 from penstock.predicates.normal_form import Condition
 from penstock.predicates.simplify import Place
-from penstock.query import Join
+from penstock.query import MAX_TABLES, Join
 from penstock.sql.conditions import ConditionBinder, operands, unparenthesised
 from penstock.sql.names import clause_name, other_arguments
 from penstock.sql.scope import Scope, Visible, did_you_mean, known
-
-MAX_TABLES = 32
 
 _NOT_TABLES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Lateral, "LATERAL"),

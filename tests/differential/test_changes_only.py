@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import Hub
+from penstock import Hub, Subscription
 from penstock.client import Notification
 from penstock.errors import SubscriptionError
 from penstock.flow.changes import Change, Op
 from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.sql import bind
 from penstock.storage import Home
-from penstock.subscription import Subscription
 from penstock.testing import LocalPipeline
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable

@@ -93,7 +93,7 @@ EVENT_STEPS = (
     "penstock.flow.plain:consequences",
     "penstock.messages.wire:encode_message",
     "penstock.joins.points:SpacePoints.selecting",
-    "penstock.routing.recipients:subscribers",
+    "penstock.routing.space_recipients:subscribers",
 )
 # Where a subscription is met: among the arguments, or among the points of the first one.
 SUBSCRIPTION_STEPS = (
@@ -377,7 +377,7 @@ def test_a_live_content_that_cannot_be_built_is_its_own_trouble() -> None:
         def is_first(values: tuple[object, ...]) -> bool:
             return getattr(values[0], "id", None) == number
 
-        with failing("penstock.subscription:Subscription.deliver", is_first):
+        with failing("penstock.delivery.subscription:Subscription.deliver", is_first):
             hub.insert("stocks", {"id": 1, "symbol": "a", "per": 20.0})
         with pytest.raises(SubscriptionError, match="cannot be built"):
             one.content()

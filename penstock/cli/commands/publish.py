@@ -164,8 +164,8 @@ def _check_files(files: list[Path], request: _Request, skip: int) -> None:
 
 
 def _publish(home: Home, request: _Request, files: list[Path], skip: int, out: Output) -> None:
-    from penstock.cli.following import is_processed
     from penstock.cli.publishing import FileDone, tell_partial
+    from penstock.cli.remarks import is_processed
 
     done = [FileDone(path, before=skip if i == 0 else 0) for i, path in enumerate(files)]
     try:

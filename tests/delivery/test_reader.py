@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.cli.following import Follower
 from penstock.client import Notification
+from penstock.delivery import SubscriptionReader
 from penstock.errors import HomeError
 from penstock.flow.changes import Change, Op
 from penstock.maintenance.compaction import compact
@@ -34,7 +34,8 @@ def set_per(*values: int) -> list[Change]:
 
 
 def told_since(home: Home, cursor: int | None, number: int = 2) -> list[Notification]:
-    return [one for part in Follower(home, number, cursor).advance() for one in part.notifications]
+    reader = SubscriptionReader(home, number, cursor)
+    return [one for part in reader.new() for one in part.notifications]
 
 
 def values(told: list[Notification]) -> list[object]:
@@ -44,11 +45,11 @@ def values(told: list[Notification]) -> list[object]:
 def test_a_first_content_and_a_change_at_the_same_offset(teller: Teller) -> None:
     """Batch [3, 3) makes the subscription active, batch [3, 4) holds the change at offset 3."""
     pipeline = LocalPipeline(teller.home)
-    before = Follower(teller.home, 2)
+    before = SubscriptionReader(teller.home, 2)
     before.catch_up()
     assert (before.rows(), before.cursor) == ([], 0)
     pipeline.run()
-    first = Follower(teller.home, 2)
+    first = SubscriptionReader(teller.home, 2)
     first.catch_up()
     assert (first.rows(), first.cursor) == ([{"per": 1}], 3)
     teller.publish(*set_per(2))
@@ -98,6 +99,6 @@ def test_cursors_of_a_compacted_home(teller: Teller) -> None:
     with pytest.raises(HomeError, match="no longer there") as refused:
         told_since(teller.home, 0, quiet)
     assert refused.value.hint == "go on from what is still there: cursor 6"
-    follower = Follower(teller.home, quiet)
-    assert follower.lost_before == 6
-    assert values([one for part in follower.advance() for one in part.notifications]) == [4]
+    reader = SubscriptionReader(teller.home, quiet)
+    assert reader.lost_before == 6
+    assert values([one for part in reader.new() for one in part.notifications]) == [4]

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from penstock import Hub
-from penstock.cli.following import EVERYTHING, Follower
 from penstock.client import Content, ContentRow, Initial, Notification
 from penstock.client.saving import plain_content, restored_content
+from penstock.delivery import END, SubscriptionBatches, SubscriptionReader
 from penstock.delivery import saved_contents as contents
-from penstock.delivery.inbox import Inbox
+from penstock.delivery.registration import Registration, registered
 from penstock.delivery.saved_contents import SavedContents
 from penstock.maintenance.compaction import compact
 from penstock.maintenance.findings import Severity
@@ -72,9 +72,9 @@ def numbers(home: Path) -> list[int]:
 
 def rows(home: Path, number: int) -> list[ContentRow]:
     """As `penstock content` shows them."""
-    follower = Follower(Home.open(home), number, known=EVERYTHING)
-    follower.catch_up()
-    return follower.rows()
+    reader = SubscriptionReader(Home.open(home), number, skip_to=END)
+    reader.catch_up()
+    return reader.rows()
 
 
 def all_rows(home: Path) -> dict[int, list[ContentRow]]:
@@ -85,9 +85,9 @@ def plainly(home: Path) -> dict[int, list[ContentRow]]:
     """From the messages alone."""
     found = {}
     for number in numbers(home):
-        follower = Follower(Home.open(home), number)
-        list(follower.advance())
-        found[number] = follower.rows()
+        reader = SubscriptionReader(Home.open(home), number)
+        list(reader.new())
+        found[number] = reader.rows()
     return found
 
 
@@ -145,16 +145,13 @@ def test_a_content_goes_on_after_every_batch(home: Path) -> None:
         for stored in registry.subscriptions():
             if stored.initial is Initial.NONE:
                 continue
-            query, chosen = stored.query(registry.catalog()), stored.decomposition
+            registration = registered(registry, stored)
+            query, chosen = registration.query, stored.decomposition
             quiet = stored.initial is Initial.SILENT
-
-            def replans(low: int, high: int, number: int = stored.id) -> list[object]:
-                return registry.replans(number, low, high)
-
-            inbox = Inbox(opened.messages, stored.id, query, chosen, replans, stored.initial)
+            batches = SubscriptionBatches(opened.messages, registration)
             one = Content(stored.id, query, chosen, quiet=quiet)
             other = Content(stored.id, query, chosen, quiet=quiet)
-            for _, deliveries in inbox.new():
+            for _, deliveries in batches.new():
                 plain = unpack(pack(plain_content(other)))
                 other = restored_content(plain, stored.id, query, quiet=quiet)
                 assert other.apply(deliveries) == one.apply(deliveries)
@@ -197,8 +194,8 @@ def test_notifications_are_the_same(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert list(told()) == expected
 
 
-def notifications_of(follower: Follower) -> list[Notification]:
-    return [one for news in follower.advance() for one in news.notifications]
+def notifications_of(reader: SubscriptionReader) -> list[Notification]:
+    return [one for news in reader.new() for one in news.notifications]
 
 
 @pytest.mark.usefixtures("eager")
@@ -208,16 +205,16 @@ def test_following_from_a_cursor(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     cursor = Home.open(home).log.end - 1
     with Hub(home) as hub:
         more(hub, 300)
-    follower = Follower(Home.open(home), number)
-    everything = notifications_of(follower)
+    reader = SubscriptionReader(Home.open(home), number)
+    everything = notifications_of(reader)
     reads.taken()
-    follower = Follower(Home.open(home), number, known=cursor)
-    late = notifications_of(follower)
+    reader = SubscriptionReader(Home.open(home), number, skip_to=cursor + 1)
+    late = notifications_of(reader)
     assert late == [one for one in everything if one.offset > cursor] != []
     assert reads.taken() == len(
         [h for h in Home.open(home).messages.batches() if h.end > cursor + 1]
     )
-    earlier = notifications_of(Follower(Home.open(home), number, known=cursor - 1))
+    earlier = notifications_of(SubscriptionReader(Home.open(home), number, skip_to=cursor))
     assert [one for one in earlier if one.offset > cursor - 1][-len(late) :] == late
 
 
@@ -304,9 +301,9 @@ def test_a_home_that_cannot_be_written(home: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(contents, "write_aside", refused)
     monkeypatch.setattr(contents.os, "utime", refused)
     assert all_rows(home) == expected
-    assert SavedContents(Home.open(home)).load(numbers(home)[0], _query(home, 0)) is None
+    assert SavedContents(Home.open(home)).load(_registration(home, 0)) is None
 
 
-def _query(home: Path, which: int) -> object:
+def _registration(home: Path, which: int) -> Registration:
     with Registry(Home.open(home)) as registry:
-        return registry.subscription(numbers(home)[which]).query(registry.catalog())
+        return registered(registry, registry.subscription(numbers(home)[which]))

@@ -1,10 +1,11 @@
-"""A subscription as its owner in the same process sees it."""
+"""A subscription in the process of its Hub: the content and the pending notifications."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from penstock.client import (
     ChangesOnlyClient,
@@ -16,9 +17,14 @@ from penstock.client import (
     client_of,
 )
 from penstock.client.sizes import delivery_bytes, notification_bytes
+from penstock.delivery.batches import SubscriptionBatches
+from penstock.delivery.registration import Registration
+from penstock.delivery.saved_contents import SavedContents
 from penstock.errors import SubscriptionError
 from penstock.query import Query
 from penstock.spaces import Decomposition
+from penstock.storage.home import Home
+from penstock.storage.interfaces import BatchHeader, BatchLog
 
 MAX_INBOX_MESSAGES = 256
 """Messages are folded into the content when somebody looks, or when this many have come."""
@@ -149,3 +155,40 @@ class Subscription:
     def _forget_pending(self) -> None:
         self._pending.clear()
         self._pending_bytes = 0
+
+
+def reopen_subscription(
+    home: Home, registration: Registration, lock: threading.RLock
+) -> Subscription:
+    """A subscription that was made before its Hub was opened: built from its saved content, if
+    there is one, and the messages since."""
+    number, query = registration.id, registration.query
+    chosen, initial = registration.decomposition, registration.initial
+    batches, saved = SubscriptionBatches(home.messages, registration), SavedContents(home)
+    found = None if initial is Initial.NONE else saved.load(registration)
+    if found is None:
+        live = Subscription(number, query, lock, chosen, initial)
+    else:
+        batches.resume(found.last, found.content.chosen)
+        earlier = partial(_notifications_to, home.messages, registration, found.last)
+        live = Subscription(
+            number, query, lock, chosen, initial, saved=found.content, earlier=earlier
+        )
+    for _, deliveries in batches.new():
+        live.deliver(deliveries)
+    saved.save_if_worth_it(live.settled(), batches)
+    return live
+
+
+def _notifications_to(
+    messages: BatchLog, registration: Registration, last: BatchHeader
+) -> list[Notification]:
+    """The notifications of a subscription up to the end of a batch, or one batch more than it may
+    keep pending."""
+    client = registration.new_client()
+    notifications: list[Notification] = []
+    for header, deliveries in SubscriptionBatches(messages, registration).new():
+        notifications += client.apply(deliveries)
+        if header == last or len(notifications) > MAX_PENDING_NOTIFICATIONS:
+            break
+    return notifications

@@ -1,58 +1,44 @@
-"""What the message log holds for one subscription."""
+"""The messages of one subscription, batch by batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
 
 from penstock.client import Delivery, Initial, Switch
+from penstock.delivery.registration import Registration
 from penstock.messages import INITIAL_STEP, Message, Position, SpaceFilter, decode_message
-from penstock.query import Query
 from penstock.spaces import Decomposition, Replan, place
 from penstock.storage.interfaces import BatchHeader, BatchLog
 
-Replans: TypeAlias = Callable[[int, int], Sequence[Replan]]
-"""The replans of one subscription that are recorded in a stretch of the log."""
 
-
-class Inbox:
-    """The messages of a subscription's spaces, batch by batch, from its beginning.
+class SubscriptionBatches:
+    """The messages of a subscription's spaces from its first batch on.
 
     A batch counts if the subscription was active in it. In a Hub's batch, which may hold the
-    subscription's own record, only what comes from that record on is meant for it. One that needs
-    nothing to start with is active in the batch that holds its record, whoever made it. `chosen`
-    is the decomposition it began with.
+    subscription's own record, only messages from that record on are meant for it. A subscription
+    without initial content is active in the batch that holds its record, whoever made it.
     """
 
-    def __init__(
-        self,
-        batches: BatchLog,
-        subscription: int,
-        query: Query,
-        chosen: Decomposition | None,
-        replans: Replans,
-        initial: Initial = Initial.CONTENT,
-    ) -> None:
-        self._initial = initial
+    def __init__(self, batches: BatchLog, registration: Registration) -> None:
         self._batches = batches
-        self._subscription = subscription
-        self._query = query
-        self._replans = replans
-        self._spaces = self._spaces_of(chosen)
-        self._asked_to = subscription + 1
+        self._registration = registration
+        self._subscription = registration.id
+        self._spaces = self._spaces_of(registration.decomposition)
+        self._asked_to = registration.id + 1
         self._coming: list[Replan] = []  # recorded before that, not active in any batch so far
         self.last: BatchHeader | None = None
-        self.looked_at = 0
-        """Batches and messages that were looked at, so far."""
+        """The last batch that was read."""
+        self.examined = 0
+        """Batches and messages that were looked at so far: what reading has cost."""
 
     def resume(self, last: BatchHeader, chosen: Decomposition | None) -> None:
-        """Go on behind a batch, with the decomposition that the subscription had at its end."""
+        """Continue after a batch, with the decomposition that the subscription had at its end."""
         self.last = last
         self._spaces = self._spaces_of(chosen)
         self._asked_to, self._coming = max(self._subscription + 1, last.active), []
 
     def new(self) -> Iterator[tuple[BatchHeader, list[Delivery]]]:
-        """What has been published since the last batch that was given."""
+        """The batches published since the last one read, each with its messages in order."""
         for header in self._batches.batches(self.last):
             if not self.is_active_in(header):
                 continue
@@ -69,44 +55,49 @@ class Inbox:
             yield header, sorted([*mine, *switches], key=lambda one: one.position)
 
     def is_active_in(self, header: BatchHeader) -> bool:
-        active = header.active
-        if self._initial is Initial.NONE:
-            active = max(active, header.end)
-        return self._subscription < active
+        return self._subscription < active_before(header, self._registration.initial)
 
     def _messages(self, header: BatchHeader, spaces: frozenset[int]) -> Iterator[Message]:
-        """The messages of a batch, without most of those of other spaces.
-
-        Those that stand for a past that was let go of are no changes: one starts with them.
-        """
-        is_start = header == self._batches.base
+        """The messages of a batch, without most of those of other spaces."""
         messages = self._batches.read(header)
-        self.looked_at += 1 + len(messages)
+        self.examined += 1 + len(messages)
+        is_base = header == self._batches.base
         for data in filter(SpaceFilter(spaces).may_pass, messages):
-            message = decode_message(data)
-            if is_start:
-                message = message._replace(position=Position(message.position.offset, INITIAL_STEP))
-            yield message
+            yield as_read(decode_message(data), is_base=is_base)
 
     def _switches(self, header: BatchHeader) -> list[Switch]:
-        """Every batch of a Hub makes later records active, so they are not asked for one by one."""
+        """Asks for all replans up to the end of the message log at once: every batch of a Hub
+        makes later records active, and asking for each batch would be slow."""
         if header.active > self._asked_to:
             frontier = self._batches.frontier
             high = header.active if frontier is None else max(header.active, frontier.active)
-            self._coming += self._replans(self._asked_to, high)
+            self._coming += self._registration.replans(self._asked_to, high)
             self._asked_to = high
         mine = [replan for replan in self._coming if replan.offset < header.active]
         del self._coming[: len(mine)]
-        return switches(header, mine)
+        return switches_in(header, mine)
 
     def _spaces_of(self, chosen: Decomposition | None) -> frozenset[int]:
-        placed = place(self._query, self._subscription, chosen)
+        placed = place(self._registration.query, self._subscription, chosen)
         return frozenset(one.space.id for one in placed)
 
 
-def switches(header: BatchHeader, replans: Iterable[Replan]) -> list[Switch]:
-    """Where a batch that makes these replans of one subscription active lets it switch: at their
-    own records, where it holds them; the last of those before it at its start."""
+def active_before(header: BatchHeader, initial: Initial) -> int:
+    """Subscriptions recorded before this offset are active in a batch, if they start so."""
+    return max(header.active, header.end) if initial is Initial.NONE else header.active
+
+
+def as_read(message: Message, *, is_base: bool) -> Message:
+    """A message as clients take it. Those of a base replace a compacted past: they are initial
+    content, not changes."""
+    if not is_base:
+        return message
+    return message._replace(position=Position(message.position.offset, INITIAL_STEP))
+
+
+def switches_in(header: BatchHeader, replans: Iterable[Replan]) -> list[Switch]:
+    """The switches of one subscription in the batch that makes these replans active: at their own
+    records if the batch holds them; for the last one before the batch, at its start."""
     ordered = list(replans)
     before = [replan for replan in ordered if replan.offset < header.start]
     return [Switch.at(header.start, replan) for replan in before[-1:]] + [
