@@ -48,7 +48,7 @@ class Relation:
     @cached_property
     def has_doubles(self) -> bool:
         """Whether rows may hold NaN, which Python does not take for equal to itself."""
-        return any(column.type.kind == "double" for column in self.columns)
+        return any(column.type.stored_as is float for column in self.columns)
 
     def store_row(self, values: Mapping[str, Outside]) -> Row:
         """The stored form of a whole row; a missing column is NULL."""

@@ -9,12 +9,12 @@ leaves to them, so both ways always agree.
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import InvalidOperation
 from typing import Annotated, Any, Union
 
 import msgspec
 
-from penstock.catalog import Catalog, Column, IntegerType, Relation, Row, Stored, StringType
+from penstock.catalog import Catalog, Column, Relation, Row, Stored
 from penstock.errors import ChangeError
 from penstock.flow.changes import Checked, Op, check
 from penstock.flow.events import decode_event
@@ -24,10 +24,6 @@ from penstock.flow.strict_json import MAX_EVENT_BYTES
 _UNSET = msgspec.UNSET
 _INSERT, _UPSERT = Op.INSERT, Op.UPSERT  # members of enums take long to reach
 _OPS: dict[Any, Op] = {_UNSET: _INSERT, **{op.value: op for op in Op}}
-_JSON_TYPES: dict[str, Any] = {"double": float, "boolean": bool, "decimal": Decimal}
-"""How the values of a kind of columns are written; the others are strings."""
-_AS_WRITTEN = frozenset({"integer", "double", "boolean"})
-"""Kinds whose stored form is the JSON value itself. A text without a limit is one too."""
 
 MAX_FORMS = 500
 """Parsers for so many relations are made in a fifth of a second; others are read the long way."""
@@ -117,14 +113,12 @@ class _Form:
         self._stores: list[tuple[int, Callable[[Any], Stored]]] = [
             (i, column.type.store)
             for i, column in enumerate(relation.columns)
-            if not _is_as_written(column)
+            if not column.type.is_stored_as_written
         ]
         self._required = [i for i, column in enumerate(relation.columns) if not column.nullable]
         self._is_stream, self._key = relation.is_stream, relation.key
         # Integers are their own keys.
-        is_plain = len(relation.key) == 1 and isinstance(
-            relation.columns[relation.key[0]].type, IntegerType
-        )
+        is_plain = len(relation.key) == 1 and relation.columns[relation.key[0]].type.json_as is int
         self._plain_key = relation.key[0] if is_plain else None
 
     def checked(self, op: Op, values: tuple[Any, ...], missing: int, offset: int) -> Checked | None:
@@ -156,17 +150,13 @@ def _given(values: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple([i for i, value in enumerate(values) if value is not _UNSET])
 
 
-def _is_as_written(column: Column) -> bool:
-    if isinstance(column.type, StringType):
-        return column.type.max_length is None
-    return column.type.kind in _AS_WRITTEN
-
-
 def _field_type(column: Column) -> Any:
     """What a column's values are in JSON; anything else is not for this parser."""
-    written = _JSON_TYPES.get(column.type.kind, str)
-    if isinstance(column.type, IntegerType):
-        limits = msgspec.Meta(ge=column.type.lowest, le=column.type.highest)
-        written = Annotated[int, limits]
+    written: Any = column.type.json_as
+    if written is int:
+        lowest, highest = column.type.key_range
+        assert isinstance(lowest, int)
+        assert isinstance(highest, int)
+        written = Annotated[int, msgspec.Meta(ge=lowest, le=highest)]
     either = written | msgspec.UnsetType
     return either | None if column.nullable else either
