@@ -55,10 +55,6 @@ class IntegerType(ValueType):
         return int(number)
 
     @property
-    def is_stored_as_written(self) -> bool:
-        return True
-
-    @property
     def key_range(self) -> tuple[Key | None, Key | None]:
         return self.lowest, self.highest
 
@@ -83,6 +79,10 @@ class DoubleType(ValueType):
         return "DOUBLE"
 
     def store(self, value: Outside) -> Stored:
+        if type(value) is float:
+            return value
+        if type(value) is Decimal and -math.inf < (stored := float(value)) < math.inf:
+            return stored
         if isinstance(value, str) and value.lower() in self.WORDS:
             return float(value)  # JSON has no other way to write these
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -100,10 +100,6 @@ class DoubleType(ValueType):
             return None
         word = value.strip()
         return word if word.lower() in self.WORDS else read_numeral(value)
-
-    @property
-    def is_stored_as_written(self) -> bool:
-        return True
 
     def key(self, stored: Stored) -> Key:
         """The bits of the double, turned so that their integer order is SQL's order."""

@@ -26,6 +26,8 @@ class StringType(ValueType):
             raise self.misfit(value)
         if self.max_length is not None and len(value) > self.max_length:
             raise self.misfit(value, f"it has {len(value)} characters")
+        if value.isascii():
+            return value
         try:
             value.encode()
         except UnicodeEncodeError:
@@ -35,10 +37,6 @@ class StringType(ValueType):
     def key(self, stored: Stored) -> Key:
         assert isinstance(stored, str)
         return stored  # Python compares strings by code point, as SQL's binary collation does
-
-    @property
-    def is_stored_as_written(self) -> bool:
-        return self.max_length is None
 
     def near_keys(self, key: Key) -> list[Key]:
         assert isinstance(key, str)
@@ -71,10 +69,6 @@ class BooleanType(ValueType):
             return BOOLEAN_WORDS.get(value.strip().lower())
         number = read_any_number(value)
         return None if number is None or number not in (0, 1) else bool(number)
-
-    @property
-    def is_stored_as_written(self) -> bool:
-        return True
 
     def literal(self, stored: Stored) -> str:
         return "TRUE" if stored else "FALSE"

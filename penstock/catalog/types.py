@@ -47,11 +47,6 @@ class ValueType:
         something would be lost. See `penstock.catalog.coercions`."""
         return None
 
-    @property
-    def is_stored_as_written(self) -> bool:
-        """Whether JSON values of type `json_as` within `key_range` are their own stored form."""
-        return False
-
     def show(self, stored: Stored) -> Outside:
         return stored
 

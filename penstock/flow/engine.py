@@ -15,10 +15,10 @@ from penstock.catalog import Catalog, Relation, Row, RowKey
 from penstock.catalog.payload_split import is_split
 from penstock.errors import ChangeError, NoChangeError, SubscriptionError
 from penstock.flow.changes import Change, Checked, Delta, check, row_after
+from penstock.flow.events import read_change
 from penstock.flow.faults import RecordFaultError, blaming, is_fault
 from penstock.flow.index import Index
 from penstock.flow.memory import GroupsAside, MemoryGroups, MemoryRows, RowsAside
-from penstock.flow.plain_events import read_change
 from penstock.flow.stages import GroupStore, JoinStage, RowStage, RowStore, steps_of
 from penstock.joins import Scheme, SpacePoints, make_scheme
 from penstock.joins.decomposition.statistics import Statistics

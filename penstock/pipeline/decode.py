@@ -17,10 +17,10 @@ import numpy as np
 from penstock.catalog import Row
 from penstock.errors import ChangeError, NoChangeError
 from penstock.flow.columnar import PlainColumns, column_reader
+from penstock.flow.events import read_change
 from penstock.flow.faults import RecordFaultError, is_fault
 from penstock.flow.group_steps import FIRST_STEP
 from penstock.flow.packed.rows import event_deltas
-from penstock.flow.plain_events import reader_of
 from penstock.flow.streams import event_messages, event_steps, is_keyless_stream
 from penstock.messages import EVERYONE, event_template
 from penstock.pipeline.row_stage import add_messages, add_steps, tell_groups
@@ -124,13 +124,12 @@ def _decode_each(
 ) -> None:
     """What events mean that are not plain, or are not events at all."""
     catalog = view.catalog(span.end)
-    read = reader_of(catalog).read
     of_streams: dict[str, list[tuple[int, Row]]] = {
         r.name: [] for r in catalog if is_keyless_stream(r)
     }
     for offset, body in events:
         try:
-            checked = read(body, offset)
+            checked = read_change(body, catalog, offset)
         except NoChangeError:
             out.add(_any_bucket(offset), RowKind.SKIPPED, offset, b"")
             continue

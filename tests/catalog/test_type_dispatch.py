@@ -20,7 +20,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.errors import ChangeError, SqlError
 from penstock.flow.columnar import column_reader
 from penstock.flow.columnar.layout import KERNEL_COLUMNS, TEXT, KernelColumn
-from penstock.flow.plain_events import read_change
+from penstock.flow.events import read_change
 from penstock.matching import EventBatch
 from penstock.matching.arrow import ARROW_RULES
 from penstock.packing import unpack

@@ -16,13 +16,12 @@ from penstock.catalog import Catalog, Row
 from penstock.errors import ChangeError
 from penstock.flow.changes import Checked
 from penstock.flow.columnar import ColumnReader, Packed, PlainColumns, reader
-from penstock.flow.plain_events import PlainReader
+from penstock.flow.events import read_change
 from penstock.matching import EventBatch
 from penstock.messages import EVERYONE, Message, Position, encode_message, event_template
 from penstock.packing import pack
 from tests.flow import plain_lines as lines
 
-ONE_BY_ONE = PlainReader(lines.CATALOG)
 AT_ONCE = ColumnReader(lines.CATALOG)
 FIRST = 30
 """The offset of the first event."""
@@ -30,6 +29,10 @@ FIRST = 30
 
 def read(raw: Sequence[bytes]) -> tuple[list[PlainColumns], list[int]]:
     return AT_ONCE.read(range(FIRST, FIRST + len(raw)), raw)
+
+
+def read_one(raw: bytes, offset: int) -> Checked:
+    return read_change(raw, lines.CATALOG, offset)
 
 
 def each(packed: Packed) -> list[bytes]:
@@ -49,7 +52,7 @@ def check_events(raw: list[bytes]) -> int:
     seen = set(others)
     for columns in found:
         every = np.arange(len(columns), dtype=np.int64)
-        read_one_by_one = [ONE_BY_ONE.read(raw[o - FIRST], o) for o in columns.offsets.tolist()]
+        read_one_by_one = [read_one(raw[o - FIRST], o) for o in columns.offsets.tolist()]
         check_columns(columns, read_one_by_one)
         hashes = [crc32(pack([c.relation.name, c.key])) for c in read_one_by_one]
         if columns.relation.key:
@@ -156,7 +159,7 @@ def test_letters_that_are_no_unicode_do_not_keep_others_from_being_read() -> Non
     assert [len(columns) for columns in found] == [1]
     assert others == [1, 2]
     with pytest.raises(ChangeError, match="UTF-8"):
-        ONE_BY_ONE.read(broken, FIRST)
+        read_one(broken, FIRST)
 
 
 def test_an_event_before_its_table() -> None:

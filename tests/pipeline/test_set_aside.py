@@ -84,7 +84,7 @@ MARKED_EVENTS = {
 
 # Where an event is met: what it is part of is among the arguments.
 EVENT_STEPS = (
-    "penstock.flow.plain_events:PlainReader.read",
+    "penstock.flow.events:decode_event",
     "penstock.flow.stages:RowStage.resolve",
     "penstock.flow.stages:selection_messages",
     "penstock.flow.stages:_somebody_selects",
