@@ -15,7 +15,7 @@ from penstock.joins.group import Group, GroupStep, KeyedRow
 from penstock.joins.kernels.gap_steps import BEFORE, BEGIN, END, NONE, StepOps
 from penstock.joins.points import SpacePoints
 from penstock.joins.semijoin import base_row_message, joining_row_messages
-from penstock.joins.shadow_segment import Segment
+from penstock.joins.shadow_segment import ShadowSegment
 from penstock.joins.visibility import alone, reaches
 from penstock.messages import AnyMessage, Message, Reaches
 from penstock.predicates.intervals import below
@@ -64,7 +64,7 @@ class SpaceCourse:
     """
 
     def __init__(
-        self, taken: GroupCourse, points: SpacePoints, segment: Segment, column: int | None
+        self, taken: GroupCourse, points: SpacePoints, segment: ShadowSegment, column: int | None
     ) -> None:
         self._steps, self._points = taken.steps, points
         side = points.space.side

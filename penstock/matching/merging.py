@@ -9,31 +9,21 @@ import numpy as np
 from penstock.matching.events import EventBatch
 from penstock.matching.segment import Policy, Segment
 from penstock.matching.table import BoxTable
+from penstock.matching.tiers import TierPolicy
 
-FANOUT = 4
-"""So many segments of one tier become one of the next. A subscription is then indexed about
-log4(N / 2000) times, and there are at most three segments per tier to match against."""
+POLICY = TierPolicy(delta_items=1, smallest=64, ratio_bits=2, fanout=4)
+"""Sizes in boxes. A subscription is indexed about log4(N / 2000) times (smaller segments are
+scanned), and there are at most three segments per tier to match against. New subscriptions become a
+segment with the next match, however few they are."""
 
 
 def next_merge(segments: Sequence[Segment]) -> list[Segment]:
-    """The segments to merge next, of the smallest tier that is full; none if all is well.
-
-    A segment of which half is dead is merged alone.
-    """
-    tiers: dict[int, list[Segment]] = {}
+    """The segments to merge next; none if all is well."""
     for segment in segments:
-        if 2 * segment.dead_count > len(segment.table.ids):
+        if POLICY.is_mostly_dead(segment.dead_count, len(segment.table.ids)):
             return [segment]
-        tiers.setdefault(_tier(segment), []).append(segment)
-    for tier in sorted(tiers):
-        if len(tiers[tier]) >= FANOUT:
-            return tiers[tier]
-    return []
-
-
-def _tier(segment: Segment) -> int:
-    """0 for up to 64 boxes, then one more for each factor of four."""
-    return max(0, (len(segment.table.owners) // 64).bit_length() + 1 >> 1)
+    sizes = [(len(segment.table.owners), 0) for segment in segments]
+    return [segments[place] for place in POLICY.next_merge(sizes)]
 
 
 def merge_segments(old: Sequence[Segment], sample: EventBatch | None, policy: Policy) -> Segment:

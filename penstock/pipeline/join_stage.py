@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from penstock.flow.packed.group_steps_codec import SentSteps
-from penstock.flow.packed.joining import PackedJoins
 from penstock.flow.packed.rows import packed_forms
 from penstock.flow.stages import JoinStage
 from penstock.joins import StepsByEdge, make_scheme
+from penstock.joins.packed import PackedJoins, SentSteps
 from penstock.pipeline.row_stage import add_messages
 from penstock.pipeline.rows import BUCKETS, RowKind, Span, StageInput, StageOutput
 from penstock.pipeline.shuffle_codec import decode_steps
@@ -51,9 +50,8 @@ def advance_groups(
         steps = _steps(inbox, RowKind.STEP, view.edges)
         add_messages(bucket, stage.run(steps), out)
         return out
-    packed = PackedJoins(
-        view.index, packed_forms(view.catalog(span.end)), store, make_scheme(SCHEME)
-    )
+    rows = packed_forms(view.catalog(span.end))
+    packed = PackedJoins(make_scheme(SCHEME), rows, store, view.index.on_edge)
     _run(bucket, inbox, stage, packed, view.edges, arrivals.edges, out)
     return out
 

@@ -26,7 +26,7 @@ from penstock.packing import pack, unpack
 from penstock.pipeline.staging import stage, stage_packed
 
 if TYPE_CHECKING:
-    from penstock.flow.columnar import Packed  # kernels, for processes that have work
+    from penstock.kernels.packed_values import Packed
 
 T = TypeVar("T")
 

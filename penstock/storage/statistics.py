@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.catalog import Row
 from penstock.errors import HomeError, PenstockError
-from penstock.matching.diagram.order import AttributeStatistics, attribute_order
+from penstock.matching.attribute_order import AttributeStatistics, attribute_order
 from penstock.packing import pack, unpack
 from penstock.storage.access import make_directory
 from penstock.storage.batch_codec import batch_name, encode_batch, parse_batch_name, read_batch

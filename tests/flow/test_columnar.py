@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from penstock.catalog import Catalog, Row
 from penstock.errors import ChangeError
 from penstock.flow.changes import Checked
-from penstock.flow.columnar import ColumnReader, Packed, PlainColumns, reader
+from penstock.flow.columnar import ColumnReader, PlainColumns, reader
 from penstock.flow.events import read_change
+from penstock.kernels.packed_values import Packed
 from penstock.matching import EventBatch
 from penstock.messages import EVERYONE, Message, Position, encode_message, event_template
 from penstock.packing import pack

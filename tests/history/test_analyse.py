@@ -20,7 +20,7 @@ from penstock.history.row_replay import change_rows
 from penstock.history.survey import SKETCHED_HASHES, Smallest, hash_of
 from penstock.history.surveying import survey_groups, survey_rows, whole
 from penstock.matching import create
-from penstock.matching.diagram.matcher import DiagramMatcher
+from penstock.matching.matchers.diagram.matcher import DiagramMatcher
 from penstock.storage import Home, RecordKind
 from penstock.storage.statistics import (
     EdgeStatistics,

@@ -22,7 +22,7 @@ from penstock.joins.kernels.gap_steps import (
     apply_steps,
 )
 from penstock.joins.kernels.gap_steps_reference import Exposed, Meaning, course_reference
-from penstock.joins.shadow_segment import Segment, next_highs
+from penstock.joins.shadow_segment import ShadowSegment, next_highs
 from penstock.kernels.trees import Points, plant, unions_of
 from penstock.predicates.intervals import TOP as TOP_CUT
 from penstock.predicates.intervals import Interval, above, below
@@ -118,12 +118,12 @@ numbers = st.lists(st.integers(-3, 12), min_size=1, max_size=15)
 intervals = st.tuples(keys, keys).map(
     lambda pair: Interval(below(pair[0]), above(pair[1]) if pair[1] is not None else TOP_CUT)
 )
-segments = st.lists(st.tuples(intervals, intervals), min_size=1, max_size=30).map(Segment.of)
+segments = st.lists(st.tuples(intervals, intervals), min_size=1, max_size=30).map(ShadowSegment.of)
 
 
 @given(segment=segments, base=numbers, filters=numbers, data=st.data())
 def test_numbers_are_staged_as_values_are(
-    segment: Segment, base: list[int], filters: list[int], data: st.DataObject
+    segment: ShadowSegment, base: list[int], filters: list[int], data: st.DataObject
 ) -> None:
     """Rows come with their numbers; whether their values are an array or a list is the same."""
     there = data.draw(st.integers(0, len(base))), data.draw(st.integers(0, len(filters)))

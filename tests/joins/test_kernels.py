@@ -6,13 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.joins.kernels.clusters import (
+from penstock.joins.comparators.structures.cluster_kernels import (
     affected_reference,
     disposable,
     disposable_reference,
     exposed_reference,
     neighbours_of_anchors,
 )
+from penstock.joins.comparators.structures.stabbing import StabbingIndex
 from penstock.joins.kernels.gaps import (
     Parted,
     all_gaps,
@@ -29,7 +30,6 @@ from penstock.joins.kernels.probes import (
     gaps_holding_reference,
 )
 from penstock.joins.ranges import bridged, holds, united
-from penstock.joins.stabbing import StabbingIndex
 from penstock.kernels.trees import Points, plant, unions_of
 from penstock.kernels.unions import coarsen, stabs, union_reference, unite
 from penstock.predicates.intervals import above, below

@@ -13,7 +13,7 @@ from penstock.errors import CorruptionError, HomeError
 from penstock.lab.workloads.matching import matching_workload
 from penstock.matching import EventBatch
 from penstock.matching.lanes import LaneMatcher
-from penstock.matching.naive import NaiveMatcher
+from penstock.matching.matchers.naive import NaiveMatcher
 from penstock.matching.segment import Policy
 from penstock.matching.snapshot import sweep
 from penstock.predicates.boxes import Box

@@ -112,7 +112,7 @@ SUBSCRIPTION_STEPS = (
 FAST_STEPS = (
     "penstock.flow.columnar.reader:ColumnReader.read",
     "penstock.flow.packed.rows:SentChanges.__init__",
-    "penstock.flow.packed.joining:PackedJoins.run",
+    "penstock.joins.packed.joining:PackedJoins.run",
 )
 
 

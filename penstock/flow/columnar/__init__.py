@@ -5,7 +5,8 @@ thousands are read by one kernel, which gives up on every event that it cannot v
 read there. What becomes of the others is packed by kernels too (`packing`).
 """
 
-from penstock.flow.columnar.columns import Packed, PlainColumns
+from penstock.flow.columnar.columns import PlainColumns
 from penstock.flow.columnar.reader import ColumnReader, column_reader
+from penstock.kernels.packed_values import Packed
 
 __all__ = ["ColumnReader", "Packed", "PlainColumns", "column_reader"]

@@ -19,7 +19,6 @@ from penstock.flow.columnar.json_scan import (
     characters,
     expect,
     find_name,
-    is_word,
     read_date,
     read_number,
     read_timestamp,
@@ -34,13 +33,12 @@ from penstock.flow.columnar.layout import (
     TEXT,
     TIMESTAMP,
     ZONED,
-    Bytes8,
-    Codes8,
     ColumnLayout,
-    Ints,
     Names,
     names_of,
 )
+from penstock.kernels.arrays import Bytes8, Codes8, Ints
+from penstock.kernels.byte_strings import same_bytes
 from penstock.kernels.compiled import inlined, njit
 
 ABSENT, NULL, GIVEN = range(3)
@@ -112,7 +110,7 @@ def _table_of(texts: Texts, at: int, end: int, names: Names, likely: int) -> int
         stop = text_end(data, at + 1, end, texts.only_ascii)
         if stop == NOT_PLAIN:
             break
-        if is_word(data, name, name_end, _TABLE, 0, len(_TABLE)):
+        if same_bytes(data, name, name_end, _TABLE, 0, len(_TABLE)):
             return find_name(data, at + 1, stop, names, likely)
         at = expect(data, stop + 1, end, COMMA)
     return -1
@@ -150,7 +148,7 @@ def _read_event(texts: Texts, at: int, end: int, form: ColumnLayout, fields: Cel
         name, stop, at = _member(texts, at, end)
         if at == NOT_PLAIN or at >= end:
             break
-        if is_word(data, name, stop, _ROW, 0, len(_ROW)):
+        if same_bytes(data, name, stop, _ROW, 0, len(_ROW)):
             if has_row:
                 break
             has_row = True
@@ -159,9 +157,9 @@ def _read_event(texts: Texts, at: int, end: int, form: ColumnLayout, fields: Cel
             last = text_end(data, at + 1, end, texts.only_ascii) if data[at] == QUOTE else NOT_PLAIN
             if last == NOT_PLAIN:
                 break
-            if not has_table and is_word(data, name, stop, _TABLE, 0, len(_TABLE)):
+            if not has_table and same_bytes(data, name, stop, _TABLE, 0, len(_TABLE)):
                 has_table = True
-            elif not has_op and is_word(data, name, stop, _OP, 0, len(_OP)):
+            elif not has_op and same_bytes(data, name, stop, _OP, 0, len(_OP)):
                 has_op, op = True, find_name(data, at + 1, last, OP_NAMES, op)
             else:
                 break
@@ -231,7 +229,7 @@ def _read_value(
 @njit
 def _behind_word(data: Bytes8, at: int, end: int, word: Bytes8) -> int:
     stop = at + len(word)
-    if stop > end or not is_word(data, at, stop, word, 0, len(word)):
+    if stop > end or not same_bytes(data, at, stop, word, 0, len(word)):
         return NOT_PLAIN
     return stop
 

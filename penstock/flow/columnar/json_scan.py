@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.flow.columnar.layout import MAX_DIGITS, Bytes8, Names
+from penstock.flow.columnar.layout import MAX_DIGITS, Names
+from penstock.kernels.arrays import Bytes8
+from penstock.kernels.byte_strings import same_bytes
 from penstock.kernels.compiled import njit
 
 NOT_PLAIN = -1
@@ -56,24 +58,13 @@ def text_end(data: Bytes8, at: int, end: int, only_ascii: bool) -> int:
 
 
 @njit
-def is_word(data: Bytes8, at: int, stop: int, word: Bytes8, first: int, last: int) -> bool:
-    """Whether [at, stop) of the data is [first, last) of a word."""
-    if stop - at != last - first:
-        return False
-    for i in range(stop - at):  # noqa: SIM110  # numba compiles no generators here
-        if data[at + i] != word[first + i]:
-            return False
-    return True
-
-
-@njit
 def find_name(data: Bytes8, at: int, stop: int, names: Names, likely: int) -> int:
     """Which of the names is [at, stop), looking at the likely one first; -1 for none."""
     count = len(names.ends)
     for i in range(count):
         number = likely + i if likely + i < count else likely + i - count
         first = names.ends[number - 1] if number else 0
-        if is_word(data, at, stop, names.letters, first, names.ends[number]):
+        if same_bytes(data, at, stop, names.letters, first, names.ends[number]):
             return number
     return -1
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock.catalog import (
     BooleanType,
@@ -19,11 +18,7 @@ from penstock.catalog import (
     TimestampType,
     ValueType,
 )
-
-Bytes8: TypeAlias = npt.NDArray[np.uint8]
-Codes8: TypeAlias = npt.NDArray[np.int8]
-Ints: TypeAlias = npt.NDArray[np.int64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
+from penstock.kernels.arrays import Bytes8, Codes8, Flags, Ints
 
 OTHER, INTEGER, DECIMAL, DOUBLE, BOOLEAN, TEXT, DATE, TIMESTAMP, ZONED = range(9)
 """Kinds of columns. Of `OTHER` the kernel reads only NULL."""

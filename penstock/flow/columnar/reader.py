@@ -9,9 +9,10 @@ import numpy as np
 from penstock.catalog import Catalog
 from penstock.flow.columnar.columns import PlainColumns
 from penstock.flow.columnar.json_kernels import Cells, ParsedEvents, Texts, read_events, tables_of
-from penstock.flow.columnar.layout import Ints, form_of, names_of
+from penstock.flow.columnar.layout import form_of, names_of
 from penstock.flow.per_catalog import per_catalog
 from penstock.flow.strict_json import MAX_EVENT_BYTES
+from penstock.kernels.arrays import Ints
 
 MAX_FORMS = 500
 """Names of tables are compared one by one."""

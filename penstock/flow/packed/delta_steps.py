@@ -9,31 +9,18 @@ import numpy.typing as npt
 
 from penstock.catalog import Relation
 from penstock.catalog.payload_split import is_split
-from penstock.flow.columnar.columns import Packed
-from penstock.flow.columnar.layout import (
-    DATE,
-    INTEGER,
-    TEXT,
-    TIMESTAMP,
-    ZONED,
-    Bytes8,
-    ColumnLayout,
-    Ints,
-)
-from penstock.flow.columnar.pack_rows import (
-    CRC_START,
-    MOST_BYTES,
-    put_array,
-    put_bytes,
-    put_integer,
-    update_crc,
-)
+from penstock.flow.columnar.layout import DATE, INTEGER, TEXT, TIMESTAMP, ZONED, ColumnLayout
 from penstock.flow.group_steps import FIRST_STEP
 from penstock.flow.packed.rows import PackedDeltas
-from penstock.flow.packed.spans import NOWHERE, Spans, number_values
-from penstock.flow.packed.values import NIL, column_at, is_same, value_end
 from penstock.flow.payloads import feeds
+from penstock.kernels.arrays import Bytes8, Ints
+from penstock.kernels.byte_spans import NOWHERE, Spans, number_values
+from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
+from penstock.kernels.crc32 import CRC_START, update_crc
+from penstock.kernels.msgpack_read import NIL, column_at, is_same, value_end
+from penstock.kernels.msgpack_write import MOST_BYTES, put_array, put_integer
+from penstock.kernels.packed_values import Packed
 from penstock.packing import pack
 from penstock.spaces import Edge
 

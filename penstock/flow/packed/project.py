@@ -9,8 +9,10 @@ import numpy as np
 from penstock.catalog import Relation
 from penstock.flow.columnar.columns import PlainColumns
 from penstock.flow.columnar.json_kernels import ABSENT, GIVEN, NULL, Cells, ParsedEvents
-from penstock.flow.columnar.layout import DOUBLE, OTHER, TEXT, Bytes8, Codes8, ColumnLayout, Ints
-from penstock.flow.packed.values import (
+from penstock.flow.columnar.layout import DOUBLE, OTHER, TEXT, ColumnLayout
+from penstock.kernels.arrays import Bytes8, Codes8, Ints
+from penstock.kernels.compiled import njit
+from penstock.kernels.msgpack_read import (
     NIL,
     array_start,
     big_endian,
@@ -18,7 +20,6 @@ from penstock.flow.packed.values import (
     text_start,
     value_end,
 )
-from penstock.kernels.compiled import njit
 
 
 def can_project(form: ColumnLayout, columns: Collection[int]) -> bool:
@@ -26,7 +27,7 @@ def can_project(form: ColumnLayout, columns: Collection[int]) -> bool:
     return all(form.kinds[column] != OTHER for column in columns)
 
 
-def opened(
+def columns_of(
     relation: Relation, form: ColumnLayout, heap: Bytes8, rows: Ints, columns: Collection[int]
 ) -> PlainColumns:
     """Some columns of the rows that begin there."""
@@ -34,13 +35,13 @@ def opened(
     values, lengths = np.empty(shape, np.int64), np.empty(shape, np.int32)
     states = np.full(shape, ABSENT, np.uint8)
     fields = Cells(values, values.view(np.float64), lengths, states)
-    _open(heap, rows, np.array(sorted(columns), np.int64), form.kinds, fields)
+    _read_columns(heap, rows, np.array(sorted(columns), np.int64), form.kinds, fields)
     unknown = np.zeros(len(rows), np.int8)
     return PlainColumns(relation, ParsedEvents(heap, form, rows, unknown, fields))
 
 
 @njit
-def _open(heap: Bytes8, rows: Ints, columns: Ints, kinds: Codes8, fields: Cells) -> None:
+def _read_columns(heap: Bytes8, rows: Ints, columns: Ints, kinds: Codes8, fields: Cells) -> None:
     for i in range(rows.shape[0]):
         at, passed = array_start(heap, rows[i])[1], 0
         for column in columns:

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.flow.columnar.columns import Packed
-from penstock.flow.columnar.layout import Bytes8, Flags, Ints
-from penstock.flow.columnar.pack_rows import MOST_BYTES, put_array, put_bytes, put_integer
 from penstock.flow.group_steps import FIRST_STEP
-from penstock.flow.packed.messages import put_nil, put_old, put_start
-from penstock.flow.packed.project import opened
+from penstock.flow.packed.project import columns_of
 from penstock.flow.packed.rows import PackedDeltas
-from penstock.flow.packed.spans import NOWHERE, Spans
 from penstock.joins.selections import Selections
+from penstock.kernels.arrays import Bytes8, Flags, Ints
+from penstock.kernels.byte_spans import NOWHERE, Spans
+from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
+from penstock.kernels.message_parts import put_old, put_start
+from penstock.kernels.msgpack_write import MOST_BYTES, put_array, put_integer, put_nil
+from penstock.kernels.packed_values import Packed
 from penstock.messages import EVERYONE, packed_region
 from penstock.packing import pack
 
@@ -49,8 +50,8 @@ def _somebody_selects(deltas: PackedDeltas, rows: Spans, points: Selections) -> 
     columns = points.mentioned_columns
     there = rows.begin[found]
     if len(there):
-        columns_of = opened(deltas.relation, deltas.form, deltas.heap, there, columns)
-        found[found] = points.concerned_in(columns_of.batch(columns))
+        read = columns_of(deltas.relation, deltas.form, deltas.heap, there, columns)
+        found[found] = points.concerned_in(read.batch(columns))
     return found
 
 

@@ -46,7 +46,7 @@ class SideRows(NamedTuple):
     """By group, how many are there before the first step."""
 
 
-class Courses(NamedTuple):
+class ManyEffects(NamedTuple):
     """What the steps of many groups mean. Filter values are known by a row that has them."""
 
     regions: Spans
@@ -65,7 +65,7 @@ class Courses(NamedTuple):
 @njit
 def apply_steps_many(
     wishes: PointTree, base: SideRows, filters: SideRows, script: StepOps, begin: Codes64
-) -> Courses:
+) -> ManyEffects:
     """Take all steps, which name rows by their numbers; `begin` says where those of each group
     begin."""
     count = script.new.shape[0]
@@ -96,7 +96,7 @@ def apply_steps_many(
             found = _expose(played, s - here, base.begin[group], *exposed)
             steps[shown : shown + found] = s
             shown += found
-    return Courses(
+    return ManyEffects(
         regions, last[:runs], first[:runs], around, steps[:shown], rows[:shown], marks[:shown]
     )
 

@@ -53,6 +53,7 @@ SCANNED_ROWS = 256
 class Auto:
     name = "auto"
     family = Family.SEMIJOINS
+    packed = None  # it trims regions and mixes schemes, step by step
 
     def __init__(self, model: CostModel | None = None) -> None:
         self._model = model or CostModel()

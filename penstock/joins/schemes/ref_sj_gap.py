@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.catalog import Row, RowKey
 from penstock.joins.group import Group, GroupStep, KeyedRow
@@ -25,6 +26,9 @@ from penstock.joins.shadows import ValueShadows
 from penstock.joins.visibility import Exposure
 from penstock.messages import AnyMessage, Message, Position, Reaches, each_message
 from penstock.predicates.intervals import Cut, below
+
+if TYPE_CHECKING:
+    from penstock.joins.packed.interface import PackedScheme
 
 MANY_STEPS = 4
 """So many steps at once are worth leaving Python for."""
@@ -108,6 +112,12 @@ class RefSjGap:
 
     def __init__(self) -> None:
         self._memory = Memory(_Remembered)
+
+    @property
+    def packed(self) -> PackedScheme:
+        from penstock.joins.packed.gap import PackedGap  # kernels, for those who use them
+
+        return PackedGap()
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]

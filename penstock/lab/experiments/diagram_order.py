@@ -21,7 +21,7 @@ import typer
 from penstock.catalog import Column, IntegerType, Relation
 from penstock.lab.benchmarks._measuring import Result, progress, rates, show
 from penstock.matching import EventBatch
-from penstock.matching.diagram import (
+from penstock.matching.matchers.diagram import (
     AttributeStatistics,
     DiagramMatcher,
     attribute_order,

@@ -29,7 +29,7 @@ from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.plots import Series, line_plot
 from penstock.lab.workloads.matching import ZipfEqualities
 from penstock.matching import EventBatch
-from penstock.matching.tree import TreeMatcher
+from penstock.matching.matchers.tree import TreeMatcher
 from penstock.predicates.boxes import Box
 
 EXAMPLES = """

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Relation, Row, RowKey
-from penstock.flow.packed.groups import MemberPlaces, Members
 from penstock.flow.streams import is_keyless_stream
 from penstock.joins import Group
+from penstock.joins.packed import MemberPlaces, Members
 from penstock.packing import pack, read_extension
 from penstock.pipeline.state.streams import stream_of, unpack_events
 from penstock.spaces import Edge, JoinValue

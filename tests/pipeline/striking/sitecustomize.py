@@ -80,7 +80,7 @@ def _fail_of_mark(owner: Any, name: str) -> None:
 
 
 _FAULTS: dict[str, Callable[[ModuleType], None]] = {
-    "penstock.flow.packed.joining": lambda module: _fail_of_mark(module.PackedJoins, "run"),
+    "penstock.joins.packed.joining": lambda module: _fail_of_mark(module.PackedJoins, "run"),
     "penstock.flow.stages": lambda module: _fail_of_mark(module.JoinStage, "_run_group"),
 }
 _STRIKES: dict[str, Callable[[ModuleType], None]] = {

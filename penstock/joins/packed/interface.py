@@ -1,0 +1,63 @@
+"""What the fast gear of joins needs of others, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple, Protocol
+
+from penstock.joins.packed.groups import GroupRun
+from penstock.joins.points import SpacePoints
+from penstock.kernels.arrays import Bytes8, Ints
+from penstock.kernels.packed_values import Packed
+from penstock.matching.events import KeyColumn
+from penstock.messages import AnyMessage
+
+
+class Columns(Protocol):
+    """Some columns of some rows."""
+
+    def __len__(self) -> int: ...
+
+    def keys(self, column: int) -> KeyColumn:
+        """The values of a column in comparable form."""
+
+
+class RowReader(Protocol):
+    """Reads columns of packed rows, of the tables that it knows."""
+
+    def __contains__(self, table: str) -> bool:
+        """Whether rows of a table are equal in their keys if the bytes of these are."""
+
+    def can_read(self, table: str, columns: Collection[int]) -> bool:
+        """Whether it can read these columns."""
+
+    def read(self, table: str, heap: Bytes8, rows: Ints, columns: Collection[int]) -> Columns:
+        """These columns of the rows that begin there."""
+
+
+class PackedMessages(NamedTuple):
+    """Packed messages in order, and their positions."""
+
+    offsets: Ints
+    steps: Ints
+    messages: Packed
+
+
+class PackedScheme(Protocol):
+    """The fast gear of a scheme."""
+
+    def can_take(self, points: SpacePoints, rows: RowReader) -> bool:
+        """Whether kernels can read everything that the points of a space look at; the plain gear
+        takes other spaces."""
+
+    def advance(
+        self, run: GroupRun, spaces: Iterable[SpacePoints], rows: RowReader
+    ) -> list[tuple[int, PackedMessages]]:
+        """The messages of all steps of some groups, by the id of their space."""
+
+
+class JoinMessages(NamedTuple):
+    """The messages of a batch, packed where the fast gear made them."""
+
+    packed: PackedMessages | None
+    others: list[AnyMessage]
