@@ -16,7 +16,6 @@ from penstock.flow.faults import RecordFaultError, is_fault
 from penstock.flow.group_steps import FIRST_STEP, EdgeSteps
 from penstock.flow.index import Index
 from penstock.flow.packed.delta_steps import STEPS_AT_ONCE, is_joined_by_bytes, packed_steps
-from penstock.flow.packed.project import can_project
 from penstock.flow.packed.rows import PackedDeltas, SentChanges, packed_forms
 from penstock.flow.packed.selection_messages import packed_selection_messages
 from penstock.flow.stages import RowStage, selection_messages
@@ -99,8 +98,7 @@ def _tell_packed(bucket: int, deltas: PackedDeltas, index: Index, out: StageOutp
     selections = index.selections(deltas.relation)
     if selections is not None:
         # Of a few rows, points may be looked through without making a matcher of them.
-        is_few = len(deltas) <= SCANNED_ROWS
-        if is_few or not can_project(deltas.form, selections.mentioned_columns):
+        if len(deltas) <= SCANNED_ROWS:
             add_messages(bucket, selection_messages(deltas.objects(), selections), out)
         else:
             offsets, messages = packed_selection_messages(deltas, selections)
@@ -112,7 +110,7 @@ def tell_groups(deltas: PackedDeltas, index: Index, out: StageOutput) -> None:
     """Send what changes do to groups to the buckets of these groups."""
     relation = deltas.relation
     for edge in index.edges_of(relation):
-        if is_joined_by_bytes(edge, relation, deltas.form):
+        if is_joined_by_bytes(edge, relation):
             steps = packed_steps(deltas, edge, len(BUCKETS))
             out.deal(RowKind.STEP, steps.rows, steps.places)
         else:

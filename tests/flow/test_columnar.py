@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import pairwise
 from zlib import crc32
 
@@ -132,12 +133,34 @@ def test_usual_events_are_read_at_once(
     assert check_events(raw) == len(raw)
 
 
+@given(
+    st.lists(st.integers(-5, 5).map(lambda n: n / 4), min_size=1),
+    st.lists(st.booleans(), min_size=1),
+    st.lists(lines.wide_decimals, min_size=1),
+)
+def test_keys_of_every_type_are_read_at_once(
+    doubles: list[float], flags: list[bool], wide: list[Decimal]
+) -> None:
+    rows = {
+        "by double": [{"id": 1, "d": one} for one in doubles],
+        "by flag": [{"b": one} for one in flags],
+        "by wide": [{"id": 2, "wide": one} for one in wide],
+    }
+    events = [
+        {"table": table, "op": op, "row": row}
+        for table, some in rows.items()
+        for row in some
+        for op in ("insert", "delete")
+    ]
+    assert check_events([lines.written(one, "").encode() for one in events]) == len(events)
+
+
 @given(st.lists(lines.number_texts, max_size=9))
 @example(
     ["1.10", "-0", "0", "00", "1.", ".5", "1e5", "-", "123456789012345678", "0.30000000000000004"]
 )
 def test_numbers_as_they_are_written(numbers: list[str]) -> None:
-    for column in ("Big", "d", "n"):
+    for column in ("Big", "d", "n", "wide"):
         raw = [f'{{"table":"quotes","row":{{"id":1,"{column}":{n}}}}}'.encode() for n in numbers]
         check_events(raw)
 

@@ -20,14 +20,11 @@ from penstock.catalog import (
 )
 from penstock.kernels.arrays import Bytes8, Codes8, Flags, Ints
 
-OTHER, INTEGER, DECIMAL, DOUBLE, BOOLEAN, TEXT, DATE, TIMESTAMP, ZONED = range(9)
-"""Kinds of columns. Of `OTHER` the kernel reads only NULL."""
+WIDE, INTEGER, DECIMAL, DOUBLE, BOOLEAN, TEXT, DATE, TIMESTAMP, ZONED = range(9)
+"""Kinds of columns. `WIDE` are decimals that may not fit 64 bits."""
 
 MAX_DIGITS = 18
 """So many digits fit 64 bits."""
-
-_KEY_KINDS = frozenset({INTEGER, DECIMAL, TEXT, DATE, TIMESTAMP, ZONED})
-"""Kinds whose stored values are their own keys."""
 
 _NO_LIMIT = (1 << 63) - 1
 
@@ -45,7 +42,8 @@ class ColumnLayout(NamedTuple):
     names: Names
     kinds: Codes8
     most: Ints
-    """How large stored numbers may be, with any sign; how many characters a text may have."""
+    """The largest magnitude of stored numbers; of `WIDE` ones, how many digits they have at most;
+    how many characters a text has at most."""
     scale: Ints
     nullable: Flags
     is_key: Flags
@@ -59,12 +57,9 @@ def names_of(names: list[str]) -> Names:
     return Names(letters, np.cumsum([len(name) for name in encoded], dtype=np.int64))
 
 
-def form_of(relation: Relation) -> ColumnLayout | None:
-    """None if the keys of the relation are not for the kernels."""
+def form_of(relation: Relation) -> ColumnLayout:
     columns = relation.columns
     read = [_kernel_column(column.type) for column in columns]
-    if any(read[i].kind not in _KEY_KINDS for i in relation.key):
-        return None
     return ColumnLayout(
         names_of([column.name for column in columns]),
         np.array([one.kind for one in read], np.int8),
@@ -87,7 +82,7 @@ class KernelColumn(NamedTuple):
 
 def _decimal(one: DecimalType) -> KernelColumn:
     if one.precision > MAX_DIGITS:
-        return KernelColumn(OTHER, scale=one.scale)
+        return KernelColumn(WIDE, one.precision, one.scale)
     return KernelColumn(DECIMAL, int(10**one.precision) - 1, one.scale)
 
 

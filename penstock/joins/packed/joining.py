@@ -50,7 +50,7 @@ class PackedJoins:
     ) -> Sequence[tuple[int, PackedMessages]]:
         """The packed messages, by space; those of the plain gear go to the others."""
         spaces, fast = self.spaces_on(run.edge), self.scheme.packed
-        taken = [] if fast is None else [one for one in spaces if fast.can_take(one, self.rows)]
+        taken = [] if fast is None else [one for one in spaces if fast.can_take(one)]
         plain = [points for points in spaces if points not in taken]
         if plain:
             for group, steps in run.objects():
