@@ -38,8 +38,7 @@ def emit_packed_consequences(
     relation, index = deltas.relation, view.index
     selections = index.selections(relation)
     if selections is not None:
-        columns = selections.mentioned_columns
-        if view.plan.selections(relation.name, columns, len(deltas)).is_fast:
+        if view.plan.selections(relation.name, len(deltas)).is_fast:
             from penstock.flow.packed.selection_messages import packed_selection_messages
 
             offsets, messages = packed_selection_messages(deltas, selections)

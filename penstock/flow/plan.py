@@ -7,7 +7,7 @@ batch costs and nothing else. Kernels are loaded only by a plan that may choose 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +20,8 @@ from penstock.spaces import Edge
 if TYPE_CHECKING:
     from penstock.flow.index import Index
     from penstock.flow.packed.rows import PackedForms
+
+_OF_PAYLOADS = "it joins rows to their payloads, by digests that no row holds"
 
 FEW_ROWS = 16
 """Of so few rows, points are looked through one by one sooner than kernels are prepared."""
@@ -87,17 +89,11 @@ class ExecutionPlan:
             return self._all_plain
         return FAST if table in self.forms else plain("its key is not read by kernels")
 
-    def selections(self, table: str, columns: Collection[int], rows: int) -> Decision:
+    def selections(self, table: str, rows: int) -> Decision:
         """Matching changed rows against the subscriptions over their table alone."""
-        from penstock.flow.packed.project import can_project
-
         if not self.rows(table).is_fast:
             return self.rows(table)
-        if rows <= FEW_ROWS:
-            return plain(f"{rows} rows are few")
-        if not can_project(self.forms[table], columns):
-            return plain("a condition is on a column that kernels do not read")
-        return FAST
+        return plain(f"{rows} rows are few") if rows <= FEW_ROWS else FAST
 
     def steps(self, relation: Relation, edge: Edge) -> Decision:
         """Working out what changed rows do to the groups of an edge."""
@@ -105,9 +101,7 @@ class ExecutionPlan:
 
         if not self.rows(relation.name).is_fast:
             return self.rows(relation.name)
-        if not is_joined_by_bytes(edge, relation, self.forms[relation.name]):
-            return plain("its join values are not equal exactly if their bytes are")
-        return FAST
+        return FAST if is_joined_by_bytes(edge, relation) else plain(_OF_PAYLOADS)
 
     def groups(self, edge: Edge, *, is_new: bool = False) -> Decision:
         """Bringing the groups of an edge through their steps."""
@@ -117,7 +111,7 @@ class ExecutionPlan:
             return plain("its groups are not stored yet")
         for side in edge.sides:
             if is_split(side.table):
-                return plain("it joins payloads to their rows")
+                return plain(_OF_PAYLOADS)
             if not self.rows(side.table).is_fast:
                 return self.rows(side.table)
         return FAST
@@ -126,19 +120,15 @@ class ExecutionPlan:
         """Emitting the messages of one space over an edge whose groups are in the fast gear."""
         if scheme.packed is None:
             return plain(f"{scheme.name} has no fast gear")
-        why = scheme.packed.obstacle(points, self.forms)
+        why = scheme.packed.obstacle(points)
         return plain(why) if why else FAST
 
     def lines(self, index: Index, scheme: Scheme, rows: int = FEW_ROWS + 1) -> Iterator[PlanLine]:
         """All decisions, for a batch with so many changed rows of each table."""
         for relation in self._catalog:
             yield PlanLine(relation.name, "rows", self.rows(relation.name))
-            selections = index.selections(relation)
-            if selections is not None:
-                columns = selections.mentioned_columns
-                yield PlanLine(
-                    relation.name, "selections", self.selections(relation.name, columns, rows)
-                )
+            if index.selections(relation) is not None:
+                yield PlanLine(relation.name, "selections", self.selections(relation.name, rows))
         for edge in index.edges:
             for relation in index.relations(edge):
                 yield PlanLine(

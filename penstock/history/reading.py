@@ -9,8 +9,8 @@ from itertools import pairwise
 from penstock.catalog import Catalog
 from penstock.errors import ChangeError, HomeError, NoChangeError
 from penstock.flow.changes import Checked
+from penstock.flow.events import read_change
 from penstock.flow.faults import RecordFaultError, blaming
-from penstock.flow.plain_events import read_change
 from penstock.sql import parse_relation
 from penstock.storage import Home, RecordKind, RecordLog
 from penstock.storage.set_aside import events_not_applied

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from penstock.catalog import Catalog, Relation, Row, RowKey
 from penstock.errors import HomeError
 from penstock.flow.changes import Change, Op, row_after
-from penstock.flow.events import encode_change
-from penstock.flow.plain_events import read_change
+from penstock.flow.events import encode_change, read_change
 from penstock.packing import pack
 from penstock.storage.frames import compacted_header, encode_frame
 from penstock.storage.interfaces import CONTROL_KINDS, Entry, RecordKind, RecordLog

@@ -244,18 +244,17 @@ def _resume(
 
 def _check(home: Home, request: _Request, files: list[Path], skip: int, out: Output) -> None:
     from penstock.cli.publishing import show_check
-    from penstock.flow.plain_events import PlainReader
     from penstock.ingest import check_file, leave_out
     from penstock.registry import Registry
 
     with Registry(home) as registry:
-        reader = PlainReader(registry.catalog())
+        catalog = registry.catalog()
     checks = []
     for i, path in enumerate(files):
         batches = _batches(path, request)
         if skip and i == 0:
             batches = leave_out(batches, skip, str(path))
-        checks.append(check_file(shown_name(str(path)), batches, reader, home.log.end))
+        checks.append(check_file(shown_name(str(path)), batches, catalog, home.log.end))
     show_check(out, checks)
     if not all(check.is_good for check in checks):
         raise typer.Exit(ChangeError.exit_code)

@@ -17,10 +17,10 @@ from penstock.catalog import Row
 from penstock.errors import ChangeError, NoChangeError
 from penstock.flow.changes import Delta
 from penstock.flow.consequences import emit_consequences, emit_packed_consequences
+from penstock.flow.events import read_change
 from penstock.flow.exchange import CHUNK_BYTES, CHUNK_ROWS, StageInput, StageOutput
 from penstock.flow.faults import RecordFaultError, is_fault
 from penstock.flow.kinds import Events, Kind, Reason, StreamEvents, packed_stream_events
-from penstock.flow.plain_events import reader_of
 from penstock.flow.row_codec import change_row
 from penstock.flow.stage import BatchView, Key
 from penstock.flow.streams import is_keyless_stream
@@ -92,11 +92,11 @@ def _send_columns(columns: PlainColumns, view: BatchView, out: StageOutput) -> N
 
 def _decode_each(events: Iterable[tuple[int, bytes]], view: BatchView, out: StageOutput) -> None:
     """Events one by one, whatever they are."""
-    read, spread = reader_of(view.catalog).read, view.spread
+    catalog, spread = view.catalog, view.spread
     of_streams: dict[str, list[tuple[int, Row]]] = {}
     for offset, body in events:
         try:
-            checked = read(body, offset)
+            checked = read_change(body, catalog, offset)
         except NoChangeError:
             out.add(spread.of_number(offset), Kind.SKIPPED, offset, b"")
             continue

@@ -19,18 +19,13 @@ from penstock.joins.shadow_index import ShadowIndex
 class PackedGap:
     """Stateless: what it knows of points is in their `ShadowIndex`."""
 
-    def obstacle(self, points: SpacePoints, rows: RowReader) -> str:
-        space, index = points.space, points.index(ShadowIndex)
+    def obstacle(self, points: SpacePoints) -> str:
+        index = points.index(ShadowIndex)
         index.refresh()
         if points.has_envelopes:
             return "it filters by several columns"
         if index.only_segment is None:
             return "its points are in several segments"
-        base, filters = space.table, space.filter_side.table
-        if not rows.can_read(base, _some(index.column)):
-            return f"kernels do not read a column of {base} that conditions are on"
-        if not rows.can_read(filters, _some(space.attribute)):
-            return f"kernels do not read a column of {filters} that conditions are on"
         return ""
 
     def advance(
