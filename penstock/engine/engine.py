@@ -17,7 +17,7 @@ from penstock.engine.changes import Change, Checked, Delta, check, row_after
 from penstock.engine.faults import RecordFaultError, blaming, is_fault
 from penstock.engine.index import Index
 from penstock.engine.memory import GroupsAside, MemoryGroups, MemoryRows, RowsAside
-from penstock.engine.plain_events import read_change
+from penstock.engine.plain_events import reader_of
 from penstock.engine.stages import GroupStore, JoinStage, RowStage, RowStore, steps_of
 from penstock.errors import ChangeError, NoChangeError, SubscriptionError
 from penstock.joins import Edge, JoinValue, Placed, Scheme, SpacePoints, make_scheme
@@ -196,10 +196,10 @@ class Engine:
         """Make the changes of rows."""
         deltas: list[Delta] = []
         refused: list[Refused] = []
+        read, resolve = reader_of(self.catalog).read, self._row_stage.resolve
         for offset, raw in run:
             try:
-                checked = read_change(raw, self.catalog, offset)
-                delta = self._row_stage.resolve(offset, checked)
+                delta = resolve(offset, read(raw, offset))
             except NoChangeError:
                 continue
             except ChangeError as error:
@@ -207,7 +207,8 @@ class Engine:
             except Exception as error:
                 raise RecordFaultError(offset, error) if is_fault(error) else error from error
             else:
-                deltas += [delta] if delta is not None else []
+                if delta is not None:
+                    deltas.append(delta)
         for _, relation, key, old, new in deltas:
             self.statistics.note(relation.name, key, old, new)
         return Resolved(deltas, refused)
