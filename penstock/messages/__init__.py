@@ -25,6 +25,7 @@ from penstock.messages.wire import (
     encode_messages,
     event_template,
     has_partner,
+    may_reach_anyone,
     packed_region,
 )
 
@@ -51,5 +52,6 @@ __all__ = [
     "encode_messages",
     "event_template",
     "has_partner",
+    "may_reach_anyone",
     "packed_region",
 ]

@@ -26,7 +26,7 @@ def test_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
         "batches": ["publish", *used],
         "events": ["process", *used],
         "keys": ["insert under one join value"],
-        "branches": ["subscribe", "insert", "read contents"],
+        "branches": ["subscribe", "first insert", "insert", "read contents"],
     }
     assert set(printed["sizes_are"]) == set(steps)
 
