@@ -28,6 +28,8 @@ from penstock.messages import (
     SpaceFilter,
     decode_message,
     encode_messages,
+    has_partner,
+    may_reach_anyone,
 )
 from penstock.pipeline.checkpoint import check_home, replayed_from
 from penstock.pipeline.gc_control import without_garbage
@@ -176,8 +178,7 @@ def _check_messages(
         if header > last:
             return
         for data in _without_spaces(home.messages.read(header), tables):
-            message = decode_message(data)
-            if message.space not in tables and _tells_other_family(message, family):
+            if _tells_other_family(data, family, tables):
                 raise HomeError(
                     f"batch {header} was not made by a scheme that sends {family}",
                     detail="several schemes have processed the home, or it does not say which, and "
@@ -192,9 +193,14 @@ def _without_spaces(messages: Iterable[bytes], spaces: Collection[int]) -> Itera
     return filterfalse(SpaceFilter(spaces).may_pass, messages)
 
 
-def _tells_other_family(message: Message, family: Family) -> bool:
+def _tells_other_family(data: bytes, family: Family, tables: Collection[int]) -> bool:
     """Whether only a scheme of another family sends such a message to subscriptions over several
     tables."""
+    if not has_partner(data) and not may_reach_anyone(data):
+        return False
+    message = decode_message(data)
+    if message.space in tables:
+        return False
     if message.partner is not None:
         return family is not Family.JOIN_ROWS
     if EVERYONE in (message.upsert, message.remove):

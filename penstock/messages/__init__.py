@@ -26,6 +26,7 @@ from penstock.messages.wire import (
     encode_messages,
     event_template,
     has_partner,
+    may_reach_anyone,
     packed_region,
 )
 
@@ -53,5 +54,6 @@ __all__ = [
     "encode_messages",
     "event_template",
     "has_partner",
+    "may_reach_anyone",
     "packed_region",
 ]
