@@ -19,6 +19,7 @@ PACKAGE = ROOT / "penstock"
 ROOMS = (
     "errors",
     "arguments",
+    "garbage",
     "packing",
     "catalog",
     "predicates",

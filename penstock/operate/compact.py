@@ -17,6 +17,7 @@ from penstock.engine.changes import Change, Op
 from penstock.engine.engine import Engine
 from penstock.engine.events import encode_change
 from penstock.errors import HomeError
+from penstock.garbage import without_garbage
 from penstock.joins import Family, Space
 from penstock.joins.registry import compacting_scheme
 from penstock.log import BatchHeader, Home
@@ -34,7 +35,6 @@ from penstock.messages import (
 )
 from penstock.operate.findings import Step
 from penstock.pipeline.checkpoint import check_home, replayed_from
-from penstock.pipeline.workers import without_garbage
 from penstock.registry import Registry
 
 EVENTS_AT_ONCE = 10_000

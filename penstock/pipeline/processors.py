@@ -19,8 +19,9 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
+from penstock.garbage import without_garbage
 from penstock.pipeline.rows import ARROW_SCHEMA, BUCKETS, Inbox, RowBuffer
-from penstock.pipeline.workers import settle, without_garbage
+from penstock.pipeline.workers import settle
 
 if TYPE_CHECKING:
     from penstock.pipeline.faults import BucketStage

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import HomeError
+from penstock.garbage import without_garbage
 from penstock.log import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog
 from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
 from penstock.pipeline.offsets import is_anybody_new
 from penstock.pipeline.rows import Inbox, Reason, RowKind, Span, StageRow
 from penstock.pipeline.told import STAGED_SUFFIX, merged
-from penstock.pipeline.workers import without_garbage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

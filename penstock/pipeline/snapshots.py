@@ -27,6 +27,7 @@ import numpy.typing as npt
 from penstock.catalog import Catalog, Relation, Row
 from penstock.client import Initial
 from penstock.errors import PenstockError
+from penstock.garbage import without_garbage
 from penstock.joins import Edge, Space, place
 from penstock.joins.covered import CoveredPoints
 from penstock.joins.frozen import (
@@ -44,7 +45,6 @@ from penstock.matching.flatfile import read_arrays, write_arrays
 from penstock.matching.lanes import LaneMatcher
 from penstock.matching.snapshot import damaged_segments
 from penstock.messages import Point
-from penstock.pipeline.workers import without_garbage
 from penstock.registry import Registry, StoredSubscription
 
 FORMAT = 4

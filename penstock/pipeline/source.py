@@ -23,11 +23,12 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.errors import LockedError
+from penstock.garbage import without_garbage
 from penstock.log import Home, RecordKind, RecordLog
 from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset, next_offset, span_of
 from penstock.pipeline.rows import CHUNK_SCHEMA, Span
 from penstock.pipeline.sizing import BatchSizer
-from penstock.pipeline.workers import settle, without_garbage
+from penstock.pipeline.workers import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
