@@ -89,7 +89,7 @@ def test_whatever_happens_contents_equal_the_sql(
         # Whoever starts from nothing rebuilds the state, and has nothing to add.
         rebuilt = DryPipeline(teller.home, batch_rows, many_newcomers=many)
         rebuilt.run()
-        assert rebuilt.offset == pipeline.offset
+        assert rebuilt.offset.position == teller.home.log.end
         assert files(teller.home) == published
 
 
