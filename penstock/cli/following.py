@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from penstock.cli.output import count
 from penstock.client import Changes, ContentRow, Initial, News
+from penstock.errors import CompactedError
 from penstock.joins.decomposition import Replan
 from penstock.log import Home
 from penstock.log.contents import SavedContents
@@ -21,6 +22,8 @@ from penstock.sql import Query
 
 EVERYTHING = 1 << 62
 """Beyond all offsets."""
+_READINGS = 10
+"""Each is overtaken only if another compaction is done meanwhile, which takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +72,18 @@ class Follower:
         self._saved = SavedContents(home)
         self._registry = Registry(home)
         self.subscription = self._registry.subscription(subscription)
-        query = self.subscription.query(self._registry.catalog())
-        chosen, initial = self.subscription.decomposition, self.subscription.initial
-        self._reader = Reader(
-            home.messages, subscription, query, chosen, self._replans, initial, since
-        )
-        self._resume(query, known)
+        self._query = self.subscription.query(self._registry.catalog())
+        self._reader = self._opened_reader(since)
+        self._resume(self._query, known)
         self._processed = 0
-        self.columns = [output.label for output in query.outputs]
+        self.columns = [output.label for output in self._query.outputs]
+
+    def _opened_reader(self, since: int | None) -> Reader:
+        one = self.subscription
+        chosen, initial = one.decomposition, one.initial
+        return Reader(
+            self._home.messages, one.id, self._query, chosen, self._replans, initial, since
+        )
 
     def _resume(self, query: Query, known: int) -> None:
         if isinstance(self._reader.client, Changes):
@@ -94,7 +101,18 @@ class Follower:
         self._processed = max(0 if frontier is None else frontier.end, self.cursor)
 
     def catch_up(self) -> None:
-        """The same for those who want the content alone; saves it if this took long."""
+        """The same for those who want the content alone; saves it if this took long.
+
+        A compaction that overtakes the reading leaves the same content: it is read again.
+        """
+        for _ in range(_READINGS):
+            try:
+                return self._catch_up()
+            except CompactedError:
+                self._reader = self._opened_reader(None)
+        return self._catch_up()
+
+    def _catch_up(self) -> None:
         frontier = self._home.messages.frontier
         self._reader.catch_up()
         self._processed = max(0 if frontier is None else frontier.end, self.cursor)

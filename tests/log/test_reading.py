@@ -11,7 +11,7 @@ from penstock.cli.following import Follower
 from penstock.client import Notification
 from penstock.engine.changes import Change, Op
 from penstock.errors import HomeError
-from penstock.log import Home
+from penstock.log import BatchHeader, Home, MessageLog
 from penstock.operate.compact import compact
 from tests.hub.test_arguments import quietly
 from tests.odd_values import ODD_VALUES, check_refusal
@@ -101,3 +101,26 @@ def test_cursors_of_a_compacted_home(teller: Teller) -> None:
     follower = Follower(teller.home, quiet)
     assert follower.lost_before == 6
     assert values([one for part in follower.advance() for one in part.notifications]) == [4]
+
+
+@pytest.mark.parametrize("read_before", [0, 1, 2])
+def test_a_content_is_read_again_if_a_compaction_overtakes_it(
+    teller: Teller, read_before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Hub(teller.home.path) as hub:
+        for value in (2, 3, 4):
+            hub.update("stocks", {"id": 1, "per": value})
+    read, batches = MessageLog.read, 0
+
+    def compact_between(log: MessageLog, header: BatchHeader) -> list[bytes]:
+        nonlocal batches
+        batches += 1
+        if batches == read_before + 1:
+            compact(Home.open(teller.home.path), quietly)
+        return read(log, header)
+
+    follower = Follower(Home.open(teller.home.path), 2)
+    monkeypatch.setattr(MessageLog, "read", compact_between)
+    follower.catch_up()
+    assert batches > read_before
+    assert (follower.rows(), follower.cursor) == ([{"per": 4}], 6)
