@@ -24,6 +24,7 @@ ROOMS = (
     "errors",
     "doors",
     "arguments",
+    "garbage",
     "json_text",
     "packing",
     "catalog",
@@ -170,9 +171,12 @@ def test_every_path_a_document_names_exists(name: str) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize(
-    "module", ["penstock.hub.hub", "penstock.predicates.intervals"], ids=lambda name: name
-)
-def test_examples_in_docstrings(module: str) -> None:
-    failures, _ = doctest.testmod(importlib.import_module(module))
+WITH_EXAMPLES = [path for path in MODULES if ">>> " in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_examples_in_docstrings(path: Path) -> None:
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    failures, tried = doctest.testmod(importlib.import_module(module))
     assert not failures
+    assert tried

@@ -18,6 +18,7 @@ from penstock.errors import HomeError, SubscriptionError
 from penstock.flow.changes import Change, Op
 from penstock.flow.engine import Engine
 from penstock.flow.events import encode_change
+from penstock.garbage import without_garbage
 from penstock.joins import Family
 from penstock.joins.registry import compacting_scheme
 from penstock.maintenance.findings import Step
@@ -32,7 +33,6 @@ from penstock.messages import (
     may_reach_anyone,
 )
 from penstock.pipeline.checkpoint import check_home, replayed_from
-from penstock.pipeline.gc_control import without_garbage
 from penstock.registry import Registry
 from penstock.spaces import Space
 from penstock.storage import BatchHeader, Home

@@ -18,7 +18,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from penstock.pipeline.gc_control import settle, without_garbage
+from penstock.garbage import without_garbage
+from penstock.pipeline.gc_control import settle
 
 if TYPE_CHECKING:
     from penstock.flow.exchange import Spread

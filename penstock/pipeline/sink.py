@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from penstock.errors import HomeError
 from penstock.flow.exchange import StageInput
 from penstock.flow.kinds import Kind, Reason, Span, StageRow
+from penstock.garbage import without_garbage
 from penstock.pipeline.chunks import staged_names
 from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
-from penstock.pipeline.gc_control import without_garbage
 from penstock.pipeline.offsets import is_anybody_new
 from penstock.pipeline.staging import STAGED_SUFFIX, merged
 from penstock.storage import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog

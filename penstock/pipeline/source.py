@@ -24,8 +24,9 @@ from pyspark.sql.types import StructType
 from penstock.errors import LockedError
 from penstock.flow.graph import FLOW
 from penstock.flow.kinds import Span
+from penstock.garbage import without_garbage
 from penstock.pipeline.buckets import CHUNK_SCHEMA
-from penstock.pipeline.gc_control import settle, without_garbage
+from penstock.pipeline.gc_control import settle
 from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset, next_offset, span_of
 from penstock.pipeline.sizing import BatchSizer
 from penstock.storage import Home

@@ -12,7 +12,7 @@ from penstock.delivery import SubscriptionReader
 from penstock.errors import HomeError
 from penstock.flow.changes import Change, Op
 from penstock.maintenance.compaction import compact
-from penstock.storage import Home
+from penstock.storage import BatchHeader, Home, MessageLog
 from penstock.testing import LocalPipeline
 from tests.hub.test_arguments import quietly
 from tests.odd_values import ODD_VALUES, check_refusal
@@ -102,3 +102,26 @@ def test_cursors_of_a_compacted_home(teller: Teller) -> None:
     reader = SubscriptionReader(teller.home, quiet)
     assert reader.lost_before == 6
     assert values([one for part in reader.new() for one in part.notifications]) == [4]
+
+
+@pytest.mark.parametrize("read_before", [0, 1, 2])
+def test_a_content_is_read_again_if_a_compaction_overtakes_it(
+    teller: Teller, read_before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Hub(teller.home.path) as hub:
+        for value in (2, 3, 4):
+            hub.update("stocks", {"id": 1, "per": value})
+    read, batches = MessageLog.read, 0
+
+    def compact_between(log: MessageLog, header: BatchHeader) -> list[bytes]:
+        nonlocal batches
+        batches += 1
+        if batches == read_before + 1:
+            compact(Home.open(teller.home.path), quietly)
+        return read(log, header)
+
+    reader = SubscriptionReader(Home.open(teller.home.path), 2)
+    monkeypatch.setattr(MessageLog, "read", compact_between)
+    reader.catch_up()
+    assert batches > read_before
+    assert (reader.rows(), reader.cursor) == ([{"per": 4}], 6)

@@ -12,7 +12,7 @@ from penstock.catalog import Stored
 from penstock.errors import WireError
 from penstock.messages import (
     ANY_FILTER,
-    ANYONE,
+    EVERYONE,
     Envelope,
     Message,
     MessageBatch,
@@ -158,7 +158,7 @@ def test_partners_are_told_without_decoding(message: Message) -> None:
 def test_regions_of_anyone_are_found_without_decoding(
     message: Message, is_removed: bool, since: int
 ) -> None:
-    region = {"remove": ANYONE} if is_removed else {"upsert": ANYONE}
+    region = {"remove": EVERYONE} if is_removed else {"upsert": EVERYONE}
     assert may_reach_anyone(encode_message(message._replace(since=since, **region)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.client import Initial
+from penstock.flow import plan
 from penstock.flow.packed import delta_steps as stepping
-from penstock.flow.packed.rows import PackedDeltas, PackedForms
+from penstock.flow.packed.rows import PackedDeltas
 from penstock.flow.plain import JoinStage, RowStage
 from penstock.joins.packed.groups import GroupRun
 from penstock.lab.workloads.streams import stream_workload
-from penstock.pipeline import decode, join_stage, row_stage
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 from penstock.testing import LocalPipeline
@@ -87,12 +88,8 @@ events = st.sampled_from(sorted(ROWS)).flatmap(
 
 @contextmanager
 def one_by_one() -> Iterator[None]:
-    """No relation is for the kernels."""
-    nothing = PackedForms({}, {})
-    with (
-        mock.patch.object(row_stage, "packed_forms", return_value=nothing),
-        mock.patch.object(join_stage, "packed_forms", return_value=nothing),
-    ):
+    """All stages in the plain gear."""
+    with mock.patch.dict(os.environ, PENSTOCK_GEAR="plain"):
         yield
 
 
@@ -100,7 +97,7 @@ def published(home: Home, batch_rows: int, in_turns: Sequence[bool]) -> dict[str
     """The files of a copy of the home, whose batches are computed in one way or the other."""
     with (
         tempfile.TemporaryDirectory() as directory,
-        mock.patch.object(row_stage, "SCANNED_ROWS", 0),  # none are too few
+        mock.patch.object(plan, "FEW_ROWS", 0),  # none are too few
     ):
         copy = Home.open(Path(shutil.copytree(home.path, Path(directory) / "copy")))
         pipeline = LocalPipeline(copy, batch_rows)
@@ -206,7 +203,7 @@ def no_objects() -> Iterator[None]:
         mock.patch.object(JoinStage, "run", side_effect=AssertionError),
         mock.patch.object(PackedDeltas, "objects", side_effect=AssertionError),
         mock.patch.object(GroupRun, "objects", side_effect=AssertionError),
-        mock.patch.object(decode, "read_change", side_effect=AssertionError),
+        mock.patch("penstock.flow.stages.decode.read_change", side_effect=AssertionError),
     ):
         yield
 
@@ -245,5 +242,5 @@ def test_no_type_of_a_column_needs_the_plain_gear(tmp_path: Path) -> None:
     pipeline = LocalPipeline(home, batch_rows=10_000)
     pipeline.run()
     home.log.append([(RecordKind.EVENT, line) for line in lines])
-    with no_objects(), mock.patch.object(row_stage, "SCANNED_ROWS", 0):
+    with no_objects(), mock.patch.object(plan, "FEW_ROWS", 0):
         assert len(pipeline.compute(pipeline.planned()).messages) > 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -157,8 +158,8 @@ def _check_files(files: list[Path], request: _Request, skip: int) -> None:
                 raise typer.BadParameter(f"{request.format_name} is not read from standard input")
             if request.resume:
                 raise typer.BadParameter("standard input cannot be read again: use --skip")
-        elif not path.is_file():
-            raise typer.BadParameter(f"{path} is not a file")
+        elif not os.path.isfile(path):
+            raise typer.BadParameter(f"{shown_name(str(path))} is not a file")
     if needs_table and request.relation is None:
         raise typer.BadParameter(f"--format {request.format_name} needs --table")
 
