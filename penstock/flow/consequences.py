@@ -14,9 +14,10 @@ from penstock.flow.group_steps import FIRST_STEP, EdgeSteps
 from penstock.flow.kinds import Kind
 from penstock.flow.plain import consequences, selection_messages, steps_of
 from penstock.joins import GroupSteps
+from penstock.spaces import Edge
 
 if TYPE_CHECKING:
-    from penstock.flow.packed.rows import PackedDeltas
+    from penstock.flow.packed.rows import EventDeltas, PackedDeltas
     from penstock.flow.stage import BatchView
 
 
@@ -32,7 +33,7 @@ def emit_consequences(
 
 
 def emit_packed_consequences(
-    deltas: PackedDeltas, view: BatchView, bucket: int, out: StageOutput
+    deltas: PackedDeltas | EventDeltas, view: BatchView, bucket: int, out: StageOutput
 ) -> None:
     """The same of changes that were made on packed rows of one relation."""
     relation, index = deltas.relation, view.index
@@ -45,13 +46,22 @@ def emit_packed_consequences(
             out.add_packed_messages(bucket, offsets, FIRST_STEP, messages)
         else:
             out.add_messages(bucket, selection_messages(deltas.objects(), selections))
-    for edge in index.edges_of(relation):
+    edges = index.edges_of(relation)
+    if edges:
+        _emit_packed_steps(deltas.packed(), edges, view, out)
+
+
+def _emit_packed_steps(
+    packed: PackedDeltas, edges: Iterable[Edge], view: BatchView, out: StageOutput
+) -> None:
+    relation = packed.relation
+    for edge in edges:
         if view.plan.steps(relation, edge).is_fast:
             from penstock.flow.packed.delta_steps import packed_steps
 
-            steps = packed_steps(deltas, edge, len(view.spread.buckets))
+            steps = packed_steps(packed, edge, len(view.spread.buckets))
             out.add_packed(Kind.STEP, steps.rows, steps.places)
         else:
             groups: GroupSteps = {}
-            EdgeSteps(relation, edge).add(deltas.objects(), groups)
+            EdgeSteps(relation, edge).add(packed.objects(), groups)
             out.add_steps(Kind.STEP, {edge: groups})

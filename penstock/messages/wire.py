@@ -12,7 +12,7 @@ Version 3 is version 2 for those who came lately: since when comes behind the re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -155,25 +155,9 @@ def encode_messages(told: Iterable[AnyMessage]) -> Iterator[Encoded]:
             yield *one.position, [encoding.message(one)]
 
 
-class EventTemplate(NamedTuple):
-    """The bytes of a message about an event that is known by its offset: these, with the packed
-    offset, then the packed key and row in between."""
-
-    before: bytes
-    between: bytes
-    behind: bytes
-
-
 def packed_region(region: Reaches) -> bytes:
     """A region that has no envelope, as it travels."""
     return pack(_plain_reaches(region))
-
-
-def event_template(step: int, space: int, upsert: Reaches) -> EventTemplate:
-    """For messages to those in a region that has no envelope."""
-    position_start = bytes([0x92])
-    behind = packed_region(upsert) + _NIL + pack([]) + _NO_RECIPIENTS
-    return EventTemplate(SIMPLE_START + position_start, pack(step) + pack(space), behind)
 
 
 def decode_message(data: bytes) -> Message:

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.catalog import Catalog, Row
+from penstock.catalog import Catalog
 from penstock.errors import ChangeError
-from penstock.flow.changes import Checked
+from penstock.flow.changes import Checked, Delta
 from penstock.flow.columnar import ColumnReader, PlainColumns, reader
 from penstock.flow.events import read_change
+from penstock.flow.packed.rows import EventDeltas
 from penstock.kernels.packed_values import Packed
 from penstock.matching import EventBatch
-from penstock.messages import EVERYONE, Message, Position, encode_message, event_template
 from penstock.packing import pack
 from tests.flow import plain_lines as lines
 
@@ -81,15 +81,10 @@ def check_columns(columns: PlainColumns, expected: list[Checked]) -> None:
     mine = columns.batch(every)
     assert [mine.keys(i) for i in range(len(mine))] == [batch.keys(i) for i in range(len(batch))]
     if not columns.relation.key:
-        template = event_template(7, 1 << 40, EVERYONE)
-        chosen = np.arange(0, len(columns), 2, dtype=np.int64)
-        told = [message_of(offset, row) for offset, row in events[::2]]
-        assert each(columns.packed_messages(chosen, template)) == told
-        assert columns.packed_messages(chosen, template).to_arrow().to_pylist() == told
-
-
-def message_of(offset: int, row: Row) -> bytes:
-    return encode_message(Message(Position(offset, 7), 1 << 40, (offset,), row, EVERYONE))
+        deltas, chosen = EventDeltas(columns), np.arange(0, len(columns), 2, dtype=np.int64)
+        expected = [Delta(offset, columns.relation, (offset,), None, row) for offset, row in events]
+        assert deltas.objects() == expected
+        assert deltas.packed(chosen).objects() == expected[::2]
 
 
 def encoded(event: object) -> bytes:

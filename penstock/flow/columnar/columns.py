@@ -18,7 +18,6 @@ from penstock.kernels.packed_values import Packed
 from penstock.matching import EventBatch
 from penstock.matching.events import DictionaryColumn, KeyColumn, NumberColumn
 from penstock.matching.key_arrays import double_keys
-from penstock.messages import EventTemplate
 from penstock.packing import pack
 
 _PACKED_OPS = [pack(op) for op in OPS]
@@ -51,18 +50,12 @@ class PlainColumns:
 
     def packed_events(self) -> Packed:
         """Each as its offset and its row."""
-        pair, nothing = _bytes(_PAIR), _bytes(b"")
-        return Packed(*pack_events(self.sheet, self._all(), pair, nothing, nothing, False))
+        return Packed(*pack_events(self.sheet, self._all(), _bytes(_PAIR), False))
 
-    def packed_keyed(self) -> Packed:
-        """Each as its offset, its offset as a key, and its row, one behind the other."""
-        nothing = _bytes(b"")
-        return Packed(*pack_events(self.sheet, self._all(), nothing, nothing, nothing, True))
-
-    def packed_messages(self, chosen: Ints, template: EventTemplate) -> Packed:
-        """Messages about some events that are known by their offsets."""
-        before, between, behind = map(_bytes, template)
-        return Packed(*pack_events(self.sheet, chosen, before, between, behind, True))
+    def packed_keyed(self, chosen: Ints) -> tuple[Bytes8, Ints]:
+        """Some of them as offset, the offset as a key, and row, concatenated; and where each
+        ends."""
+        return pack_events(self.sheet, chosen, _bytes(b""), True)
 
     def packed_changes(self, chosen: Ints) -> Packed:
         """What some events ask for, as `penstock.flow.row_codec` writes changes."""

@@ -94,13 +94,11 @@ def pack_events(
     sheet: ParsedEvents,
     chosen: Ints,
     before: Bytes8,
-    between: Bytes8,
-    behind: Bytes8,
     with_key: bool,
 ) -> tuple[Bytes8, Ints]:
-    """For each chosen event: some bytes, its offset, more bytes, its offset as a key (if wanted),
-    its row, and some bytes again. All in one, and where each ends."""
-    fixed = len(before) + len(between) + len(behind) + 3 * MOST_BYTES
+    """For each chosen event: some bytes, its offset, its offset as a key (if wanted) and its row.
+    All in one, and where each ends."""
+    fixed = len(before) + 3 * MOST_BYTES
     out = np.empty(_most_bytes(sheet, chosen, fixed), np.uint8)
     ends = np.empty(len(chosen), np.int64)
     at = 0
@@ -108,11 +106,9 @@ def pack_events(
         i = chosen[k]
         at = put_bytes(out, at, before, 0, len(before))
         at = put_integer(out, at, sheet.offsets[i])
-        at = put_bytes(out, at, between, 0, len(between))
         if with_key:
             at = put_integer(out, put_array(out, at, 1), sheet.offsets[i])
         at = put_row(out, at, sheet, i)
-        at = put_bytes(out, at, behind, 0, len(behind))
         ends[k] = at
     return out[:at], ends
 

@@ -51,8 +51,6 @@ class PackedDeltas:
     keys: Spans
     old: Spans
     new: Spans
-    parsed: PlainColumns | None = None
-    """The columns of the new rows, if they were just read."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -82,28 +80,48 @@ class PackedDeltas:
             rows[i] = row
         return rows
 
+    def packed(self) -> PackedDeltas:
+        return self
+
     def _each(self, spans: Spans) -> list[bytes]:
         return to_bytes_list(*gather(self.heap, spans))
 
 
-def event_deltas(events: PlainColumns) -> PackedDeltas:
-    """What events do that are known by their offsets: each is a new row."""
-    packed = events.packed_keyed()
-    data, ends = packed.data, packed.ends
-    begin = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-    keys = following_values(data, begin)
-    rows = following_values(data, keys)
-    nothing = np.full(len(events), NOWHERE)
-    return PackedDeltas(
-        events.relation,
-        events.sheet.form,
-        data,
-        events.offsets,
-        Spans(keys, rows),
-        Spans(nothing, nothing),
-        Spans(rows, ends),
-        events,
-    )
+@dataclass(frozen=True, slots=True)
+class EventDeltas:
+    """What events do that are known by their offsets: each is a new row. They were just read, so
+    only those that somebody needs are packed."""
+
+    events: PlainColumns
+
+    @property
+    def relation(self) -> Relation:
+        return self.events.relation
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def objects(self) -> list[Delta]:
+        return self.packed().objects()
+
+    def packed(self, chosen: Ints | None = None) -> PackedDeltas:
+        """All of them, or some."""
+        events = self.events
+        which = np.arange(len(events), dtype=np.int64) if chosen is None else chosen
+        data, ends = events.packed_keyed(which)
+        begin = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[: len(ends)]
+        keys = following_values(data, begin)
+        rows = following_values(data, keys)
+        nothing = np.full(len(which), NOWHERE)
+        return PackedDeltas(
+            events.relation,
+            events.sheet.form,
+            data,
+            events.offsets[which],
+            Spans(keys, rows),
+            Spans(nothing, nothing),
+            Spans(rows, ends),
+        )
 
 
 class Refused(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.flow.group_steps import FIRST_STEP
 from penstock.flow.packed.project import columns_of
-from penstock.flow.packed.rows import PackedDeltas
+from penstock.flow.packed.rows import EventDeltas, PackedDeltas
 from penstock.joins.selections import Selections
 from penstock.kernels.arrays import Bytes8, Flags, Ints
 from penstock.kernels.byte_spans import NOWHERE, Spans
@@ -22,17 +22,33 @@ from penstock.messages import EVERYONE, packed_region
 from penstock.packing import pack
 
 
-def packed_selection_messages(deltas: PackedDeltas, points: Selections) -> tuple[Ints, Packed]:
+def packed_selection_messages(
+    deltas: PackedDeltas | EventDeltas, points: Selections
+) -> tuple[Ints, Packed]:
     """The messages that somebody needs, and their offsets, in order."""
     columns = np.array(sorted(points.mentioned_columns), np.int64)
-    if deltas.parsed is None:
-        upserted = _any_selects(deltas, deltas.new, points)
-    else:
-        upserted = points.any_match_in(deltas.parsed.batch(points.mentioned_columns))
+    heap, selected = (
+        _select_events(deltas, points)
+        if isinstance(deltas, EventDeltas)
+        else _select_changes(deltas, points)
+    )
+    space, everyone = (np.frombuffer(p, np.uint8) for p in (pack(points.space.id), _EVERYONE))
+    packed = _pack_messages(heap, selected, columns, space, everyone)
+    return selected.offsets, Packed(*packed)
+
+
+def _select_events(deltas: EventDeltas, points: Selections) -> tuple[Bytes8, _Selected]:
+    batch = deltas.events.batch(points.mentioned_columns)
+    mine = deltas.packed(np.flatnonzero(points.any_match_in(batch)))
+    every, none = np.ones(len(mine), np.bool_), np.zeros(len(mine), np.bool_)
+    return mine.heap, _Selected(mine.offsets, mine.keys, mine.old, mine.new, every, none)
+
+
+def _select_changes(deltas: PackedDeltas, points: Selections) -> tuple[Bytes8, _Selected]:
+    upserted = _any_selects(deltas, deltas.new, points)
     removed = _any_selects(deltas, deltas.old, points)
     chosen = np.flatnonzero(upserted | removed)
-    space, everyone = (np.frombuffer(p, np.uint8) for p in (pack(points.space.id), _EVERYONE))
-    messages = _Selected(
+    return deltas.heap, _Selected(
         deltas.offsets[chosen],
         deltas.keys.take(chosen),
         deltas.old.take(chosen),
@@ -40,8 +56,6 @@ def packed_selection_messages(deltas: PackedDeltas, points: Selections) -> tuple
         upserted[chosen],
         removed[chosen],
     )
-    packed = _pack_messages(deltas.heap, messages, columns, space, everyone)
-    return deltas.offsets[chosen], Packed(*packed)
 
 
 _EVERYONE = packed_region(EVERYONE)

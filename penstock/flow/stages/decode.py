@@ -74,7 +74,7 @@ def _send_columns(columns: PlainColumns, view: BatchView, out: StageOutput) -> N
     """Events of one relation that kernels have read."""
     import numpy as np
 
-    from penstock.flow.packed.rows import event_deltas
+    from penstock.flow.packed.rows import EventDeltas
 
     if not is_keyless_stream(columns.relation):
         places = columns.key_hashes() % len(view.spread.buckets)  # as `Spread.of_row` has it
@@ -82,7 +82,7 @@ def _send_columns(columns: PlainColumns, view: BatchView, out: StageOutput) -> N
         out.add_packed(Kind.CHANGE, columns.packed_changes(order), places[order])
         return
     bucket = view.spread.of_number(int(columns.offsets[0]))
-    emit_packed_consequences(event_deltas(columns), view, bucket, out)
+    emit_packed_consequences(EventDeltas(columns), view, bucket, out)
     packed = columns.packed_events()
     for first, last in packed.pieces(CHUNK_ROWS, CHUNK_BYTES):
         offset = int(columns.offsets[first])
