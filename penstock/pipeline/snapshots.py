@@ -27,7 +27,7 @@ import numpy.typing as npt
 from penstock.catalog import Catalog, Relation, Row
 from penstock.client import Initial
 from penstock.errors import PenstockError
-from penstock.joins.frozen import (
+from penstock.joins.frozen_points import (
     FrozenSpace,
     edge_of_plain,
     pack_space,

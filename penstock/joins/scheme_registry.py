@@ -16,7 +16,7 @@ from penstock.arguments import text
 from penstock.errors import PenstockError
 from penstock.joins import comparators, schemes
 from penstock.joins.scheme import Family, Scheme
-from penstock.joins.wide_filters import Enveloping
+from penstock.joins.wide_filters import WithEnvelopes
 
 DEFAULT_NAME = "auto"
 
@@ -38,7 +38,7 @@ def make_scheme(name: str = DEFAULT_NAME) -> Scheme:
     """A scheme of its own for one engine; PenstockError if there is none of this name."""
     name = text(name, "the name of a scheme", PenstockError)
     scheme = _scheme_class(name)()
-    return scheme if name in _ANY_COLUMNS else Enveloping(scheme)
+    return scheme if name in _ANY_COLUMNS else WithEnvelopes(scheme)
 
 
 def family_of(name: str) -> Family:
