@@ -1,8 +1,8 @@
 """Stateless matching: which subscriptions over one relation does an event concern?
 
 Every matcher answers the same Protocol (`interface.Matcher`) and is found by name
-(`matcher_registry.create`). `naive` tests one by one and is what all others are compared with; `lanes` is
-the default.
+(`matcher_registry.create`). `lanes` serves; those in `matchers` exist for comparison, among them
+`naive`, which tests one by one and is what all others are compared with.
 """
 
 from penstock.matching.events import EventBatch
