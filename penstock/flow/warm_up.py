@@ -8,7 +8,7 @@ through the same functions as a batch of the pipeline. It runs in a process of i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from penstock.flow.index import Index
 from penstock.flow.packed.delta_steps import packed_steps
 from penstock.flow.packed.rows import PackedDeltas, SentChanges, event_deltas, packed_forms
 from penstock.flow.packed.selection_messages import packed_selection_messages
-from penstock.joins import make_scheme
+from penstock.joins import Group, GroupStep, make_scheme
 from penstock.joins.packed import MemberPlaces, Members, PackedJoins, SentSteps
+from penstock.joins.packed.groups import GroupRun
 from penstock.kernels.arrays import Flags
 from penstock.kernels.msgpack_bins import packed_bins, sort_stretches
 from penstock.kernels.packed_values import Packed
@@ -28,7 +29,8 @@ from penstock.matching import EventBatch
 from penstock.matching.lanes import LaneMatcher
 from penstock.matching.segment import Policy
 from penstock.matching.strategies import EACH
-from penstock.messages import EVERYONE, event_template
+from penstock.messages import EVERYONE, Position, event_template
+from penstock.routing.regions import RegionIndex
 from penstock.spaces import Edge
 from penstock.sql import bind, parse_relation
 
@@ -47,7 +49,8 @@ QUERIES = (
     "SELECT * FROM warm_l x JOIN warm_l y ON x.name = y.name AND x.day = y.day WHERE x.v > {0}",
     "SELECT * FROM warm_s s JOIN warm_l l ON s.name = l.name WHERE s.v > {0} AND l.w > 1.5",
 )
-_SUBSCRIPTIONS, _ROWS, _BUCKETS = 20, 24, 8
+_SCHEME = "ref-sj-gap"
+_SUBSCRIPTIONS, _ROWS, _BUCKETS = 20, 90, 8
 _STRATEGIES = ("scan", "lanes", "boxes", *EACH)
 _FEW, _MANY = 8, 200
 """Events at once: strategies for one event at a time compete up to 64."""
@@ -88,7 +91,7 @@ def _events() -> list[bytes]:
 
 def _run_batches(catalog: Catalog, index: Index) -> None:
     """Two batches: the second one finds rows and groups in the stores."""
-    rows, groups, bodies = _Rows(), _Groups(), _events()
+    rows, groups, plain_groups, bodies = _Rows(), _Groups(), _Groups(), _events()
     for first in (0, len(bodies) // 2):
         part = bodies[first : first + len(bodies) // 2]
         offsets = range(1000 + first, 1000 + first + len(part))
@@ -102,10 +105,38 @@ def _run_batches(catalog: Catalog, index: Index) -> None:
             if selections is not None:
                 packed_selection_messages(deltas, selections)
             steps += _steps(deltas, index)
+        arrived = SentSteps(steps)
         edges = {edge.name: edge for edge in index.edges}
-        PackedJoins(make_scheme("ref-sj-gap"), forms, groups, index.on_edge).run(
-            SentSteps(steps), edges
-        )
+        PackedJoins(make_scheme(_SCHEME), forms, groups, index.on_edge).run(arrived, edges)
+        _run_groups(arrived, edges, index, plain_groups)
+
+
+def _run_groups(sent: SentSteps, edges: Mapping[str, Edge], index: Index, store: _Groups) -> None:
+    """The same steps group by group, many at once and one by one, and what new points start with:
+    the kernels of the scheme are used by its plain gear too."""
+    for number, name in enumerate(sent.edges):
+        edge = edges[name]
+        spaces = index.on_edge(edge)
+        run = GroupRun.of(edge, sent.data, *sent.of_edge(number), store)
+        run.store(store)
+        scheme, groups = make_scheme(_SCHEME), []
+        for group, steps in run.objects():
+            scheme.run(group, steps, spaces)
+            scheme.run(group, list(_in_and_out(group)), spaces)
+            groups.append(group)
+        for points in spaces:
+            list(scheme.initial(Position(0, 0), groups, points))
+            for row in (row for group in groups for row in group.sides[points.space.side].values()):
+                RegionIndex(points).within(EVERYONE, row)
+                break
+
+
+def _in_and_out(group: Group) -> Iterator[GroupStep]:
+    """Steps that take a row of a group away and bring it back."""
+    for side, rows in enumerate(group.sides):
+        for key, row in list(rows.items())[:1]:
+            yield GroupStep(0, 1 + side, side, key, row, None)
+            yield GroupStep(1, 1 + side, side, key, None, row)
 
 
 def _decode(columns: PlainColumns, index: Index) -> Iterator[tuple[str, int, bytes]]:
@@ -159,11 +190,12 @@ def _row(relation: Relation, i: int) -> Row:
 
 
 def _merge_messages() -> None:
-    """The sink's order of the messages of one position, in a buffer that cannot be written."""
-    data = np.frombuffer(b"banana", np.uint8)
-    ends, order = np.frombuffer(np.array([0, 2, 4, 6]).tobytes(), np.int64), np.arange(3)
-    sort_stretches(data, ends, order, np.array([0]), np.array([3]))
-    packed_bins(data, ends, order)
+    """The sink's order of the messages of one position, in mapped files and in memory."""
+    data, ends, order = np.frombuffer(b"banana", np.uint8), np.array([0, 2, 4, 6]), np.arange(3)
+    mapped = np.frombuffer(ends.tobytes(), np.int64)
+    for some, where in ((data, mapped), (data.copy(), ends)):
+        sort_stretches(some, where, order, np.array([0]), np.array([3]))
+        packed_bins(some, where, order)
 
 
 class _Rows:
