@@ -14,11 +14,12 @@ from importlib import import_module
 
 from penstock.arguments import text
 from penstock.errors import PenstockError
-from penstock.joins import comparators, schemes
 from penstock.joins.scheme import Family, Scheme
 from penstock.joins.wide_filters import WithEnvelopes
 
 DEFAULT_NAME = "auto"
+
+_PACKAGES = ("penstock.joins.schemes", "penstock.joins.comparators")
 
 _COMPACTING = {
     Family.SEMIJOINS: DEFAULT_NAME,
@@ -70,8 +71,8 @@ def _scheme_class(name: str) -> Callable[[], Scheme]:
 def _modules() -> dict[str, str]:
     """The modules of all schemes by the names of these."""
     return {
-        module.name.replace("_plus", "+").replace("_", "-"): f"{package.__name__}.{module.name}"
-        for package in (schemes, comparators)
-        for module in pkgutil.iter_modules(package.__path__)
+        module.name.replace("_plus", "+").replace("_", "-"): f"{package}.{module.name}"
+        for package in _PACKAGES
+        for module in pkgutil.iter_modules(import_module(package).__path__)
         if not module.ispkg
     }
