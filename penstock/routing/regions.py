@@ -104,8 +104,11 @@ class RegionIndex:
     def remove(self, point: Point) -> None:
         if self._tiers.delta.pop(point.id, None) is not None:
             self._delta_masks = None
-        elif any(segment.strike_out(point.id) for segment in self._tiers.segments):
-            self._tiers.merge_what_is_due()
+            return
+        for segment in self._tiers.segments:
+            if segment.strike_out(point.id):
+                self._tiers.item_died(segment)
+                return
 
     def within(self, reaches: Reaches, row: Row) -> list[PointId]:
         """The points in the region whose base boxes contain the row."""
