@@ -4,16 +4,17 @@ Subscriptions are SQL queries; publishers send changes; Penstock works out who m
 and tells each subscriber only what changed. Start with `Hub`.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from penstock.doors import lazy_door
 
 if TYPE_CHECKING:
     from penstock.client import Notification
+    from penstock.delivery.subscription import Subscription
     from penstock.errors import PenstockError
     from penstock.flow.changes import Change, Op
     from penstock.flow.explain import Explanation
     from penstock.hub import Hub
-    from penstock.subscription import Subscription
 
 __all__ = [
     "Change",
@@ -25,20 +26,14 @@ __all__ = [
     "Subscription",
 ]
 
-# Loaded when first asked for: a worker of the pipeline is one of a dozen processes, and should not
-# spend a second on what only the Hub needs.
-_HOMES = {
-    "Change": "penstock.flow.changes",
-    "Explanation": "penstock.flow.explain",
-    "Hub": "penstock.hub",
-    "Notification": "penstock.client",
-    "Op": "penstock.flow.changes",
-    "PenstockError": "penstock.errors",
-    "Subscription": "penstock.subscription",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "client": "Notification",
+        "delivery.subscription": "Subscription",
+        "errors": "PenstockError",
+        "flow.changes": "Change Op",
+        "flow.explain": "Explanation",
+        "hub": "Hub",
+    },
+)

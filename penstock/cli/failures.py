@@ -9,8 +9,14 @@ import traceback
 
 import typer
 
-from penstock.cli.output import json_line
-from penstock.errors import BacklogError, CorruptionError, PenstockError, SqlError
+from penstock.errors import (
+    BacklogError,
+    ChannelError,
+    CorruptionError,
+    PenstockError,
+    SqlError,
+)
+from penstock.json_text import json_line
 
 INTERRUPTED = 130
 """As a shell reports a program that Ctrl-C has ended: 128 + SIGINT."""
@@ -34,6 +40,7 @@ EXIT_CODES = {
     9: "Spark could not start, or the pipeline failed",
     DIFFERENT: "a content is not what its query returns",
     BacklogError.exit_code: "too much waits to be processed; try again later",
+    ChannelError.exit_code: "notifications could not be delivered; they are sent again",
     INTERRUPTED: "ended by Ctrl-C",
 }
 
@@ -75,7 +82,7 @@ def failure_text(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         return "\n".join(_reasons(error, ""))
     if isinstance(error, OSError) and error.strerror:
-        from penstock.storage.disk import NO_ROOM, is_full
+        from penstock.storage import NO_ROOM, is_full
 
         of = f" ({error.filename})" if error.filename else ""
         hint = f"\n  hint: {NO_ROOM}" if is_full(error) else ""

@@ -9,27 +9,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from penstock.catalog import Catalog, Relation, Row
-from penstock.flow.columnar import PlainColumns, column_reader
-from penstock.flow.group_steps import FIRST_STEP
+from penstock.errors import ChangeError
+from penstock.flow.exchange import Spread, StageInput, StageOutput
 from penstock.flow.index import Index
-from penstock.flow.packed.delta_steps import packed_steps
-from penstock.flow.packed.rows import PackedDeltas, SentChanges, event_deltas, packed_forms
-from penstock.flow.packed.selection_messages import packed_selection_messages
-from penstock.joins import Group, GroupStep, make_scheme
-from penstock.joins.packed import MemberPlaces, Members, PackedJoins, SentSteps
-from penstock.joins.packed.groups import GroupRun
-from penstock.kernels.arrays import Flags
+from penstock.flow.kinds import Events, Span
+from penstock.flow.new_points import NewPoints
+from penstock.flow.plan import FAST
+from penstock.flow.stage import BatchView, advance_stage
+from penstock.flow.stages import STAGES
+from penstock.joins import Group, GroupStep, Scheme, make_scheme
 from penstock.kernels.msgpack_bins import packed_bins, sort_stretches
-from penstock.kernels.packed_values import Packed
 from penstock.matching import EventBatch
 from penstock.matching.lanes import LaneMatcher
 from penstock.matching.segment import Policy
 from penstock.matching.strategies import EACH
-from penstock.messages import EVERYONE, Position, event_template
+from penstock.messages import EVERYONE, Position
 from penstock.routing.regions import RegionIndex
 from penstock.spaces import Edge
 from penstock.sql import bind, parse_relation
@@ -49,8 +48,7 @@ QUERIES = (
     "SELECT * FROM warm_l x JOIN warm_l y ON x.name = y.name AND x.day = y.day WHERE x.v > {0}",
     "SELECT * FROM warm_s s JOIN warm_l l ON s.name = l.name WHERE s.v > {0} AND l.w > 1.5",
 )
-_SCHEME = "ref-sj-gap"
-_SUBSCRIPTIONS, _ROWS, _BUCKETS = 20, 90, 8
+_SUBSCRIPTIONS, _ROWS, _BUCKETS = 20, 80, 2
 _STRATEGIES = ("scan", "lanes", "boxes", *EACH)
 _FEW, _MANY = 8, 200
 """Events at once: strategies for one event at a time compete up to 64."""
@@ -65,6 +63,8 @@ def warm_up() -> None:
         for place, sql in enumerate(QUERIES):
             index.add(10 + 10 * number + place, bind(sql.format(number), catalog))
     _run_batches(catalog, index)
+    for edge in index.edges:
+        _run_group(edge, catalog, index)
     for relation in catalog:
         for strategy in _STRATEGIES:
             _match(relation, strategy)
@@ -91,77 +91,102 @@ def _events() -> list[bytes]:
 
 def _run_batches(catalog: Catalog, index: Index) -> None:
     """Two batches: the second one finds rows and groups in the stores."""
-    rows, groups, plain_groups, bodies = _Rows(), _Groups(), _Groups(), _events()
+    source, spread, bodies = _Source(catalog, index), Spread(tuple(range(_BUCKETS))), _events()
+    entries = {(stage.name, b): _Entries() for stage in STAGES for b in spread.buckets}
     for first in (0, len(bodies) // 2):
         part = bodies[first : first + len(bodies) // 2]
-        offsets = range(1000 + first, 1000 + first + len(part))
-        read, _ = column_reader(catalog).read(list(offsets), part)
-        sent = [piece for columns in read for piece in _decode(columns, index)]
-        changes = SentChanges([(count, data) for kind, count, data in sent if kind == "changes"])
-        steps = [(count, data) for kind, count, data in sent if kind == "steps"]
-        forms = packed_forms(catalog)
-        for deltas, _ in changes.carry_out(forms, rows):
-            selections = index.selections(deltas.relation)
-            if selections is not None:
-                packed_selection_messages(deltas, selections)
-            steps += _steps(deltas, index)
-        arrived = SentSteps(steps)
-        edges = {edge.name: edge for edge in index.edges}
-        PackedJoins(make_scheme(_SCHEME), forms, groups, index.on_edge).run(arrived, edges)
-        _run_groups(arrived, edges, index, plain_groups)
+        span = Span(1000 + first, 1000 + first + len(part), 1000, 1000, 1000)
+        inputs = {0: StageInput(0, span, Events(list(range(span.start, span.end)), part))}
+        for stage in STAGES:
+            out = StageOutput(spread)
+            for bucket, given in inputs.items():
+                store = stage.open_store(entries[stage.name, bucket])
+                view = BatchView(source, span, spread, FAST)
+                out.extend(advance_stage(stage, given, store, view))
+                if store is not None:
+                    store.flush()
+            inputs = dict(out.inputs(span))
 
 
-def _run_groups(sent: SentSteps, edges: Mapping[str, Edge], index: Index, store: _Groups) -> None:
-    """The same steps group by group, many at once and one by one, and what new points start with:
-    the kernels of the scheme are used by its plain gear too."""
-    for number, name in enumerate(sent.edges):
-        edge = edges[name]
-        spaces = index.on_edge(edge)
-        run = GroupRun.of(edge, sent.data, *sent.of_edge(number), store)
-        run.store(store)
-        scheme, groups = make_scheme(_SCHEME), []
-        for group, steps in run.objects():
-            scheme.run(group, steps, spaces)
-            scheme.run(group, list(_in_and_out(group)), spaces)
-            groups.append(group)
-        for points in spaces:
-            list(scheme.initial(Position(0, 0), groups, points))
-            for row in (row for group in groups for row in group.sides[points.space.side].values()):
-                RegionIndex(points).within(EVERYONE, row)
-                break
+@dataclass(frozen=True)
+class _Source:
+    """An `IndexSource` in which nothing is new."""
+
+    tables: Catalog
+    index: Index
+
+    @property
+    def edges(self) -> Mapping[str, Edge]:
+        return {edge.name: edge for edge in self.index.edges}
+
+    def catalog(self, _end: int) -> Catalog:
+        return self.tables
+
+    def index_at(self, _span: Span) -> Index:
+        return self.index
+
+    def new_points(self, _span: Span) -> NewPoints:
+        return NewPoints(self.index)
+
+    def not_applied(self, _span: Span) -> Mapping[int, ChangeError]:
+        return {}
+
+    def scheme(self) -> Scheme:
+        return make_scheme("ref-sj-gap")
+
+    def needs(self, _relation: Relation) -> bool:
+        return True
 
 
-def _in_and_out(group: Group) -> Iterator[GroupStep]:
-    """Steps that take a row of a group away and bring it back."""
-    for side, rows in enumerate(group.sides):
-        for key, row in list(rows.items())[:1]:
-            yield GroupStep(0, 1 + side, side, key, row, None)
-            yield GroupStep(1, 1 + side, side, key, None, row)
+class _Entries:
+    """The state of one partition in memory: a `ManyEntries`."""
+
+    def __init__(self) -> None:
+        self._entries: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._entries.get(key)
+
+    def get_many(self, keys: list[bytes]) -> dict[bytes, bytes]:
+        return {key: self._entries[key] for key in keys if key in self._entries}
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            self._entries.pop(key, None)
+        else:
+            self._entries[key] = value
+
+    def put_many(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
+        self._entries.update(entries)
+
+    def drop_many(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._entries.pop(key, None)
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return iter(sorted(one for one in self._entries.items() if one[0].startswith(prefix)))
+
+    def groups(self, prefixes: Iterable[bytes]) -> tuple[list[tuple[bytes, bytes]], list[int]]:
+        found = [list(self.scan(prefix)) for prefix in prefixes]
+        return [one for group in found for one in group], list(map(len, found))
 
 
-def _decode(columns: PlainColumns, index: Index) -> Iterator[tuple[str, int, bytes]]:
-    """What the first stage sends on: changes of tables, steps of streams."""
-    if columns.relation.is_stream:
-        selections = index.selections(columns.relation)
-        assert selections is not None
-        chosen = np.flatnonzero(
-            selections.any_match_in(columns.batch(selections.mentioned_columns))
-        )
-        columns.packed_messages(chosen, event_template(FIRST_STEP, selections.space.id, EVERYONE))
-        columns.packed_events()
-        yield from (("steps", *one) for one in _steps(event_deltas(columns), index))
-    else:
-        order = np.argsort(columns.key_hashes() % _BUCKETS, kind="stable")
-        yield "changes", *_chunk(columns.packed_changes(order))
-
-
-def _steps(deltas: PackedDeltas, index: Index) -> list[tuple[int, bytes]]:
-    edges = index.edges_of(deltas.relation)
-    return [_chunk(packed_steps(deltas, edge, _BUCKETS).rows) for edge in edges]
-
-
-def _chunk(packed: Packed) -> tuple[int, bytes]:
-    return len(packed), packed.array(0, len(packed))
+def _run_group(edge: Edge, catalog: Catalog, index: Index) -> None:
+    """Steps of one group, many at once and a few, and what new points start with: the plain gear
+    of joins uses kernels too where there are many subscriptions."""
+    scheme, spaces, group = make_scheme("ref-sj-gap"), index.on_edge(edge), Group()
+    relations = [catalog[side.table] for side in edge.sides]
+    steps = [
+        GroupStep(i, 1 + side, side, (i,), None, _row(relation, i))
+        for i in range(_FEW)
+        for side, relation in enumerate(relations)
+    ]
+    scheme.run(group, steps, spaces)
+    for step in steps[:2]:
+        scheme.run(group, [step._replace(offset=_FEW, old=step.new, new=None)], spaces)
+    for points in spaces:
+        list(scheme.initial(Position(0, 0), [group], points))
+        RegionIndex(points).within(EVERYONE, _row(relations[points.space.side], 1))
 
 
 def _match(relation: Relation, strategy: str) -> None:
@@ -196,51 +221,3 @@ def _merge_messages() -> None:
     for some, where in ((data, mapped), (data.copy(), ends)):
         sort_stretches(some, where, order, np.array([0]), np.array([3]))
         packed_bins(some, where, order)
-
-
-class _Rows:
-    """Packed rows in memory."""
-
-    def __init__(self) -> None:
-        self._entries: dict[tuple[str, bytes], bytes] = {}
-
-    def packed(self, relation: Relation, keys: list[bytes]) -> tuple[list[bytes], Flags]:
-        found = [self._entries.get((relation.name, key)) for key in keys]
-        is_there = np.array([one is not None for one in found], np.bool_)
-        return [one for one in found if one is not None], is_there
-
-    def keep(self, relation: Relation, keys: Iterable[bytes], entries: Iterable[bytes]) -> None:
-        for key, entry in zip(keys, entries, strict=True):
-            self._entries[relation.name, key] = entry
-
-    def drop(self, relation: Relation, keys: Iterable[bytes]) -> None:
-        for key in keys:
-            del self._entries[relation.name, key]
-
-
-class _Groups:
-    """Packed groups in memory."""
-
-    def __init__(self) -> None:
-        self._entries: dict[tuple[str, bytes], dict[tuple[int, bytes], bytes]] = {}
-
-    def members(self, edge: Edge, values: Iterable[bytes]) -> Members:
-        found = [self._entries.get((edge.name, value), {}) for value in values]
-        sides = [side for group in found for side, _ in group]
-        counts = np.array([len(group) for group in found], np.int64)
-        entries = [entry for group in found for entry in group.values()]
-        return Members(entries, np.array(sides, np.int64), counts)
-
-    def keep(self, edge: Edge, places: MemberPlaces, entries: Iterable[bytes]) -> None:
-        for place, entry in zip(_places(places), entries, strict=True):
-            value, side, key = place
-            self._entries.setdefault((edge.name, value), {})[side, key] = entry
-
-    def drop(self, edge: Edge, places: MemberPlaces) -> None:
-        for value, side, key in _places(places):
-            del self._entries[edge.name, value][side, key]
-
-
-def _places(places: MemberPlaces) -> Iterator[tuple[bytes, int, bytes]]:
-    numbers = zip(places.groups.tolist(), places.sides.tolist(), places.keys, strict=True)
-    return ((places.values[group], side, key) for group, side, key in numbers)

@@ -21,7 +21,6 @@ from penstock.flow.changes import Change, Op
 from penstock.flow.events import encode_change
 from penstock.flow.explain import Explanation, explain
 from penstock.flow.memory import MemoryRows
-from penstock.lab.traffic import Clients, Traffic
 from penstock.lab.workloads.stocks import (
     CREATE_REVIEWS,
     CREATE_STOCKS,
@@ -29,6 +28,7 @@ from penstock.lab.workloads.stocks import (
     Market,
     draw_interests,
 )
+from penstock.maintenance import Clients, Traffic
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 
@@ -95,7 +95,7 @@ def run_demo(
         _process(home, master, before_changes, advance)
     clients = Clients(home)
     with reporter.step(f"{subscriptions:,} clients build their contents from messages") as advance:
-        clients.take_in(lambda header: advance(header.end, home.log.end))
+        clients.take_in(lambda end: advance(end, home.log.end))
     numbered = {one.id: interest for one, interest in zip(stored, interests, strict=True)}
     with reporter.step("every content compared with the query run over all rows"):
         checked = _check(clients.contents, numbered, market)

@@ -18,16 +18,17 @@ import msgspec
 
 from penstock.catalog import Catalog
 from penstock.errors import PenstockError, RecordError
-from penstock.ingest.ledger import taken_body
+from penstock.ingest import decode_taken
 from penstock.maintenance.findings import Finding, damage, remark
-from penstock.registry.binding import from_rows, replan_row
-from penstock.registry.catalogs import relation_row
-from penstock.registry.database import SCHEMA_VERSION
-from penstock.registry.leases import Lease
-from penstock.registry.records import (
+from penstock.registry import (
+    SCHEMA_VERSION,
+    Lease,
     Subscribed,
+    from_rows,
+    relation_row,
     renewed,
     replan_of,
+    replan_row,
     subscribed,
     withdrawn,
 )
@@ -160,7 +161,7 @@ def _catalog(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
     catalog = Catalog()
     derived = (relation_row(one, catalog) for one in logged.statements if one.offset < applied)
     expected = [tuple(row.values()) for row in derived]
-    columns = "offset, name, kind, sql, broken"
+    columns = "offset, name, kind, sql, broken, plan, checksum"
     rows = database.execute(f"SELECT {columns} FROM relations ORDER BY offset")
     return "" if rows.fetchall() == expected else "its tables are not those of the log"
 
@@ -196,7 +197,7 @@ def _sources(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
     expected: dict[tuple[str, str], tuple[object, ...]] = {}
     for record in logged.taken:
         if record.offset < applied:
-            body = taken_body(record.body)
+            body = decode_taken(record.body)
             rest = (body.events, int(body.complete), body.refused, record.offset)
             expected[body.file, body.digest] = rest
     rows = database.execute("SELECT name, digest, events, complete, refused, offset FROM files")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.delivery.cursors import DIRECTORY as CURSORS_DIRECTORY
+from penstock.delivery.cursors import cursor_files, read_cursor
 from penstock.delivery.saved_contents import CONTENT_FORMAT
 from penstock.delivery.saved_contents import DIRECTORY as CONTENTS_DIRECTORY
 from penstock.delivery.saved_contents import SUFFIX as CONTENT_SUFFIX
@@ -19,16 +21,16 @@ from penstock.storage import BatchHeader, Home
 from penstock.storage.batch_codec import Place, batch_name, parse_batch_name, read_batch
 from penstock.storage.batch_files import BatchFiles, BatchKind
 from penstock.storage.disk import FileFormat
+from penstock.storage.home_statistics import DIRECTORY as STATISTICS_DIRECTORY
+from penstock.storage.home_statistics import STATISTICS_FORMAT
+from penstock.storage.home_statistics import SUFFIX as STATISTICS_SUFFIX
+from penstock.storage.log_segment import SUFFIX as SEGMENT_SUFFIX
+from penstock.storage.log_segment import Segment
 from penstock.storage.message_log import BASE_FORMAT, BASE_SUFFIX, MESSAGE_FILES
 from penstock.storage.message_log import SUFFIX as MESSAGE_SUFFIX
 from penstock.storage.quarantine import QUARANTINE_FILES
 from penstock.storage.rolled import SUFFIX as ROLLED_SUFFIX
 from penstock.storage.rolled import Extent
-from penstock.storage.segment import SUFFIX as SEGMENT_SUFFIX
-from penstock.storage.segment import Segment
-from penstock.storage.statistics import DIRECTORY as STATISTICS_DIRECTORY
-from penstock.storage.statistics import STATISTICS_FORMAT
-from penstock.storage.statistics import SUFFIX as STATISTICS_SUFFIX
 from penstock.storage.witnesses import LOST_HINT
 
 _ALL_KINDS = -1
@@ -169,6 +171,15 @@ def check_contents(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding
     findings, _ = _check_batches(directory, CONTENT_SUFFIX, CONTENT_FORMAT, seen)
     for finding in findings:
         yield replace(finding, hint="remove it: a content is saved again when it is asked for")
+
+
+def check_cursors(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
+    for path in cursor_files(home.path / CURSORS_DIRECTORY):
+        try:
+            read_cursor(path)
+        except PenstockError as error:
+            yield damage_of(path, error)
+        seen(path)
 
 
 def _places(directory: Path, suffix: str) -> list[tuple[int, int]]:

@@ -19,13 +19,14 @@ from penstock.catalog import Catalog
 from penstock.client import Initial
 from penstock.errors import SubscriptionError
 from penstock.flow.faults import SetAside
-from penstock.registry.binding import from_rows, replans_from_rows
-from penstock.registry.catalogs import StoredCatalog
+from penstock.query import Query
 from penstock.registry.database import DerivedDatabase
-from penstock.registry.leases import ran_out
+from penstock.registry.leases import Lease, ran_out
 from penstock.registry.records import LEASE_RAN_OUT
-from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
-from penstock.registry.tables import replans, set_aside, subscriptions
+from penstock.registry.registry_rows import from_rows, replans_from_rows
+from penstock.registry.schema import replans, set_aside, subscriptions
+from penstock.registry.stored_catalog import StoredCatalog
+from penstock.registry.stored_subscription import StoredSubscription, SubscriptionChanges
 from penstock.spaces import Replan
 
 MAX_NUMBERED = 1 << 24  # beyond what one process can keep subscriptions in memory for
@@ -90,6 +91,18 @@ class Lookup:
                 detail=f"at offset {stored.withdrawn_at}",
             )
         return stored
+
+    def check_present(self, subscription: int) -> None:
+        """SubscriptionError if there is no such subscription, or if it was withdrawn."""
+        self.subscription(subscription)
+
+    def lease_of(self, subscription: int) -> Lease | None:
+        """The lease of a subscription that is not withdrawn."""
+        return self.subscription(subscription).lease
+
+    def query_of(self, subscription: int) -> Query:
+        """The query of a subscription that is not withdrawn and can be used."""
+        return self.subscription(subscription).query(self.catalog())
 
     def ended(self) -> list[StoredSubscription]:
         """Those that were withdrawn, for whatever reason; by id."""

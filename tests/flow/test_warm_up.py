@@ -12,7 +12,7 @@ from penstock.client import Initial
 from penstock.flow.fast_gear import FAST_GEAR
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
-from tests.pipeline.dry import DryPipeline
+from penstock.testing import LocalPipeline
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,7 +65,7 @@ def run_batches(directory: Path) -> list[str]:
         registry.subscribe_many([sql for sql in QUERIES for _ in range(5)], initial=Initial.NONE)
     home.log.append([(RecordKind.EVENT, json.dumps(event).encode()) for event in events()])
     KernelCache.load_overload = recording  # type: ignore[method-assign]
-    assert DryPipeline(home, 50).run() > 1
+    assert LocalPipeline(home, 50).run() > 1
     return asked
 
 

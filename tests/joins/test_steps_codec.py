@@ -8,6 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.flow.kinds import Kind
+from penstock.flow.row_codec import decode_rows
 from penstock.joins import GroupStep
 from penstock.joins.packed import SentSteps
 from penstock.joins.packed.steps_codec import (
@@ -21,7 +23,6 @@ from penstock.joins.packed.steps_codec import (
 from penstock.kernels.byte_spans import NOWHERE, Spans, concat, gather, to_bytes_list
 from penstock.kernels.packed_values import Packed
 from penstock.packing import pack, unpack_tuple
-from penstock.pipeline.shuffle_codec import decode_steps
 
 values = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(max_size=40)
 rows = st.lists(values, min_size=1, max_size=4).map(tuple)
@@ -91,7 +92,7 @@ def test_what_kernels_write_is_read_back(
     ends = np.array([*range(0, count, size), count] if count else [0], np.int64)
     name = np.frombuffer(pack("edge"), np.uint8)
     packed = Packed(*pack_steps(DeltaRows(heap, at, key, old, new), made, every, ends, name))
-    found = decode_steps(packed.array(0, len(packed)))
+    found = decode_rows(Kind.STEP, packed.array(0, len(packed)))
     assert [(edge, group) for edge, group, _ in found] == [("edge", (7, "x"))] * len(found)
     assert [tuple(step) for _, _, some in found for step in some] == [
         (offset, 1 + i, i % 2, k, o if kind != ENTERS else None, n if kind != LEAVES else None)

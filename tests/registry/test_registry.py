@@ -14,8 +14,9 @@ from penstock.registry import (
     subscribed,
     withdraw_body,
 )
-from penstock.registry.binding import Binder
-from penstock.storage import AnyHome, Home, MemoryHome, RecordKind
+from penstock.registry.log_changes import read_changes
+from penstock.registry.registry_rows import Binder
+from penstock.storage import AnyHome, Home, MemoryHome, RecordKind, RecordLog
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)"
 TICKS = "CREATE STREAM ticks (symbol VARCHAR, price DECIMAL(38, 3))"
@@ -255,16 +256,15 @@ def test_a_database_made_anew_while_another_catches_up(
     registry = filled(disk)
     before = dumps(registry)
     disk.log.append([(RecordKind.SUBSCRIBE, subscribe_body(DEAR))])
-    read = Registry._read
 
-    def cleared_meanwhile(self: Registry, start: int, end: int, binder: Binder) -> object:
-        changes = read(self, start, end, binder)
+    def cleared_meanwhile(log: RecordLog, start: int, end: int, binder: Binder) -> object:
+        changes = read_changes(log, start, end, binder)
         if start > 0:
-            with self._database.writing() as connection:
-                self._database.clear(connection)
+            with registry._database.writing() as connection:
+                registry._database.clear(connection)
         return changes
 
-    monkeypatch.setattr(Registry, "_read", cleared_meanwhile)
+    monkeypatch.setattr("penstock.registry.stored_registry.read_changes", cleared_meanwhile)
     registry.catch_up()
     assert [s.id for s in registry.subscriptions()] == [2, 5, 6]
     assert dumps(registry) != before

@@ -17,9 +17,9 @@ from penstock.messages import ANY_FILTER, Message, Point, PointId, Position, Rea
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Interval, above, below
 from penstock.routing import recipients, subscribers
-from penstock.routing.recipients import scanned
 from penstock.routing.region_kernel import points_in_region, points_in_region_reference
 from penstock.routing.regions import POLICY
+from penstock.routing.space_recipients import scanned
 from penstock.spaces import Edge, Side, Space
 
 INTEGER = IntegerType()
@@ -72,7 +72,7 @@ def test_the_index_follows_the_points(policy: TierPolicy, data: st.DataObject) -
     points = space()
     alive: dict[PointId, Point] = {}
     with (
-        mock.patch("penstock.routing.recipients.SCANNED_POINTS", 0),
+        mock.patch("penstock.routing.space_recipients.SCANNED_POINTS", 0),
         mock.patch("penstock.routing.regions.POLICY", policy),
     ):
         for number in range(data.draw(st.integers(1, 25))):

@@ -13,6 +13,7 @@ PANEL = "Operate"
 EXAMPLES = """
   penstock compact shop
   penstock compact shop --to 1000000    (where the slowest subscriber is)
+  penstock compact shop --past-cursors  (deliveries that are behind start again)
 """
 
 
@@ -24,19 +25,27 @@ def compact(
             metavar="OFFSET", min=0, help="Keep every message behind this offset, and all records."
         ),
     ] = None,
+    past_cursors: Annotated[
+        bool,
+        typer.Option(
+            "--past-cursors",
+            help="Also what durable cursors still need: their deliveries have to start again.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let go of old records and messages that nobody needs any more.
+    """Remove old records and messages that nobody needs any more.
 
     Tables, contents and subscriptions stay as they are. What is lost is how they came about:
     subscribers that are further behind than the compacted offset start again from their content.
-    No Hub and no pipeline may be at work on the home; publishing and reading may go on.
+    Messages that a durable cursor (`penstock cursors`) still needs are kept. No Hub and no pipeline
+    may be at work on the home; publishing and reading may go on.
     """
     from penstock.cli.progress import bar
-    from penstock.maintenance.compact import compact as compact_home
+    from penstock.maintenance import compact as compact_home
     from penstock.storage import Home
 
-    done = compact_home(Home.open(home), bar, to=to)
+    done = compact_home(Home.open(home), bar, to=to, past_cursors=past_cursors)
     out = Output(as_json=as_json)
     out.result(
         {

@@ -76,15 +76,19 @@ def subscribe(
     from penstock.cli.progress import working
     from penstock.cli.statements import given_statements
     from penstock.registry import Registry
-    from penstock.sql import hinted
     from penstock.storage import Home
 
     statements = given_statements(sql, file)
     registry = Registry(Home.open(home))
     out = Output(as_json=as_json)
     with working(f"subscribing {count(len(statements), 'query', 'queries')}"):
-        texts = [hinted(one.sql, payload) if payload else one.sql for one in statements]
-        stored = registry.subscribe_many(texts, owner, initial=initial, lease_seconds=lease)
+        stored = registry.subscribe_many(
+            [one.sql for one in statements],
+            owner,
+            payload=payload or (),
+            initial=initial,
+            lease_seconds=lease,
+        )
     subscribed = [_described(one, registry.catalog()) for one in stored]
     for one in subscribed:
         for warning in one["warnings"]:

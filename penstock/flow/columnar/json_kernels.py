@@ -22,6 +22,7 @@ from penstock.flow.columnar.json_scan import (
     read_date,
     read_number,
     read_timestamp,
+    read_wide_number,
     text_end,
 )
 from penstock.flow.columnar.layout import (
@@ -32,6 +33,7 @@ from penstock.flow.columnar.layout import (
     INTEGER,
     TEXT,
     TIMESTAMP,
+    WIDE,
     ZONED,
     ColumnLayout,
     Names,
@@ -72,6 +74,22 @@ class Cells(NamedTuple):
     """Of texts, in bytes."""
     states: npt.NDArray[np.uint8]
     """`ABSENT`, `NULL` or `GIVEN`."""
+    high: Ints
+    """Of `WIDE` numbers, the bits above the 64 in `values`; empty if there are no such columns."""
+
+    def take(self, which: npt.NDArray[np.generic]) -> Cells:
+        values = self.values[which]
+        high = self.high[which] if len(self.high) else self.high
+        return Cells(values, values.view(np.float64), self.lengths[which], self.states[which], high)
+
+
+def empty_cells(count: int, form: ColumnLayout) -> Cells:
+    """Cells for so many events, of which nothing is known yet."""
+    shape = (count, len(form.kinds))
+    values = np.empty(shape, np.int64)
+    high = np.empty(shape if (form.kinds == WIDE).any() else (0, 0), np.int64)
+    states = np.full(shape, ABSENT, np.uint8)
+    return Cells(values, values.view(np.float64), np.empty(shape, np.int32), states, high)
 
 
 class ParsedEvents(NamedTuple):
@@ -223,6 +241,10 @@ def _read_value(
         stop, whole, after = read_number(data, at, end)
         if stop != NOT_PLAIN and _store_number(whole, after, form, fields, i, column):
             return stop
+    if kind == WIDE:
+        stop, high, low = read_wide_number(data, at, end, form.most[column], form.scale[column])
+        fields.high[i, column], fields.values[i, column] = high, low
+        return stop
     return NOT_PLAIN
 
 

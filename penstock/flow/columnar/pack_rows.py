@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.flow.columnar.json_kernels import ABSENT, GIVEN, INSERT, UPSERT, Cells, ParsedEvents
-from penstock.flow.columnar.layout import BOOLEAN, DOUBLE, TEXT
+from penstock.flow.columnar.layout import BOOLEAN, DOUBLE, TEXT, WIDE
 from penstock.kernels.arrays import Bytes8, Ints
 from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import inlined, njit
 from penstock.kernels.crc32 import CRC_START, update_crc
+from penstock.kernels.double_keys import double_key
 from penstock.kernels.msgpack_write import (
     MOST_BYTES,
     put_array,
@@ -21,6 +22,7 @@ from penstock.kernels.msgpack_write import (
     put_marked,
     put_text,
 )
+from penstock.kernels.wide_integers import MOST_WIDE_BYTES, put_wide
 
 _NIL, _FALSE, _DOUBLE = 0xC0, 0xC2, 0xCB
 
@@ -39,7 +41,20 @@ def put_value(out: Bytes8, at: int, sheet: ParsedEvents, i: int, column: int) ->
     if kind == BOOLEAN:
         out[at] = _FALSE + value
         return at + 1
+    if kind == WIDE:
+        return put_wide(out, at, fields.high[i, column], value)
     return put_integer(out, at, value)
+
+
+@inlined
+def put_key_value(out: Bytes8, at: int, sheet: ParsedEvents, i: int, column: int) -> int:
+    """The comparable form of a value that is not NULL: equal values have equal bytes."""
+    kind, value = sheet.form.kinds[column], sheet.fields.values[i, column]
+    if kind == DOUBLE:
+        return put_integer(out, at, double_key(value))
+    if kind == BOOLEAN:
+        return put_integer(out, at, value)
+    return put_value(out, at, sheet, i, column)
 
 
 @inlined
@@ -55,7 +70,7 @@ def put_row(out: Bytes8, at: int, sheet: ParsedEvents, i: int) -> int:
 def put_key(out: Bytes8, at: int, sheet: ParsedEvents, i: int) -> int:
     at = put_array(out, at, len(sheet.form.key))
     for column in sheet.form.key:
-        at = put_value(out, at, sheet, i, column)
+        at = put_key_value(out, at, sheet, i, column)
     return at
 
 
@@ -136,6 +151,8 @@ def _most_bytes(sheet: ParsedEvents, chosen: Ints, fixed: int) -> int:
         if sheet.form.kinds[column] == TEXT:
             for i in chosen:
                 most += _letters(sheet.fields, i, column)
+        elif sheet.form.kinds[column] == WIDE:
+            most += len(chosen) * MOST_WIDE_BYTES
     return most
 
 
@@ -159,7 +176,7 @@ def hash_keys(sheet: ParsedEvents, before: Bytes8) -> npt.NDArray[np.uint32]:
 
 @njit
 def _most_key_bytes(sheet: ParsedEvents) -> int:
-    most = MOST_BYTES * (len(sheet.form.key) + 1)
+    most = MOST_WIDE_BYTES * (len(sheet.form.key) + 1)
     for column in sheet.form.key:
         longest = 0
         if sheet.form.kinds[column] == TEXT:

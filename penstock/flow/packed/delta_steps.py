@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from penstock.catalog import Relation
 from penstock.catalog.payload_split import is_split
-from penstock.flow.columnar.layout import DATE, INTEGER, TEXT, TIMESTAMP, ZONED, ColumnLayout
+from penstock.flow.columnar.layout import BOOLEAN, DECIMAL, DOUBLE, WIDE, ColumnLayout
 from penstock.flow.group_steps import FIRST_STEP
 from penstock.flow.packed.rows import PackedDeltas
 from penstock.flow.payloads import feeds
@@ -21,33 +21,45 @@ from penstock.joins.packed.steps_codec import (
     DeltaSteps,
     pack_steps,
 )
-from penstock.kernels.arrays import Bytes8, Ints
+from penstock.kernels.arrays import Bytes8, Codes8, Ints
 from penstock.kernels.byte_spans import NOWHERE, Spans, number_values
 from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
 from penstock.kernels.crc32 import CRC_START, update_crc
-from penstock.kernels.msgpack_read import NIL, column_at, is_same, value_end
-from penstock.kernels.msgpack_write import MOST_BYTES, put_array
+from penstock.kernels.double_keys import double_key
+from penstock.kernels.msgpack_read import NIL, big_endian, column_at, integer_at, is_same, value_end
+from penstock.kernels.msgpack_write import MOST_BYTES, put_array, put_integer
 from penstock.kernels.packed_values import Packed
+from penstock.kernels.wide_integers import MOST_DECIMAL_BYTES, put_decimal_text, wide_at
 from penstock.packing import pack
-from penstock.spaces import Edge
+from penstock.spaces import Edge, Side
 
 STEPS_AT_ONCE = 256
 BYTES_AT_ONCE = 4 << 20
 """A group may take all steps of a batch, which must not become one piece of any size."""
 
-_JOIN_KINDS = frozenset({INTEGER, TEXT, DATE, TIMESTAMP, ZONED})
-"""Kinds whose stored values are what rows are joined by."""
+
+def is_joined_by_bytes(edge: Edge, relation: Relation) -> bool:
+    """Whether the groups of a relation's rows follow from the bytes of their columns. Those of
+    payload halves do not: they are joined by digests that no row holds."""
+    return not any(is_split(side.table) for side in edge.sides if feeds(relation, side))
 
 
-def is_joined_by_bytes(edge: Edge, relation: Relation, form: ColumnLayout) -> bool:
-    """Whether the groups of a relation's rows follow from the bytes of their columns."""
-    return all(
-        not is_split(side.table)
-        and all(form.kinds[column] in _JOIN_KINDS for column in side.columns)
-        for side in edge.sides
-        if feeds(relation, side)
-    )
+class JoinColumns(NamedTuple):
+    """The columns that rows of one side are joined by."""
+
+    numbers: Ints
+    kinds: Codes8
+    scales: Ints
+    decimals: int
+    """How many of them are decimals, which are joined by their texts."""
+
+
+def _join_columns(side: Side, form: ColumnLayout) -> JoinColumns:
+    numbers = np.array(side.columns, np.int64)
+    kinds = form.kinds[numbers]
+    decimals = int(np.isin(kinds, (DECIMAL, WIDE)).sum())
+    return JoinColumns(numbers, kinds, form.scale[numbers], decimals)
 
 
 class PackedSteps(NamedTuple):
@@ -77,7 +89,7 @@ def packed_steps(deltas: PackedDeltas, edge: Edge, places: int) -> PackedSteps:
 def _both_sides(deltas: PackedDeltas, edge: Edge) -> DeltaSteps:
     """The steps of all sides that the relation feeds: in a self-join both."""
     found = [
-        side_steps(deltas.heap, deltas.old, deltas.new, np.array(side.columns, np.int64), number)
+        side_steps(deltas.heap, deltas.old, deltas.new, _join_columns(side, deltas.form), number)
         for number, side in enumerate(edge.sides)
         if feeds(deltas.relation, side)
     ]
@@ -111,10 +123,11 @@ def _runs(groups: Ints, sizes: Ints) -> Ints:
 
 
 @njit
-def side_steps(heap: Bytes8, old: Spans, new: Spans, columns: Ints, side: int) -> DeltaSteps:
+def side_steps(heap: Bytes8, old: Spans, new: Spans, columns: JoinColumns, side: int) -> DeltaSteps:
     """What changes do to groups as rows of one side of an edge, joined by these columns."""
     count = old.begin.shape[0]
-    size = count * 2 * MOST_BYTES
+    # Beside what is copied: the start of an array, and decimals, whose texts are longer.
+    size = count * 2 * (MOST_BYTES + columns.decimals * MOST_DECIMAL_BYTES)
     for i in range(count):
         size += (old.end[i] - old.begin[i]) + (new.end[i] - new.begin[i])
     data, at, found = np.empty(size, np.uint8), 0, 0
@@ -140,16 +153,25 @@ def side_steps(heap: Bytes8, old: Spans, new: Spans, columns: Ints, side: int) -
 
 
 @njit
-def _put_join_value(heap: Bytes8, row: int, columns: Ints, out: Bytes8, at: int) -> int:
-    """Write what a row is joined by; nothing if it is not there, or joins nothing."""
+def _put_join_value(heap: Bytes8, row: int, columns: JoinColumns, out: Bytes8, at: int) -> int:
+    """Write what a row is joined by, see `penstock.spaces.spaces.join_value`; nothing if it is not
+    there, or joins nothing."""
     if row == NOWHERE:
         return at
-    start, at = at, put_array(out, at, columns.shape[0])
-    for column in columns:
-        value = column_at(heap, row, column)
+    start, at = at, put_array(out, at, columns.numbers.shape[0])
+    for i in range(columns.numbers.shape[0]):
+        value, kind = column_at(heap, row, columns.numbers[i]), columns.kinds[i]
         if heap[value] == NIL:
             return start
-        at = put_bytes(out, at, heap, value, value_end(heap, value) - value)
+        if kind in (DECIMAL, WIDE):
+            high, low = wide_at(heap, value)
+            at = put_decimal_text(out, at, high, low, columns.scales[i])
+        elif kind == DOUBLE:
+            at = put_integer(out, at, double_key(big_endian(heap, value + 1, 8)))
+        elif kind == BOOLEAN:
+            at = put_integer(out, at, integer_at(heap, value))
+        else:
+            at = put_bytes(out, at, heap, value, value_end(heap, value) - value)
     return at
 
 

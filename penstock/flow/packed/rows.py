@@ -22,7 +22,7 @@ from penstock.flow.packed.change_table import (
     read_changes,
     resolve,
 )
-from penstock.flow.packed.project import can_project, columns_of
+from penstock.flow.packed.project import columns_of
 from penstock.flow.per_catalog import per_catalog
 from penstock.kernels.arrays import Bytes8, Flags, Ints
 from penstock.kernels.byte_spans import NOWHERE, Spans, concat, gather, number_values, to_bytes_list
@@ -51,6 +51,8 @@ class PackedDeltas:
     keys: Spans
     old: Spans
     new: Spans
+    parsed: PlainColumns | None = None
+    """The columns of the new rows, if they were just read."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -100,6 +102,7 @@ def event_deltas(events: PlainColumns) -> PackedDeltas:
         Spans(keys, rows),
         Spans(nothing, nothing),
         Spans(rows, ends),
+        events,
     )
 
 
@@ -112,8 +115,8 @@ class Refused(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackedForms:
-    """The relations of a catalog whose rows can be known by their packed keys: those whose keys are
-    equal if their bytes are."""
+    """The relations of a catalog, as the kernels see them. Their rows are known by their packed
+    keys, which are equal if their bytes are."""
 
     relations: dict[str, Relation]
     forms: dict[str, ColumnLayout]
@@ -124,10 +127,6 @@ class PackedForms:
     def __getitem__(self, name: str) -> ColumnLayout:
         return self.forms[name]
 
-    def can_read(self, table: str, columns: Collection[int]) -> bool:
-        """Whether kernels can read these columns."""
-        return can_project(self.forms[table], columns)
-
     def read(self, table: str, heap: Bytes8, rows: Ints, columns: Collection[int]) -> PlainColumns:
         """These columns of the packed rows that begin there."""
         return columns_of(self.relations[table], self.forms[table], heap, rows, columns)
@@ -135,9 +134,8 @@ class PackedForms:
 
 @per_catalog
 def packed_forms(catalog: Catalog) -> PackedForms:
-    forms = {relation.name: form_of(relation) for relation in catalog}
-    usual = {name: form for name, form in forms.items() if form is not None}
-    return PackedForms({name: catalog[name] for name in usual}, usual)
+    relations = {relation.name: relation for relation in catalog}
+    return PackedForms(relations, {name: form_of(one) for name, one in relations.items()})
 
 
 class SentChanges:

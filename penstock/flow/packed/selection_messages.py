@@ -1,5 +1,5 @@
 """The messages of changed packed rows to those who subscribe to their table alone; see
-`penstock.flow.stages.selection_messages`."""
+`penstock.flow.plain.selection_messages`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from penstock.packing import pack
 def packed_selection_messages(deltas: PackedDeltas, points: Selections) -> tuple[Ints, Packed]:
     """The messages that somebody needs, and their offsets, in order."""
     columns = np.array(sorted(points.mentioned_columns), np.int64)
-    upserted = _any_selects(deltas, deltas.new, points)
+    if deltas.parsed is None:
+        upserted = _any_selects(deltas, deltas.new, points)
+    else:
+        upserted = points.any_match_in(deltas.parsed.batch(points.mentioned_columns))
     removed = _any_selects(deltas, deltas.old, points)
     chosen = np.flatnonzero(upserted | removed)
     space, everyone = (np.frombuffer(p, np.uint8) for p in (pack(points.space.id), _EVERYONE))

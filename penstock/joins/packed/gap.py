@@ -19,15 +19,14 @@ from penstock.joins.shadow_index import ShadowIndex
 class PackedGap:
     """Stateless: what it knows of points is in their `ShadowIndex`."""
 
-    def can_take(self, points: SpacePoints, rows: RowReader) -> bool:
-        space, index = points.space, points.index(ShadowIndex)
+    def obstacle(self, points: SpacePoints) -> str:
+        index = points.index(ShadowIndex)
         index.refresh()
-        return (
-            not points.has_envelopes
-            and index.only_segment is not None
-            and rows.can_read(space.table, _some(index.column))
-            and rows.can_read(space.filter_side.table, _some(space.attribute))
-        )
+        if points.has_envelopes:
+            return "it filters by several columns"
+        if index.only_segment is None:
+            return "its points are in several segments"
+        return ""
 
     def advance(
         self, run: GroupRun, spaces: Iterable[SpacePoints], rows: RowReader

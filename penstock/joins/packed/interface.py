@@ -28,9 +28,6 @@ class RowReader(Protocol):
     def __contains__(self, table: str) -> bool:
         """Whether rows of a table are equal in their keys if the bytes of these are."""
 
-    def can_read(self, table: str, columns: Collection[int]) -> bool:
-        """Whether it can read these columns."""
-
     def read(self, table: str, heap: Bytes8, rows: Ints, columns: Collection[int]) -> Columns:
         """These columns of the rows that begin there."""
 
@@ -46,9 +43,9 @@ class PositionedMessages(NamedTuple):
 class PackedScheme(Protocol):
     """The fast gear of a scheme."""
 
-    def can_take(self, points: SpacePoints, rows: RowReader) -> bool:
-        """Whether kernels can read everything that the points of a space look at; the plain gear
-        takes other spaces."""
+    def obstacle(self, points: SpacePoints) -> str:
+        """Why kernels cannot serve the points of a space; empty if they can. The plain gear takes
+        spaces with an obstacle."""
 
     def advance(
         self, run: GroupRun, spaces: Iterable[SpacePoints], rows: RowReader

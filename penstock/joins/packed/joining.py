@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.catalog.payload_split import is_split
 from penstock.joins.packed.groups import GroupRun, PackedGroups
 from penstock.joins.packed.interface import JoinMessages, PositionedMessages, RowReader
 from penstock.joins.packed.steps_codec import SentSteps
@@ -29,10 +28,8 @@ class PackedJoins:
     rows: RowReader
     store: PackedGroups
     spaces_on: Callable[[Edge], Sequence[SpacePoints]]
-
-    def can_run(self, edge: Edge) -> bool:
-        """Whether rows of the edge can be known by their packed keys."""
-        return all(not is_split(side.table) and side.table in self.rows for side in edge.sides)
+    is_fast: Callable[[SpacePoints], bool]
+    """Whether the fast gear takes a space."""
 
     def run(self, sent: SentSteps, edges: Mapping[str, Edge]) -> JoinMessages:
         """Take the steps of these edges, and store the groups as they are after them."""
@@ -50,7 +47,7 @@ class PackedJoins:
     ) -> Sequence[tuple[int, PositionedMessages]]:
         """The packed messages, by space; those of the plain gear go to the others."""
         spaces, fast = self.spaces_on(run.edge), self.scheme.packed
-        taken = [] if fast is None else [one for one in spaces if fast.can_take(one, self.rows)]
+        taken = [] if fast is None else [one for one in spaces if self.is_fast(one)]
         plain = [points for points in spaces if points not in taken]
         if plain:
             for group, steps in run.objects():

@@ -46,8 +46,8 @@ _SINGLE_AT_ONCE = 400
 
 
 def matching_growth(
-    smallest: Annotated[int, typer.Option(help="Subscriptions to begin with.")] = 1_000,
-    largest: Annotated[int, typer.Option(help="Subscriptions to end with.")] = 1_000_000,
+    smallest: Annotated[int, typer.Option(help="Subscriptions to begin with.", min=1)] = 1_000,
+    largest: Annotated[int, typer.Option(help="Subscriptions to end with.", min=1)] = 1_000_000,
     algorithm: Annotated[str, typer.Option(help="The matcher.")] = "lanes",
     repetitions: Annotated[int, typer.Option(help="Measurements of each figure.", min=1)] = 5,
     plot: Annotated[Path | None, typer.Option(help="Write a plot here, as SVG.")] = None,
