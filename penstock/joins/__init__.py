@@ -29,7 +29,7 @@ __getattr__ = lazy_door(
     {
         "group": "Group GroupStep GroupSteps StepsByEdge",
         "points": "SpacePoints",
-        "registry": "family_of make_scheme scheme_names",
         "scheme": "Family Scheme",
+        "scheme_registry": "family_of make_scheme scheme_names",
     },
 )
