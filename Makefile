@@ -18,9 +18,9 @@ LOCKER := build/locker
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test bounds coverage fast lint format bench soak lock clean
 # Where kernels are tested against plain twins, which is where wrong indices show.
-KERNEL_TESTS := tests/kernels tests/joins/test_kernels.py tests/joins/test_gap_steps.py \
-  tests/matching/test_kernels.py tests/routing/test_regions.py tests/flow/test_packed.py \
-  tests/flow/test_columnar.py
+KERNEL_TESTS := tests/joins/test_kernels.py tests/joins/test_gap_steps.py \
+  tests/joins/test_steps_codec.py tests/matching/test_kernels.py tests/routing/test_regions.py \
+  tests/flow/test_packed.py tests/flow/test_columnar.py tests/pipeline/test_packed_stages.py
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile

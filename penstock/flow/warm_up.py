@@ -22,12 +22,14 @@ from penstock.flow.new_points import NewPoints
 from penstock.flow.plan import FAST
 from penstock.flow.stage import BatchView, advance_stage
 from penstock.flow.stages import STAGES
-from penstock.joins import Scheme, make_scheme
+from penstock.joins import Group, GroupStep, Scheme, make_scheme
 from penstock.kernels.msgpack_bins import packed_bins, sort_stretches
 from penstock.matching import EventBatch
 from penstock.matching.lanes import LaneMatcher
 from penstock.matching.segment import Policy
 from penstock.matching.strategies import EACH
+from penstock.messages import EVERYONE, Position
+from penstock.routing.regions import RegionIndex
 from penstock.spaces import Edge
 from penstock.sql import bind, parse_relation
 
@@ -61,6 +63,8 @@ def warm_up() -> None:
         for place, sql in enumerate(QUERIES):
             index.add(10 + 10 * number + place, bind(sql.format(number), catalog))
     _run_batches(catalog, index)
+    for edge in index.edges:
+        _run_group(edge, catalog, index)
     for relation in catalog:
         for strategy in _STRATEGIES:
             _match(relation, strategy)
@@ -167,6 +171,24 @@ class _Entries:
         return [one for group in found for one in group], list(map(len, found))
 
 
+def _run_group(edge: Edge, catalog: Catalog, index: Index) -> None:
+    """Steps of one group, many at once and a few, and what new points start with: the plain gear
+    of joins uses kernels too where there are many subscriptions."""
+    scheme, spaces, group = make_scheme("ref-sj-gap"), index.on_edge(edge), Group()
+    relations = [catalog[side.table] for side in edge.sides]
+    steps = [
+        GroupStep(i, 1 + side, side, (i,), None, _row(relation, i))
+        for i in range(_FEW)
+        for side, relation in enumerate(relations)
+    ]
+    scheme.run(group, steps, spaces)
+    for step in steps[:2]:
+        scheme.run(group, [step._replace(offset=_FEW, old=step.new, new=None)], spaces)
+    for points in spaces:
+        list(scheme.initial(Position(0, 0), [group], points))
+        RegionIndex(points).within(EVERYONE, _row(relations[points.space.side], 1))
+
+
 def _match(relation: Relation, strategy: str) -> None:
     """One strategy of the matcher, on few and many events, with and without dead boxes."""
     matcher = LaneMatcher(relation, threads=1, background=False, policy=Policy(0, strategy))
@@ -193,8 +215,9 @@ def _row(relation: Relation, i: int) -> Row:
 
 
 def _merge_messages() -> None:
-    """The sink's order of the messages of one position, in a buffer that cannot be written."""
-    data = np.frombuffer(b"banana", np.uint8)
-    ends, order = np.frombuffer(np.array([0, 2, 4, 6]).tobytes(), np.int64), np.arange(3)
-    sort_stretches(data, ends, order, np.array([0]), np.array([3]))
-    packed_bins(data, ends, order)
+    """The sink's order of the messages of one position, in mapped files and in memory."""
+    data, ends, order = np.frombuffer(b"banana", np.uint8), np.array([0, 2, 4, 6]), np.arange(3)
+    mapped = np.frombuffer(ends.tobytes(), np.int64)
+    for some, where in ((data, mapped), (data.copy(), ends)):
+        sort_stretches(some, where, order, np.array([0]), np.array([3]))
+        packed_bins(some, where, order)

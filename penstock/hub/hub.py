@@ -46,7 +46,7 @@ from penstock.hub.engine_state import EngineState
 from penstock.hub.processor import Processor
 from penstock.hub.replan_schedule import REOPTIMISE_EVERY_CHANGES, ReplanSchedule
 from penstock.joins import Scheme
-from penstock.joins.registry import DEFAULT_NAME, make_scheme
+from penstock.joins.scheme_registry import DEFAULT_NAME, make_scheme
 from penstock.registry import Candidate, Clock, Registry, commands
 from penstock.spaces import Decomposition
 from penstock.storage import (

@@ -7,8 +7,8 @@ from penstock.doors import lazy_door
 if TYPE_CHECKING:
     from penstock.joins.group import Group, GroupStep, GroupSteps, StepsByEdge
     from penstock.joins.points import SpacePoints
-    from penstock.joins.registry import family_of, make_scheme, scheme_names
     from penstock.joins.scheme import Family, Scheme
+    from penstock.joins.scheme_registry import family_of, make_scheme, scheme_names
 
 __all__ = [
     "Family",
@@ -29,7 +29,7 @@ __getattr__ = lazy_door(
     {
         "group": "Group GroupStep GroupSteps StepsByEdge",
         "points": "SpacePoints",
-        "registry": "family_of make_scheme scheme_names",
         "scheme": "Family Scheme",
+        "scheme_registry": "family_of make_scheme scheme_names",
     },
 )

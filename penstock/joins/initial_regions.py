@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
-from penstock.joins.registry import make_scheme
+from penstock.joins.scheme_registry import make_scheme
 from penstock.messages import Message, Position, each_message
 
 MANY_NEWCOMERS = 64

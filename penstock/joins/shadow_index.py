@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.catalog import Key
+from penstock.joins.cut_ranges import Flat, union_ranges
 from penstock.joins.points import SpacePoints
-from penstock.joins.ranges import Flat, union_ranges
 from penstock.joins.shadow_segment import BaseValues, FilterAndBase, ShadowSegment
 from penstock.matching.tiers import TierPolicy, Tiers
 from penstock.messages import Point, PointId

@@ -12,6 +12,7 @@ import numpy as np
 from penstock.catalog import Key
 from penstock.joins.array_codes import ArrayCodes, Values
 from penstock.joins.column_values import places
+from penstock.joins.cut_ranges import NO_RANGES, Flat, bridge_ranges
 from penstock.joins.kernels.gap_prepare import (
     CodedNumbers,
     GroupEffects,
@@ -23,7 +24,6 @@ from penstock.joins.kernels.gap_steps import PointTree, StepOps
 from penstock.joins.kernels.gaps import Parted, all_gaps, any_point, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
 from penstock.joins.point_arrays import CodeArray, CodedRanges
-from penstock.joins.ranges import NO_RANGES, Flat, bridge_ranges
 from penstock.kernels.trees import Forest, Unions, plant, unions_of
 from penstock.predicates.codes import NULL_CODE
 from penstock.predicates.intervals import Cut, Interval

@@ -20,7 +20,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
 
 from penstock.catalog import Key
-from penstock.joins.ranges import NO_RANGES, Flat, holds, union_ranges
+from penstock.joins.cut_ranges import NO_RANGES, Flat, holds, union_ranges
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.joins.shadow_segment import BaseValues
 from penstock.joins.visibility import Exposure, exposure, reaches

@@ -15,10 +15,10 @@ from penstock.errors import SubscriptionError
 from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import MatcherStatistics, MatchExplanation
+from penstock.matching.matcher_registry import register
 from penstock.matching.merging import bury_missing, merge_segments, next_merge
 from penstock.matching.pairs import Ints64, Mask, Pairs
-from penstock.matching.ranges import RangeBoxes
-from penstock.matching.registry import register
+from penstock.matching.range_boxes import RangeBoxes
 from penstock.matching.sampling import EventSample
 from penstock.matching.segment import DEFAULT_POLICY, BoxSegment, Policy
 from penstock.matching.snapshot import load_segments, save_segments

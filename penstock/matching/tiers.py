@@ -94,9 +94,10 @@ class Tiers(Generic[K, T, S]):
             items, self.delta = list(self.delta.values()), {}
             self._merge(items)
 
-    def merge_what_is_due(self) -> None:
-        """To be called after items of segments have died."""
-        self._merge([])
+    def item_died(self, segment: S) -> None:
+        """To be called after an item of a segment has died."""
+        if self._policy.is_mostly_dead(segment.dead_count, len(segment)):
+            self._merge([])
 
     def _merge(self, items: list[T]) -> None:
         """Build new items into a segment, and merge what is due then."""

@@ -28,7 +28,7 @@ from penstock.catalog import Catalog, Relation, Row
 from penstock.client import Initial
 from penstock.errors import PenstockError
 from penstock.garbage import without_garbage
-from penstock.joins.frozen import (
+from penstock.joins.frozen_points import (
     FrozenSpace,
     edge_of_plain,
     pack_space,

@@ -21,7 +21,7 @@ from penstock.flow.index import Index
 from penstock.flow.kinds import Span
 from penstock.flow.new_points import NewPoints
 from penstock.joins import Scheme, make_scheme
-from penstock.joins.frozen import FrozenSpace
+from penstock.joins.frozen_points import FrozenSpace
 from penstock.joins.matcher_points import MatcherPoints
 from penstock.pipeline.buckets import spread_of
 from penstock.pipeline.snapshots import Snapshot, newest

@@ -23,7 +23,7 @@ from penstock.messages.point_masks import PointMasks
 from penstock.predicates.codes import Codes
 from penstock.predicates.intervals import Cut
 from penstock.predicates.masks import bits
-from penstock.routing.kernels import points_in_region
+from penstock.routing.region_kernel import points_in_region
 
 POLICY = TierPolicy(delta_items=512, smallest=2048, ratio_bits=2, fanout=2)
 """The delta is kept as bit masks, made anew at 2 us a point when points have come. Each question
@@ -104,8 +104,11 @@ class RegionIndex:
     def remove(self, point: Point) -> None:
         if self._tiers.delta.pop(point.id, None) is not None:
             self._delta_masks = None
-        elif any(segment.strike_out(point.id) for segment in self._tiers.segments):
-            self._tiers.merge_what_is_due()
+            return
+        for segment in self._tiers.segments:
+            if segment.strike_out(point.id):
+                self._tiers.item_died(segment)
+                return
 
     def within(self, reaches: Reaches, row: Row) -> list[PointId]:
         """The points in the region whose base boxes contain the row."""

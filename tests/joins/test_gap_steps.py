@@ -36,14 +36,14 @@ codes = st.lists(st.integers(-1, TOP), min_size=1, max_size=12).map(sorted)
 
 
 @dataclass
-class Play:
+class GroupCase:
     points: Points
     group: GroupState
     ops: StepOps
 
 
 @st.composite
-def plays(draw: st.DrawFn) -> Play:
+def group_cases(draw: st.DrawFn) -> GroupCase:
     """A group, and steps that are possible in it."""
     points = np.array(draw(clouds), np.int64).reshape(-1, 4)
     values, base = (np.array(draw(codes), np.int64) for _ in range(2))
@@ -72,7 +72,7 @@ def plays(draw: st.DrawFn) -> Play:
     ops = StepOps(
         np.array(kinds, np.bool_), np.array(new_places, np.int64), np.array(old_places, np.int64)
     )
-    return Play(points, GroupState(values, counts, base, is_there), ops)
+    return GroupCase(points, GroupState(values, counts, base, is_there), ops)
 
 
 def meanings(found: StepEffects, ops: StepOps) -> list[Meaning]:
@@ -103,16 +103,14 @@ def without_empty(meanings: list[Meaning]) -> list[Meaning]:
 
 
 @pytest.mark.parametrize("few", [0, 8, 1000])
-@given(run_group=plays())
-def test_the_kernel_says_what_the_reference_says(few: int, run_group: Play) -> None:
-    forest = plant(run_group.points)
-    low, high = run_group.points[:, 0], run_group.points[:, 1]
+@given(case=group_cases())
+def test_the_kernel_says_what_the_reference_says(few: int, case: GroupCase) -> None:
+    forest = plant(case.points)
+    low, high = case.points[:, 0], case.points[:, 1]
     tree = PointTree(forest, unions_of(forest), next_highs(low, high, TOP), TOP)
-    expected = without_empty(
-        apply_steps_reference(run_group.points, run_group.group, run_group.ops)
-    )
-    found = apply_steps(tree, run_group.group, run_group.ops, few)
-    assert meanings(found, run_group.ops) == expected
+    expected = without_empty(apply_steps_reference(case.points, case.group, case.ops))
+    found = apply_steps(tree, case.group, case.ops, few)
+    assert meanings(found, case.ops) == expected
 
 
 keys = st.none() | st.integers(-3, 12)

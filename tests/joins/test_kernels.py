@@ -14,6 +14,7 @@ from penstock.joins.comparators.structures.cluster_kernels import (
     neighbours_of_anchors,
 )
 from penstock.joins.comparators.structures.stabbing import StabbingIndex
+from penstock.joins.cut_ranges import bridge_ranges, holds, union_ranges
 from penstock.joins.kernels.gaps import (
     Parted,
     all_gaps,
@@ -29,7 +30,6 @@ from penstock.joins.kernels.probes import (
     gaps_holding,
     gaps_holding_reference,
 )
-from penstock.joins.ranges import bridge_ranges, holds, union_ranges
 from penstock.kernels.trees import Points, plant, unions_of
 from penstock.kernels.unions import coarsen, stabs, union_reference, unite
 from penstock.predicates.intervals import above, below

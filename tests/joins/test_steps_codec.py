@@ -22,7 +22,7 @@ from penstock.joins.packed.steps_codec import (
 )
 from penstock.kernels.byte_spans import NOWHERE, Spans, concat, gather, to_bytes_list
 from penstock.kernels.packed_values import Packed
-from penstock.packing import pack, unpack, unpack_tuple
+from penstock.packing import pack, unpack_tuple
 
 values = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(max_size=40)
 rows = st.lists(values, min_size=1, max_size=4).map(tuple)
@@ -99,4 +99,3 @@ def test_what_kernels_write_is_read_back(
         for i, (offset, k, o, n, kind) in enumerate(changes)
     ]
     assert all(len(some) <= size for _, _, some in found)
-    assert unpack(value) == [7, "x"]

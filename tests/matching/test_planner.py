@@ -31,7 +31,7 @@ def spend(planner: Planner, clock: Clock, strategy: str, events: int, nanosecond
     planner.timed(strategy, events, work)
 
 
-def test_every_route_is_tried_and_then_the_cheapest_is_taken(clock: Clock) -> None:
+def test_every_strategy_is_tried_and_then_the_cheapest_is_taken(clock: Clock) -> None:
     planner = Planner()
     for cost in (100, 50):
         strategy = planner.choose(STRATEGIES, 100)
@@ -42,7 +42,7 @@ def test_every_route_is_tried_and_then_the_cheapest_is_taken(clock: Clock) -> No
     assert taken.count(STRATEGIES[0]) == 2  # a second look now and then: it costs twice as much
 
 
-def test_a_route_that_shares_work_is_not_given_up_because_of_a_small_batch(clock: Clock) -> None:
+def test_a_strategy_that_shares_work_is_not_given_up_because_of_a_small_batch(clock: Clock) -> None:
     planner = Planner(steady=("each",))
     assert list(planner.probes(STRATEGIES, 100)) == []
     for probe, shared in zip(PROBE_EVENTS, (20_000, 2_000), strict=True):

@@ -56,7 +56,8 @@ class Index:
             for segment in self.tiers.segments:
                 if item in segment.living():
                     segment.dead.add(item)
-            self.tiers.merge_what_is_due()
+                    self.tiers.item_died(segment)
+                    break
 
     def items(self) -> list[int]:
         segments = (item for segment in self.tiers.segments for item in segment.living())

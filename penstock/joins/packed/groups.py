@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from penstock.catalog import Row
-from penstock.joins import Group, GroupStep
+from penstock.joins.group import Group, GroupStep
 from penstock.joins.kernels.gap_steps import NONE
 from penstock.joins.packed.steps_codec import StepTable
 from penstock.kernels.arrays import Bytes8, Flags, Ints

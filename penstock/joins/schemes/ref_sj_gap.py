@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from penstock.catalog import Row, RowKey
 from penstock.joins.group import Group, GroupStep, KeyedRow
 from penstock.joins.group_batch import GroupBatch, SpaceBatch
+from penstock.joins.group_memory import GroupMemory
 from penstock.joins.initial_rows import initial_semijoins
 from penstock.joins.points import SpacePoints
-from penstock.joins.remembered import Memory
 from penstock.joins.scheme import Family
 from penstock.joins.semijoin import base_row_message, joining_row_messages
 from penstock.joins.shadow_index import ShadowIndex
@@ -37,7 +37,7 @@ ROWS_PER_STEP = 32
 builds on what is remembered takes some 30 us, however many rows there are."""
 
 
-class _Remembered:
+class _GroupShadows:
     """What is known of one join value in one space, as of one version of its group."""
 
     __slots__ = (
@@ -113,7 +113,7 @@ class RefSjGap:
     family = Family.SEMIJOINS
 
     def __init__(self) -> None:
-        self._memory = Memory(_Remembered)
+        self._memory = GroupMemory(_GroupShadows)
 
     @property
     def packed(self) -> PackedScheme:
@@ -163,7 +163,7 @@ class RefSjGap:
 
     def _at_rest(
         self, group: Group, steps: Sequence[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> dict[int, _Remembered]:
+    ) -> dict[int, _GroupShadows]:
         """What is known, by space, where the steps change base rows alone: the shadows stay as they
         are. Only of groups met before; to remember one pays when it is met again."""
         side = steps[0].side
@@ -194,7 +194,7 @@ class RefSjGap:
         return initial_semijoins(position, groups, points)
 
 
-def _add_base_row(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -> None:
+def _add_base_row(known: _GroupShadows, step: GroupStep, found: list[AnyMessage]) -> None:
     """The message that carries the changed row itself."""
     points, shadows, old, new = known.points, known.shadows, step.old, step.new
     upsert: Reaches = ()
@@ -208,7 +208,7 @@ def _add_base_row(known: _Remembered, step: GroupStep, found: list[AnyMessage]) 
         found.append(base_row_message(step, points, upsert, remove))
 
 
-def _add_joining_rows(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -> None:
+def _add_joining_rows(known: _GroupShadows, step: GroupStep, found: list[AnyMessage]) -> None:
     """The messages that carry the rows on the other side, which the step shows or hides."""
     points, shadows = known.points, known.shadows
     shown = hidden = None
@@ -226,7 +226,7 @@ def _add_joining_rows(known: _Remembered, step: GroupStep, found: list[AnyMessag
 
 
 def _add_messages(
-    known: _Remembered,
+    known: _GroupShadows,
     step: GroupStep,
     shown: Exposure | None,
     hidden: Exposure | None,

@@ -10,8 +10,8 @@ from penstock.errors import SubscriptionError
 from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import MatcherStatistics, MatchExplanation
+from penstock.matching.matcher_registry import register
 from penstock.matching.pairs import Mask, Pairs
-from penstock.matching.registry import register
 from penstock.predicates.boxes import Box
 
 

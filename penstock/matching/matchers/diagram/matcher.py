@@ -14,13 +14,13 @@ from penstock.matching.canonical import Spelling
 from penstock.matching.events import EventBatch
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import MatcherStatistics, MatchExplanation
+from penstock.matching.matcher_registry import register
 from penstock.matching.matchers.diagram.coding import LANES, CodedPredicates, Words, direct_truth
 from penstock.matching.matchers.diagram.evaluation import evaluate, matched_runs
 from penstock.matching.matchers.diagram.expressions import Expression, boxes_of, diagram_of
 from penstock.matching.matchers.diagram.nodes import FALSE, NodeTable, TooLargeError
 from penstock.matching.matchers.diagram.predicates import PredicateIndex
 from penstock.matching.pairs import Ints32, Ints64, Mask, Pairs
-from penstock.matching.registry import register
 from penstock.predicates.boxes import Box
 from penstock.predicates.budget import TooComplexError
 

@@ -12,10 +12,10 @@ from penstock.matching.canonical import Spelling
 from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
 from penstock.matching.interface import MatcherStatistics, MatchExplanation
+from penstock.matching.matcher_registry import register
 from penstock.matching.matchers.tree.factoring import Factored, SingleTree, Store
 from penstock.matching.matchers.tree.nodes import MatchingTree
 from penstock.matching.pairs import Mask, Pairs
-from penstock.matching.registry import register
 from penstock.predicates.boxes import Box
 
 
