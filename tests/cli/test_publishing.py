@@ -18,7 +18,7 @@ import pytest
 
 from penstock import Hub
 from penstock.errors import HomeError
-from penstock.ingest import files, resuming
+from penstock.ingest import files, inputs, resuming, taking
 from penstock.storage import Home, RecordKind
 from penstock.storage.disk import NO_ROOM
 from penstock.storage.interfaces import Entry
@@ -267,7 +267,7 @@ def test_a_file_that_changed_since_it_was_half_published(
     monkeypatch.setattr(files, "CHUNK_BYTES", 300)
     file = tmp_path / "x.jsonl"
     file.write_text(stocks(0, 20))
-    original = resuming.append_taken
+    original = taking.append_taken
     left = [2]
 
     def append(*arguments: object) -> int:
@@ -299,7 +299,7 @@ def test_a_file_that_vanishes_before_it_is_read(cli: Cli, home: Path, tmp_path: 
     one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
     for number, file in enumerate((one, other)):
         file.write_text(stocks(number, 1))
-    original = files.open_input
+    original = inputs.open_input
 
     def vanish(path: Path) -> object:
         other.unlink(missing_ok=True)

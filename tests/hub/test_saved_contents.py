@@ -23,7 +23,9 @@ from penstock.maintenance.compact import compact
 from penstock.maintenance.findings import Severity
 from penstock.maintenance.verify import verify
 from penstock.packing import pack, unpack
+from penstock.query import Query
 from penstock.registry import Registry
+from penstock.spaces import Replan
 from penstock.storage import BatchHeader, Home, MessageLog
 from penstock.testing.decompositions import numbered_decomposition
 from tests.hub.test_reopening import change, fill
@@ -148,7 +150,7 @@ def test_a_content_goes_on_after_every_batch(home: Path) -> None:
             query, chosen = stored.query(registry.catalog()), stored.decomposition
             quiet = stored.initial is Initial.SILENT
 
-            def replans(low: int, high: int, number: int = stored.id) -> list[object]:
+            def replans(low: int, high: int, number: int = stored.id) -> list[Replan]:
                 return registry.replans(number, low, high)
 
             inbox = Inbox(opened.messages, stored.id, query, chosen, replans, stored.initial)
@@ -302,11 +304,11 @@ def test_a_home_that_cannot_be_written(home: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(contents, "write_aside", refused)
-    monkeypatch.setattr(contents.os, "utime", refused)
+    monkeypatch.setattr(os, "utime", refused)
     assert all_rows(home) == expected
     assert SavedContents(Home.open(home)).load(numbers(home)[0], _query(home, 0)) is None
 
 
-def _query(home: Path, which: int) -> object:
+def _query(home: Path, which: int) -> Query:
     with Registry(Home.open(home)) as registry:
         return registry.subscription(numbers(home)[which]).query(registry.catalog())

@@ -437,13 +437,14 @@ def test_it_does_what_the_data_needs(home: Path, monkeypatch: pytest.MonkeyPatch
     """Every event that was applied is read once, every row that is left is written and checked
     once, and messages that go to one table are not decoded."""
     from penstock.flow import engine
+    from penstock.flow.events import read_change
     from penstock.messages import wire
     from penstock.storage import compacting
 
     opened = Home.open(home)
     events = sum(record.kind is RecordKind.EVENT for record in opened.log.read(0))
     events -= len(list(opened.quarantine.entries()))
-    read, checked = Counted(engine.read_change), Counted(compacting.read_change)
+    read, checked = Counted(read_change), Counted(read_change)
     decoded, found = Counted(wire.decode_message), Counted(engine.Engine.events)
     monkeypatch.setattr(engine, "read_change", read)
     monkeypatch.setattr(compacting, "read_change", checked)
