@@ -9,12 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.kernels.arrays import Bytes8, Ints
-from penstock.packing import pack
-
-
-def array_start(length: int) -> bytes:
-    """What stands before so many packed values."""
-    return pack([None] * length)[:-length] if length < 16 else b"\xdd" + length.to_bytes(4)
+from penstock.packing import array_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +26,7 @@ class Packed:
         """The values [first, last) as one packed array."""
         start = self.ends[first - 1] if first else 0
         stop = self.ends[last - 1] if last else 0
-        return array_start(last - first) + self.data[start:stop].tobytes()
+        return array_header(last - first) + self.data[start:stop].tobytes()
 
     def pieces(
         self, most: int, most_bytes: int, first: int = 0, end: int | None = None
