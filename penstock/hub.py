@@ -61,7 +61,7 @@ from penstock.flow.explain import Explanation, explain
 from penstock.flow.faults import SetAside, describe_fault, is_fault
 from penstock.flow.planning import Method, better_choices, explain_plan, first_choice
 from penstock.joins.decomposition import fitting
-from penstock.joins.registry import DEFAULT_NAME, make_scheme
+from penstock.joins.scheme_registry import DEFAULT_NAME, make_scheme
 from penstock.messages import Message, encode_message
 from penstock.registry import (
     LEASE_RAN_OUT,

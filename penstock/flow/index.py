@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from penstock.catalog import Catalog, Relation, Row
 from penstock.catalog.payload_split import table_of
 from penstock.joins import SpacePoints
-from penstock.joins.frozen import FrozenSpace
+from penstock.joins.frozen_points import FrozenSpace
 from penstock.joins.matcher_points import MatcherPoints
 from penstock.joins.selections import Selections
 from penstock.messages import PointId

@@ -2,8 +2,8 @@
 
 from penstock.joins.group import Group, GroupStep, GroupSteps, StepsByEdge
 from penstock.joins.points import SpacePoints
-from penstock.joins.registry import family_of, make_scheme, scheme_names
 from penstock.joins.scheme import Family, Scheme
+from penstock.joins.scheme_registry import family_of, make_scheme, scheme_names
 
 __all__ = [
     "Family",

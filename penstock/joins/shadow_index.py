@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.catalog import Key
+from penstock.joins.cut_ranges import Flat, union_ranges
 from penstock.joins.points import SpacePoints
-from penstock.joins.ranges import Flat, united
 from penstock.joins.shadow_segment import BaseValues, FilterAndBase, ShadowSegment
 from penstock.matching.tiers import TierPolicy, Tiers
 from penstock.messages import Point, PointId
@@ -35,7 +35,7 @@ class PreparedShadows:
 
 
 class ShadowIndex:
-    """All points of a space in segments; told of points that come and go.
+    """All points of a space in segments; the space notifies it of points that come and go.
 
     `stamp` changes with every point that comes or goes; `generation` changes when everything is
     built anew, perhaps over another base column.
@@ -115,14 +115,14 @@ class ShadowIndex:
     def split(self, x: Cut | None, cut: Cut, y: Cut | None) -> tuple[Flat, Flat, Flat]:
         """The base ranges of those inside the gap (x, y): below, containing and above a value."""
         parts = [segment.split(x, cut, y) for segment in self._segments()]
-        left, middle, right = (united([part[i] for part in parts]) for i in range(3))
+        left, middle, right = (union_ranges([part[i] for part in parts]) for i in range(3))
         return left, middle, right
 
     def exposed(self, x: Cut | None, cut: Cut, y: Cut | None, base: BaseValues) -> Flat:
         """Of some base values those selected by points inside the gap (x, y) containing a value."""
         segments = self._segments()
         base.keep(segments)
-        return united([segment.exposed(x, cut, y, base) for segment in segments])
+        return union_ranges([segment.exposed(x, cut, y, base) for segment in segments])
 
     def holding(self, cuts: list[Cut], value: Key | None) -> tuple[list[Cut], bool]:
         """The gaps, by the value on the left, whose shadows hold a base value, sorted; and whether
@@ -137,11 +137,11 @@ class ShadowIndex:
         if len(found) == 1:
             return found[0]
         lefts = {left for shadows, _ in found for left in shadows}
-        gaps = {left: united([s[left] for s, _ in found if left in s]) for left in lefts}
-        return gaps, united([affected for _, affected in found])
+        gaps = {left: union_ranges([s[left] for s, _ in found if left in s]) for left in lefts}
+        return gaps, union_ranges([affected for _, affected in found])
 
-    def anyone(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
-        return any(segment.anyone(value, runs) for segment in self._segments())
+    def any_point(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
+        return any(segment.any_point(value, runs) for segment in self._segments())
 
     @property
     def only_segment(self) -> ShadowSegment | None:

@@ -12,18 +12,18 @@ import numpy as np
 from penstock.catalog import Key
 from penstock.joins.array_codes import ArrayCodes, Values
 from penstock.joins.column_values import places
+from penstock.joins.cut_ranges import NO_RANGES, Flat, bridge_ranges
 from penstock.joins.kernels.gap_prepare import (
+    CodedNumbers,
     GroupEffects,
     GroupRows,
-    Numbered,
     run_group,
     run_group_numbers,
 )
 from penstock.joins.kernels.gap_steps import PointTree, StepOps
-from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, split_gap
+from penstock.joins.kernels.gaps import Parted, all_gaps, any_point, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
 from penstock.joins.point_arrays import CodeArray, CodedRanges
-from penstock.joins.ranges import NO_RANGES, Flat, bridged
 from penstock.kernels.trees import Forest, Unions, plant, unions_of
 from penstock.predicates.codes import NULL_CODE
 from penstock.predicates.intervals import Cut, Interval
@@ -198,6 +198,8 @@ class ShadowSegment:
         """What steps mean to the points: given the values of all base rows and of all others, by
         number, and how many of each are there before the first step. Also the distinct values of
         the others, sorted, for which places stand."""
+        assert there[0] <= len(base)
+        assert there[1] <= len(filters)
         base_constants, constants = self._base_codes.numbers, self._codes.numbers
         if (
             isinstance(base, np.ndarray)
@@ -205,13 +207,13 @@ class ShadowSegment:
             and base_constants is not None
             and constants is not None
         ):
-            numbers = Numbered(base_constants, base), Numbered(constants, filters)
-            found, played = run_group_numbers(self.point_tree, *numbers, *there, steps)
-            return found.tolist(), played
+            numbers = CodedNumbers(base_constants, base), CodedNumbers(constants, filters)
+            found, effects = run_group_numbers(self.point_tree, *numbers, *there, steps)
+            return found.tolist(), effects
         distinct, place = places(filters)
         values = self._codes.all_values(distinct)
-        troupe = GroupRows(self._base_codes.all_values(base), place, values, *there)
-        return distinct, run_group(self.point_tree, troupe, steps)
+        group_rows = GroupRows(self._base_codes.all_values(base), place, values, *there)
+        return distinct, run_group(self.point_tree, group_rows, steps)
 
     def flat(self, low: CodeArray, high: CodeArray) -> Flat:
         """Ranges of base codes as cuts."""
@@ -219,13 +221,13 @@ class ShadowSegment:
         flat: Flat = []
         for first, last in zip(low.tolist(), high.tolist(), strict=True):
             flat += (codes.low_cut(first), codes.high_cut(last))
-        return bridged(flat) if flat else NO_RANGES
+        return bridge_ranges(flat) if flat else NO_RANGES
 
-    def anyone(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
+    def any_point(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
         """Whether a point selects the base value and contains, for some run of partner values (last
         and first), one of them, or reaches over all of the run."""
         last, first = (np.array([self._code(run[end]) for run in runs], np.int64) for end in (0, 1))
-        return anyone(self._forest, self._unions, self._base_codes.value(value), last, first)
+        return any_point(self._forest, self._unions, self._base_codes.value(value), last, first)
 
     def _code(self, cut: Cut) -> int:
         """The code of the filter value above a cut."""

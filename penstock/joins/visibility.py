@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.joins.ranges import Flat
+from penstock.joins.cut_ranges import Flat
 from penstock.messages import Reach, Reaches
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Cut
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from penstock.joins.envelopes import envelope_messages
 from penstock.joins.filter_vectors import FilterVectors
 from penstock.joins.group import Group, GroupStep
+from penstock.joins.group_memory import GroupMemory
 from penstock.joins.points import SpacePoints
-from penstock.joins.remembered import Memory
 from penstock.joins.scheme import Family, Scheme
 from penstock.messages import AnyMessage, Message, Position
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from penstock.joins.packed.interface import PackedScheme
 
 
-class Enveloping:
+class WithEnvelopes:
     """A scheme for spaces with one filter column, and envelopes for the others."""
 
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
-        self._vectors = Memory(FilterVectors)
+        self._vectors = GroupMemory(FilterVectors)
 
     @property
     def name(self) -> str:

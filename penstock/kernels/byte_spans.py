@@ -29,7 +29,7 @@ class Spans(NamedTuple):
 
 
 def concat(parts: Iterable[bytes]) -> tuple[Bytes8, Ints]:
-    """Byte strings one behind the other, and where each begins, with the end of the last."""
+    """Byte strings, concatenated, and where each begins, with the end of the last."""
     known = list(parts)
     begin = np.zeros(len(known) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, known), np.int64, len(known)), out=begin[1:])
@@ -37,8 +37,8 @@ def concat(parts: Iterable[bytes]) -> tuple[Bytes8, Ints]:
 
 
 @njit
-def with_room(data: Bytes8, used: int, need: int) -> Bytes8:
-    """A buffer with room for so many bytes, of which some are used."""
+def ensure_room(data: Bytes8, used: int, need: int) -> Bytes8:
+    """A buffer with room for `need` bytes; the first `used` are kept."""
     if need <= data.shape[0]:
         return data
     larger = np.empty(2 * need, np.uint8)
@@ -48,7 +48,7 @@ def with_room(data: Bytes8, used: int, need: int) -> Bytes8:
 
 @njit
 def gather(data: Bytes8, spans: Spans) -> tuple[Bytes8, Ints]:
-    """Some values one behind the other, and where each ends."""
+    """Some values, concatenated, and where each ends."""
     ends = np.cumsum(spans.end - spans.begin)
     out = np.empty(ends[-1] if ends.shape[0] else 0, np.uint8)
     at = 0
@@ -58,14 +58,14 @@ def gather(data: Bytes8, spans: Spans) -> tuple[Bytes8, Ints]:
 
 
 def to_bytes_list(data: Bytes8, ends: Ints) -> list[bytes]:
-    """The byte strings that lie one behind the other and end there, as objects."""
+    """Concatenated byte strings, given where each ends, as objects."""
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     found: list[bytes] = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers).to_pylist()
     return found
 
 
-class Numbered(NamedTuple):
+class NumberedValues(NamedTuple):
     """Values by number: equal ones have the same."""
 
     numbers: Ints
@@ -74,7 +74,7 @@ class Numbered(NamedTuple):
 
 
 @njit
-def number_values(data: Bytes8, spans: Spans, kinds: Ints) -> Numbered:
+def number_values(data: Bytes8, spans: Spans, kinds: Ints) -> NumberedValues:
     """Number values in the order in which they are first seen; those of different kinds are
     different."""
     count = spans.begin.shape[0]
@@ -103,7 +103,7 @@ def number_values(data: Bytes8, spans: Spans, kinds: Ints) -> Numbered:
             table[place], first[found], hashes[found] = found, i, hashed
             found += 1
         numbers[i] = table[place]
-    return Numbered(numbers, first[:found].copy())
+    return NumberedValues(numbers, first[:found].copy())
 
 
 @njit

@@ -43,6 +43,7 @@ class KernelCache:
         self._function = function
         self._prefix = f"{function.__module__}.{function.__qualname__}-"
         self._digest: str | None = None
+        _source_hash(function.__module__)  # as it is now: the file may change while this runs
 
     @property
     def cache_path(self) -> str | None:

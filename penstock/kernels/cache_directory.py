@@ -90,7 +90,7 @@ def _numba_version() -> str:
 
 
 def _cpu_description() -> str:
-    """Model and instruction sets of the first processor, where Linux tells them."""
+    """Model and instruction sets of the first processor, where Linux says."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

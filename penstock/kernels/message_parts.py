@@ -22,7 +22,7 @@ def put_start(out: Bytes8, at: int) -> int:
 
 @njit
 def put_old(out: Bytes8, at: int, heap: Bytes8, row: int, columns: Ints) -> int:
-    """What is said of a row that is given up: the values of some columns, which are sorted."""
+    """What a message says of a row that is removed: the values of some columns, in order."""
     at = put_array(out, at, columns.shape[0])
     value, passed = array_start(heap, row)[1], 0
     for column in columns:

@@ -16,10 +16,12 @@ _BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
 
 
 def packed_bins(data: Bytes8, ends: Ints, order: Ints) -> memoryview:
-    """The array of the byte strings that lie behind one another in `data`, in another order.
+    """The array of the byte strings that are concatenated in `data`, in another order.
 
     `ends` has one number more than there are strings: where the first begins, and where each ends.
     """
+    assert len(ends) > 0
+    assert not len(order) or int(order.max()) < len(ends) - 1
     room = int(ends[-1] - ends[0]) + MOST_MARK_BYTES * (len(order) + 1)
     out = np.empty(room, np.uint8)
     return out.data[: _pack_bins(data, ends, order, out)]

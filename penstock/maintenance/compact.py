@@ -18,7 +18,7 @@ from penstock.flow.changes import Change, Op
 from penstock.flow.engine import Engine
 from penstock.flow.events import encode_change
 from penstock.joins import Family
-from penstock.joins.registry import compacting_scheme
+from penstock.joins.scheme_registry import compacting_scheme
 from penstock.maintenance.findings import Step
 from penstock.messages import (
     EVERYONE,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.catalog import Column, Key, Relation, Row
 from penstock.matching.events import row_keys
-from penstock.matching.interface import Explanation, Failure
+from penstock.matching.interface import Failure, MatchExplanation
 from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import (
     ABOVE_NULL,
@@ -21,17 +21,17 @@ from penstock.predicates.intervals import (
 
 def explain_boxes(
     relation: Relation, subscription: int, boxes: Sequence[Box], row: Row
-) -> Explanation:
+) -> MatchExplanation:
     """The answer of every matcher's `explain`; predicates are tried in the order of a box."""
     keys = row_keys(relation, row)
     failures: list[Failure] = []
     for place, one in enumerate(boxes):
         failed = next(((c, i) for c, i in one if not i.contains(keys[c])), None)
         if failed is None:
-            return Explanation(subscription, place)
+            return MatchExplanation(subscription, place)
         column, interval = failed
         failures.append(_failure(place, relation.columns[column], interval, keys[column]))
-    return Explanation(subscription, None, tuple(failures))
+    return MatchExplanation(subscription, None, tuple(failures))
 
 
 def _failure(place: int, column: Column, interval: Interval, key: Key | None) -> Failure:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.matching.events import EventBatch
-from penstock.matching.segment import Policy, Segment
+from penstock.matching.segment import BoxSegment, Policy
 from penstock.matching.table import BoxTable
 from penstock.matching.tiers import TierPolicy
 
@@ -17,7 +17,7 @@ scanned), and there are at most three segments per tier to match against. New su
 segment with the next match, however few they are."""
 
 
-def next_merge(segments: Sequence[Segment]) -> list[Segment]:
+def next_merge(segments: Sequence[BoxSegment]) -> list[BoxSegment]:
     """The segments to merge next; none if all is well."""
     for segment in segments:
         if POLICY.is_mostly_dead(segment.dead_count, len(segment.table.ids)):
@@ -26,13 +26,15 @@ def next_merge(segments: Sequence[Segment]) -> list[Segment]:
     return [segments[place] for place in POLICY.next_merge(sizes)]
 
 
-def merge_segments(old: Sequence[Segment], sample: EventBatch | None, policy: Policy) -> Segment:
+def merge_segments(
+    old: Sequence[BoxSegment], sample: EventBatch | None, policy: Policy
+) -> BoxSegment:
     """One segment with all that is alive in the old ones, which stay as they are."""
     dead = [s.dead != 0 if len(s.dead) else np.zeros(len(s.table.ids), np.bool_) for s in old]
-    return Segment.build(BoxTable.merge([s.table for s in old], dead), sample, policy)
+    return BoxSegment.build(BoxTable.merge([s.table for s in old], dead), sample, policy)
 
 
-def bury_missing(merged: Segment, old: Sequence[Segment]) -> None:
+def bury_missing(merged: BoxSegment, old: Sequence[BoxSegment]) -> None:
     """Mark dead what has died in the old segments since they were merged."""
     for segment in old:
         for subscription in segment.table.ids[: len(segment.dead)][segment.dead == 1].tolist():

@@ -21,7 +21,7 @@ from penstock.matching.boundaries import (
 )
 from penstock.matching.events import EventBatch
 from penstock.matching.overlap import may_overlap
-from penstock.matching.ranges import RangeBoxes
+from penstock.matching.range_boxes import RangeBoxes
 from penstock.predicates.boxes import Box, is_empty
 from penstock.predicates.intervals import Cut
 

@@ -92,7 +92,7 @@ def _tell_columns(events: PlainColumns, view: WorkerIndex, out: StageOutput) -> 
     """What events that need no rows mean."""
     selections = view.index.selections(events.relation)
     if selections is not None:
-        any_match = selections.concerned_in(events.batch(selections.mentioned_columns))
+        any_match = selections.any_match_in(events.batch(selections.mentioned_columns))
         chosen = np.flatnonzero(any_match)
         template = event_template(FIRST_STEP, selections.space.id, EVERYONE)
         bucket = _any_bucket(int(events.offsets[0]))

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from penstock.catalog import Catalog, Relation, Row
 from penstock.client import Initial
 from penstock.errors import PenstockError
-from penstock.joins.frozen import (
+from penstock.joins.frozen_points import (
     FrozenSpace,
     edge_of_plain,
     pack_space,
@@ -221,7 +221,7 @@ class _Compiler:
             else:
                 known = self._frozen.get(space)
                 more = PointArrays.of(points, len(space.more))
-                self._frozen[space] = more if known is None else known.joined(more)
+                self._frozen[space] = more if known is None else known.concat(more)
 
     def _cover(self, table: str) -> MatcherPoints:
         if table not in self._covered:

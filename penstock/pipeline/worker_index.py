@@ -19,7 +19,7 @@ from penstock.errors import ChangeError, PenstockError
 from penstock.flow.faults import blaming
 from penstock.flow.index import Index
 from penstock.joins import SpacePoints
-from penstock.joins.frozen import FrozenSpace
+from penstock.joins.frozen_points import FrozenSpace
 from penstock.joins.matcher_points import MatcherPoints
 from penstock.joins.selections import NewSelections
 from penstock.pipeline.rows import Span

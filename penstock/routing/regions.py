@@ -23,7 +23,7 @@ from penstock.messages.point_masks import PointMasks
 from penstock.predicates.codes import Codes
 from penstock.predicates.intervals import Cut
 from penstock.predicates.masks import bits
-from penstock.routing.kernels import points_in_region
+from penstock.routing.region_kernel import points_in_region
 
 POLICY = TierPolicy(delta_items=512, smallest=2048, ratio_bits=2, fanout=2)
 """The delta is kept as bit masks, made anew at 2 us a point when points have come. Each question

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from penstock.errors import HomeError
 from penstock.joins import Family
-from penstock.joins.registry import schemes_of
+from penstock.joins.scheme_registry import schemes_of
 from penstock.storage.home import Home
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.errors import PenstockError
-from penstock.joins import GroupStep, make_scheme, remembered, scheme_names
+from penstock.joins import GroupStep, group_memory, make_scheme, scheme_names
 from penstock.joins.accounting import description_bytes, message_bytes
 from penstock.joins.initial_regions import newcomer_messages
 from penstock.joins.semijoin import partner_codes
@@ -157,7 +157,7 @@ def test_many_steps_at_once_are_as_one_by_one(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 5))):
         expected: list[Message] = []
         batch = []
-        # Where one side is quiet, what is known of the other is remembered.
+        # Where one side is quiet, what is known of the other is group_memory.
         sides = data.draw(st.sampled_from([(0, 1), (0,), (1,)]))
         for _ in range(data.draw(st.integers(1, 12))):
             step = data.draw(steps(one.group, offset, sides))
@@ -185,7 +185,7 @@ def test_a_lost_cache_costs_time_only(data: st.DataObject) -> None:
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "MAX_REMEMBERED", 16)
+    monkeypatch.setattr(group_memory, "MAX_REMEMBERED", 16)
     with Hub(scheme="ref-sj-gap") as hub:
         for table in ("r", "s"):
             hub.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, k INTEGER, a INTEGER)")
@@ -250,3 +250,9 @@ def test_words_that_look_like_numbers(name: str) -> None:
         expected = {(r, s) for r in words for s in words if r and s and r >= "10" and s <= "2"}
         for sub in (early, hub.subscribe(text)):
             assert {(row["r"], row["s"]) for row in sub.content()} == expected
+
+
+def test_the_pipeline_s_scheme_has_a_fast_gear() -> None:
+    """Others fall back to the plain gear."""
+    offered = {name for name in scheme_names() if make_scheme(name).packed is not None}
+    assert offered == {"ref-sj-gap"}

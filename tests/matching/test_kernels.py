@@ -59,7 +59,7 @@ def test_sorting_and_filling(events: list[tuple[int, int]]) -> None:
         assert lanes_of_words(below[6 + cell]) == expected
 
 
-def test_all_routes_find_the_same_pairs() -> None:
+def test_all_strategies_find_the_same_pairs() -> None:
     """600 events of a workload with shared and with own ranges, by every kernel."""
     for name in ("MA", "G3", "JHIGH"):
         workload = matching_workload(name, 800, 600)

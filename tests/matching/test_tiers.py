@@ -20,7 +20,7 @@ POLICIES = [
 ]
 
 
-class Segment:
+class BoxSegment:
     def __init__(self, items: Sequence[int]) -> None:
         self.items = set(items)
         self.dead: set[int] = set()
@@ -41,12 +41,12 @@ class Index:
 
     def __init__(self, policy: TierPolicy) -> None:
         self.built: Counter[int] = Counter()
-        self.tiers: Tiers[int, int, Segment] = Tiers(policy, self._build)
+        self.tiers: Tiers[int, int, BoxSegment] = Tiers(policy, self._build)
 
-    def _build(self, items: Sequence[int], old: Sequence[Segment]) -> Segment | None:
+    def _build(self, items: Sequence[int], old: Sequence[BoxSegment]) -> BoxSegment | None:
         every = [*items, *(item for segment in old for item in segment.living())]
         self.built.update(every)
-        return Segment(every) if every else None
+        return BoxSegment(every) if every else None
 
     def add(self, item: int) -> None:
         self.tiers.add(item, item)

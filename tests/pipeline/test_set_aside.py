@@ -102,7 +102,7 @@ SUBSCRIPTION_STEPS = (
     "penstock.flow.index:Index.add",
     "penstock.joins.points:SpacePoints.add",
     "penstock.joins.points:SpacePoints.selecting",
-    "penstock.joins.selections:SelectionIndex.concerned",
+    "penstock.joins.selections:SelectionIndex.any_match",
     "penstock.flow.stages:RowStage.initial",
     "penstock.flow.stages:JoinStage.initial",
     "penstock.joins.points:SpacePoints.subset",

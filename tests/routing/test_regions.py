@@ -17,8 +17,8 @@ from penstock.messages import ANY_FILTER, Message, Point, PointId, Position, Rea
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Interval, above, below
 from penstock.routing import recipients, subscribers
-from penstock.routing.kernels import points_in_region, points_in_region_reference
 from penstock.routing.recipients import scanned
+from penstock.routing.region_kernel import points_in_region, points_in_region_reference
 from penstock.routing.regions import POLICY
 from penstock.spaces import Edge, Side, Space
 

@@ -45,7 +45,7 @@ class ColumnReader:
         self, offsets: Sequence[int], bodies: Sequence[bytes]
     ) -> tuple[list[PlainColumns], list[int]]:
         """The plain events by relation, and the numbers of those that are not plain."""
-        texts, at = _joined(bodies), np.array(offsets, np.int64)
+        texts, at = _concat(bodies), np.array(offsets, np.int64)
         tables = tables_of(texts, self._names)
         tables[np.diff(texts.ends, prepend=0) > MAX_EVENT_BYTES] = -1
         others, found = [np.flatnonzero(tables < 0)], []
@@ -73,7 +73,7 @@ def _parts(which: Ints, width: int) -> Iterator[Ints]:
         yield which[first : first + most]
 
 
-def _joined(bodies: Sequence[bytes]) -> Texts:
+def _concat(bodies: Sequence[bytes]) -> Texts:
     joined = b"".join(bodies)
     ends = np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)))
     try:

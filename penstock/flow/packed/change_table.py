@@ -10,7 +10,7 @@ import numpy.typing as npt
 from penstock.flow.columnar.json_kernels import DELETE, INSERT, OP_NAMES, REMOVE, UPDATE
 from penstock.flow.columnar.json_scan import find_name
 from penstock.kernels.arrays import Bytes8, Codes8, Ints
-from penstock.kernels.byte_spans import NOWHERE, Spans, with_room
+from penstock.kernels.byte_spans import NOWHERE, Spans, ensure_room
 from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
 from penstock.kernels.msgpack_read import (
@@ -119,7 +119,7 @@ def resolve(heap: Bytes8, changes: ChangeTable, numbers: Ints, now: Spans) -> Re
         if op in (DELETE, REMOVE):
             row, row_end = NOWHERE, NOWHERE
         elif op == UPDATE:
-            heap = with_room(heap, used, used + (end - begin) + (row_end - row) + _FEW)
+            heap = ensure_room(heap, used, used + (end - begin) + (row_end - row) + _FEW)
             row, row_end = used, _put_updated(heap, used, begin, row, changes.given[i])
         if is_there and row != NOWHERE and is_same_row(heap, begin, row):
             continue

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from penstock.joins.comparators.structures.pairs import (
+from penstock.joins.comparators.structures.join_row_halves import (
     HalfVersion,
     addressed,
     half_changes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.joins.comparators.structures.pairs import JoinRowScheme
+from penstock.joins.comparators.structures.join_row_halves import JoinRowScheme
 
 
 class RefJPlus(JoinRowScheme):

@@ -20,7 +20,7 @@ class RefSjTup(ClusterScheme):
     def reaches(
         self, points: SpacePoints, index: ClusterIndex, row: Row, partners: Iterable[Row]
     ) -> Reaches:
-        if not index.stabbing.anyone(index.partner_codes(partners), index.base_code(row)):
+        if not index.stabbing.any_point(index.partner_codes(partners), index.base_code(row)):
             return ()
         values = {points.attribute(partner) for partner in partners}
         ordered = sorted(values, key=below)

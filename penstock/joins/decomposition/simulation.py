@@ -18,7 +18,7 @@ from penstock.joins.decomposition.costs import Semijoin, search_cost, semijoin
 from penstock.joins.decomposition.statistics import Statistics
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
-from penstock.joins.registry import make_scheme
+from penstock.joins.scheme_registry import make_scheme
 from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
 from penstock.predicates.intervals import EVERYTHING

@@ -9,8 +9,8 @@ from penstock.joins.packed.groups import MemberPlaces, Members, PackedGroups
 from penstock.joins.packed.interface import (
     Columns,
     JoinMessages,
-    PackedMessages,
     PackedScheme,
+    PositionedMessages,
     RowReader,
 )
 from penstock.joins.packed.joining import PackedJoins
@@ -23,8 +23,8 @@ __all__ = [
     "Members",
     "PackedGroups",
     "PackedJoins",
-    "PackedMessages",
     "PackedScheme",
+    "PositionedMessages",
     "RowReader",
     "SentSteps",
 ]

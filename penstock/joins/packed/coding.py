@@ -32,7 +32,7 @@ class RankedValues(NamedTuple):
 
 
 def codes_of(column: KeyColumn | None, codes: ArrayCodes, count: int) -> Ints:
-    """The codes of so many values; of no column, those of NULL."""
+    """The codes of `count` values; of no column, those of NULL."""
     if column is None:
         return np.full(count, NULL_CODE)
     if not isinstance(column, NumberColumn):
@@ -47,7 +47,7 @@ def codes_of(column: KeyColumn | None, codes: ArrayCodes, count: int) -> Ints:
 
 
 def rank_values(column: KeyColumn | None, count: int) -> RankedValues:
-    """So many values; of no column, so many times NULL."""
+    """`count` values; of no column, `count` times NULL."""
     if column is None:
         return RankedValues(np.zeros(count, np.int64), np.zeros(count, np.int64), *concat([]))
     if not isinstance(column, NumberColumn):
@@ -66,6 +66,6 @@ def rank_values(column: KeyColumn | None, count: int) -> RankedValues:
 
 
 def _packed_words(words: Sequence[Key]) -> tuple[Bytes8, Ints]:
-    """Packed words one behind the other, and where each begins, with the end of the last."""
+    """Packed words, concatenated, and where each begins, with the end of the last."""
     data = np.frombuffer(bytearray(pack(words)), np.uint8)
     return data, np.concatenate([value_begins(data, 0), [len(data)]])

@@ -10,7 +10,7 @@ from penstock.joins.kernels.gap_steps import StepOps
 from penstock.joins.kernels.gap_steps_many import ManyEffects, SideRows, apply_steps_many
 from penstock.joins.packed.coding import codes_of, rank_values
 from penstock.joins.packed.groups import GroupRun
-from penstock.joins.packed.interface import Columns, PackedMessages, RowReader
+from penstock.joins.packed.interface import Columns, PositionedMessages, RowReader
 from penstock.joins.packed.messages import FilterValues, space_messages
 from penstock.joins.points import SpacePoints
 from penstock.joins.shadow_index import ShadowIndex
@@ -26,7 +26,7 @@ class PackedGap:
 
     def advance(
         self, run: GroupRun, spaces: Iterable[SpacePoints], rows: RowReader
-    ) -> list[tuple[int, PackedMessages]]:
+    ) -> list[tuple[int, PositionedMessages]]:
         spaces = list(spaces)
         sides = [_columns(run, side, spaces, rows) for side in (0, 1)]
         found = []
@@ -77,6 +77,9 @@ def _space_effects(
             keys=np.concatenate([before, values.keys]),
         )
     all_codes = np.concatenate(codes)
+    # Rows are numbered through both sides, groups by their numbers, steps group by group.
+    assert len(all_codes) == len(table.rows.begin) == table.begin[1, -1]
+    assert len(table.new) == len(table.old) == len(run.steps.sides) == run.begin[-1]
     base_rows, filter_rows = (
         SideRows(all_codes, values.ranks, table.begin[side], table.there[side])
         for side in (space.side, 1 - space.side)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from penstock.catalog import Row
-from penstock.joins import Group, GroupStep
+from penstock.joins.group import Group, GroupStep
 from penstock.joins.kernels.gap_steps import NONE
 from penstock.joins.packed.steps_codec import StepTable
 from penstock.kernels.arrays import Bytes8, Flags, Ints
@@ -24,7 +24,7 @@ from penstock.spaces import Edge
 
 
 class Members(NamedTuple):
-    """What is stored of some groups, one behind the other."""
+    """What is stored of some groups, concatenated."""
 
     entries: Sequence[bytes]
     """Join value, key and row of each member, packed together."""
@@ -214,7 +214,7 @@ def number_rows(
     count: int,
     known: int,
 ) -> RowTable:
-    """Number the rows of so many groups.
+    """Number the rows of `count` groups.
 
     `numbers`, `groups` and `sides` are those of the keys of all members and, behind them, of all
     steps; of these keys there are `known` different ones.

@@ -32,7 +32,7 @@ class RowReader(Protocol):
         """These columns of the rows that begin there."""
 
 
-class PackedMessages(NamedTuple):
+class PositionedMessages(NamedTuple):
     """Packed messages in order, and their positions."""
 
     offsets: Ints
@@ -48,12 +48,12 @@ class PackedScheme(Protocol):
 
     def advance(
         self, run: GroupRun, spaces: Iterable[SpacePoints], rows: RowReader
-    ) -> list[tuple[int, PackedMessages]]:
+    ) -> list[tuple[int, PositionedMessages]]:
         """The messages of all steps of some groups, by the id of their space."""
 
 
 class JoinMessages(NamedTuple):
     """The messages of a batch, packed where the fast gear made them."""
 
-    packed: PackedMessages | None
+    packed: PositionedMessages | None
     others: list[AnyMessage]

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.catalog.payload_split import is_split
 from penstock.joins.packed.groups import GroupRun, PackedGroups
-from penstock.joins.packed.interface import JoinMessages, PackedMessages, RowReader
+from penstock.joins.packed.interface import JoinMessages, PositionedMessages, RowReader
 from penstock.joins.packed.steps_codec import SentSteps
 from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import Scheme
@@ -36,7 +36,7 @@ class PackedJoins:
 
     def run(self, sent: SentSteps, edges: Mapping[str, Edge]) -> JoinMessages:
         """Take the steps of these edges, and store the groups as they are after them."""
-        packed: list[tuple[int, PackedMessages]] = []
+        packed: list[tuple[int, PositionedMessages]] = []
         others: list[AnyMessage] = []
         for number, name in enumerate(sent.edges):
             if name in edges:
@@ -47,7 +47,7 @@ class PackedJoins:
 
     def _advance(
         self, run: GroupRun, others: list[AnyMessage]
-    ) -> Sequence[tuple[int, PackedMessages]]:
+    ) -> Sequence[tuple[int, PositionedMessages]]:
         """The packed messages, by space; those of the plain gear go to the others."""
         spaces, fast = self.spaces_on(run.edge), self.scheme.packed
         taken = [] if fast is None else [one for one in spaces if fast.can_take(one)]
@@ -58,7 +58,7 @@ class PackedJoins:
         return [] if fast is None else fast.advance(run, taken, self.rows)
 
 
-def _in_order(found: list[tuple[int, PackedMessages]]) -> PackedMessages | None:
+def _in_order(found: list[tuple[int, PositionedMessages]]) -> PositionedMessages | None:
     """The messages of several spaces in one order. Those of one position differ first in the
     packed ids of their spaces."""
     found.sort(key=lambda one: pack(one[0]))
@@ -69,7 +69,7 @@ def _in_order(found: list[tuple[int, PackedMessages]]) -> PackedMessages | None:
     order = np.lexsort((steps, offsets))
     data = np.concatenate([part.messages.data for part in parts])
     gathered = gather(data, _spans([part.messages for part in parts]).take(order))
-    return PackedMessages(offsets[order], steps[order], Packed(*gathered))
+    return PositionedMessages(offsets[order], steps[order], Packed(*gathered))
 
 
 def _spans(parts: Sequence[Packed]) -> Spans:

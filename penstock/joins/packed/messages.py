@@ -15,10 +15,10 @@ from penstock.joins.kernels.gap_steps import BEGIN, END, NEW, NONE, OLD
 from penstock.joins.kernels.gap_steps_many import HIDDEN, LOWER, SHOWN, UPPER, VALUE, ManyEffects
 from penstock.joins.packed.coding import RankedValues
 from penstock.joins.packed.groups import GroupRun, RowTable
-from penstock.joins.packed.interface import PackedMessages
+from penstock.joins.packed.interface import PositionedMessages
 from penstock.joins.packed.steps_codec import StepTable
 from penstock.kernels.arrays import Bytes8, Ints
-from penstock.kernels.byte_spans import gather, with_room
+from penstock.kernels.byte_spans import ensure_room, gather
 from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
 from penstock.kernels.message_parts import put_old, put_start
@@ -50,7 +50,7 @@ class FilterValues(NamedTuple):
 
 def space_messages(
     run: GroupRun, space: int, columns: Sequence[int], found: ManyEffects, filters: FilterValues
-) -> PackedMessages:
+) -> PositionedMessages:
     """The messages of one space, given what the steps mean to its points. `columns` are those that
     conditions mention."""
     wanted = _in_order(run, found)
@@ -65,7 +65,9 @@ def space_messages(
         np.frombuffer(pack(space), np.uint8),
     )
     steps = run.steps
-    return PackedMessages(steps.offsets[wanted.steps], steps.steps[wanted.steps], Packed(*packed))
+    return PositionedMessages(
+        steps.offsets[wanted.steps], steps.steps[wanted.steps], Packed(*packed)
+    )
 
 
 def _in_order(run: GroupRun, found: ManyEffects) -> _Wanted:
@@ -108,11 +110,13 @@ def _pack_messages(
     for i in range(filters.values.begin.shape[0] - 1):
         word = filters.values.begin[i + 1] - filters.values.begin[i]
         most_of_cut = max(most_of_cut, word + 4)
+    # Beside rows and cuts: position, space, and the starts of arrays; per column of an old row, its
+    # number. Two regions of n reaches have 2 n cuts (`_put_region`); `_put_alone` has four.
     fixed = space.shape[0] + MOST_BYTES * (columns.shape[0] + 8)
     for i in range(count):
         step, row, mark = wanted.steps[i], wanted.rows[i], wanted.marks[i]
-        taken, given_up = found.regions[step, NEW], found.regions[step, OLD]
-        cuts = 8 + 2 * (taken[END] - taken[BEGIN] + given_up[END] - given_up[BEGIN])
+        upserted, removed = found.regions[step, NEW], found.regions[step, OLD]
+        cuts = 8 + 2 * (upserted[END] - upserted[BEGIN] + removed[END] - removed[BEGIN])
         if mark == _NEITHER:
             size = (steps.new.end[step] - steps.new.begin[step]) + (
                 steps.old.end[step] - steps.old.begin[step]
@@ -121,7 +125,7 @@ def _pack_messages(
         else:
             size = table.keys.end[row] - table.keys.begin[row]
             size += table.rows.end[row] - table.rows.begin[row]
-        out = with_room(out, at, at + fixed + size + cuts * most_of_cut)
+        out = ensure_room(out, at, at + fixed + size + cuts * most_of_cut)
         at = put_integer(out, put_start(out, at), steps.offsets[step])
         at = put_bytes(out, put_integer(out, at, steps.steps[step]), space, 0, space.shape[0])
         if mark == _NEITHER:
@@ -145,22 +149,22 @@ def _put_own_row(
     columns: Ints,
     step: int,
 ) -> int:
-    """The row that a step changes, and the regions of those who take it up or give it up."""
-    taken, given_up = found.regions[step, NEW], found.regions[step, OLD]
+    """The row that a step changes, and the regions of those who upsert or remove it."""
+    upserted, removed = found.regions[step, NEW], found.regions[step, OLD]
     at = put_bytes(
         out, at, heap, steps.keys.begin[step], steps.keys.end[step] - steps.keys.begin[step]
     )
-    if taken[BEGIN] < taken[END]:
+    if upserted[BEGIN] < upserted[END]:
         begin = steps.new.begin[step]
         at = put_bytes(out, at, heap, begin, steps.new.end[step] - begin)
     else:
         at = put_nil(out, at)
-    at = _put_region(out, at, found, filters, taken[BEGIN], taken[END])
-    if given_up[BEGIN] < given_up[END]:
+    at = _put_region(out, at, found, filters, upserted[BEGIN], upserted[END])
+    if removed[BEGIN] < removed[END]:
         at = put_old(out, at, heap, steps.old.begin[step], columns)
     else:
         at = put_nil(out, at)
-    return _put_region(out, at, found, filters, given_up[BEGIN], given_up[END])
+    return _put_region(out, at, found, filters, removed[BEGIN], removed[END])
 
 
 @njit

@@ -1,4 +1,8 @@
-"""Packed steps of groups, as `penstock.flow.packed.delta_steps` writes them, read by a kernel."""
+"""Packed steps of groups, as they travel from rows to groups: written and read by kernels.
+
+A run of steps is an array of the name of its edge, the join value of its group, and an array of
+steps; a step is an array of offset, number, side, key, old row and new row.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,42 @@ import numpy.typing as npt
 
 from penstock.kernels.arrays import Bytes8, Ints
 from penstock.kernels.byte_spans import NOWHERE, Spans, concat, gather, number_values, to_bytes_list
+from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
 from penstock.kernels.msgpack_read import NIL, array_start, integer_at, value_end
+from penstock.kernels.msgpack_write import MOST_BYTES, put_array, put_integer, put_nil
 from penstock.packing import unpack
 
 _LEAST_BYTES = 7
 """Of a step."""
+
+
+LEAVES, ENTERS, CHANGES = 0, 1, 2
+"""What a row does to a group."""
+
+
+class DeltaRows(NamedTuple):
+    """Changes of packed rows, by where their parts are in a buffer."""
+
+    heap: Bytes8
+    offsets: Ints
+    keys: Spans
+    old: Spans
+    new: Spans
+
+
+class DeltaSteps(NamedTuple):
+    """Steps of groups, by the changes that they come from."""
+
+    deltas: Ints
+    sides: Ints
+    kinds: Ints
+    """`LEAVES`, `ENTERS` or `CHANGES`."""
+    numbers: Ints
+    """Their numbers within the position of a message."""
+    data: Bytes8
+    values: Spans
+    """The join values of the groups, packed, in the data."""
 
 
 class StepTable(NamedTuple):
@@ -42,8 +76,8 @@ class StepTable(NamedTuple):
         )
 
 
-class Runs(NamedTuple):
-    """Runs of steps of one group each."""
+class StepRuns(NamedTuple):
+    """StepRuns of steps of one group each."""
 
     names: Spans
     """Those of the edges."""
@@ -79,10 +113,12 @@ class SentSteps:
 
 
 @njit
-def read_steps(data: Bytes8, chunks: Ints, count: int) -> tuple[Runs, StepTable]:
-    """The steps of some chunks (where they begin), with so many runs in all."""
+def read_steps(data: Bytes8, chunks: Ints, count: int) -> tuple[StepRuns, StepTable]:
+    """The steps of some chunks (where they begin), with `count` runs in all.
+
+    A step takes `_LEAST_BYTES` or more, which bounds how many there are."""
     most = data.shape[0] // _LEAST_BYTES + 1
-    runs = Runs(_spans(count), _spans(count))
+    runs = StepRuns(_spans(count), _spans(count))
     found = StepTable(
         np.empty(most, np.int64),
         np.empty(most, np.int64),
@@ -146,3 +182,42 @@ def _spans(count: int) -> Spans:
 @njit
 def _first(spans: Spans, count: int) -> Spans:
     return Spans(spans.begin[:count].copy(), spans.end[:count].copy())
+
+
+@njit
+def pack_steps(
+    rows: DeltaRows, steps: DeltaSteps, order: Ints, runs: Ints, name: Bytes8
+) -> tuple[Bytes8, Ints]:
+    """Runs of steps, each with the name of its edge and the join value of its group; all in one,
+    and where each run ends."""
+    heap, keys, old, new = rows.heap, rows.keys, rows.old, rows.new
+    count = runs.shape[0] - 1
+    size = count * (name.shape[0] + 3 * MOST_BYTES)
+    for k in range(order.shape[0]):
+        i = steps.deltas[order[k]]
+        size += 4 * MOST_BYTES + (keys.end[i] - keys.begin[i])
+        size += (old.end[i] - old.begin[i]) + (new.end[i] - new.begin[i])
+        size += steps.values.end[order[k]] - steps.values.begin[order[k]]
+    out, ends, at = np.empty(size, np.uint8), np.empty(count, np.int64), 0
+    for run in range(count):
+        first = order[runs[run]]
+        value, length = steps.values.begin[first], steps.values.end[first]
+        at = put_bytes(out, put_array(out, at, 3), name, 0, name.shape[0])
+        at = put_bytes(out, at, steps.data, value, length - value)
+        at = put_array(out, at, runs[run + 1] - runs[run])
+        for k in range(runs[run], runs[run + 1]):
+            step = order[k]
+            i, side, kind = steps.deltas[step], steps.sides[step], steps.kinds[step]
+            at = put_integer(out, put_array(out, at, 6), rows.offsets[i])
+            at = put_integer(out, at, steps.numbers[step])
+            at = put_integer(out, at, side)
+            at = put_bytes(out, at, heap, keys.begin[i], keys.end[i] - keys.begin[i])
+            at = _put_row(out, at, heap, old.begin[i], old.end[i], kind != ENTERS)
+            at = _put_row(out, at, heap, new.begin[i], new.end[i], kind != LEAVES)
+        ends[run] = at
+    return out[:at], ends
+
+
+@njit
+def _put_row(out: Bytes8, at: int, heap: Bytes8, begin: int, end: int, is_there: bool) -> int:
+    return put_bytes(out, at, heap, begin, end - begin) if is_there else put_nil(out, at)

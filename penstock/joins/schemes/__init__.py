@@ -1,1 +1,1 @@
-"""The schemes, one file each: found by name in `penstock.joins.registry`."""
+"""The schemes, one file each: found by name in `penstock.joins.scheme_registry`."""

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from penstock.catalog import Row, RowKey
 from penstock.joins.group import Group, GroupStep, KeyedRow
-from penstock.joins.group_batch import GroupCourse, SpaceCourse
+from penstock.joins.group_batch import GroupBatch, SpaceBatch
+from penstock.joins.group_memory import GroupMemory
 from penstock.joins.initial_rows import initial_semijoins
 from penstock.joins.points import SpacePoints
-from penstock.joins.remembered import Memory
 from penstock.joins.scheme import Family
 from penstock.joins.semijoin import base_row_message, joining_row_messages
 from penstock.joins.shadow_index import ShadowIndex
@@ -37,7 +37,7 @@ ROWS_PER_STEP = 32
 builds on what is remembered takes some 30 us, however many rows there are."""
 
 
-class _Remembered:
+class _GroupShadows:
     """What is known of one join value in one space, as of one version of its group."""
 
     __slots__ = (
@@ -76,7 +76,7 @@ class _Remembered:
             self.base_values = BaseValues(key(column, row) for row in rows.values())
         return self.base_values
 
-    def place(self, key: RowKey, row: Row) -> tuple[Cut, RowKey]:
+    def sort_key(self, key: RowKey, row: Row) -> tuple[Cut, RowKey]:
         return below(self.points.base_key(self.column, row)), key
 
     def follow_base_row(self, step: GroupStep) -> None:
@@ -89,15 +89,17 @@ class _Remembered:
                 self.base_values.remove(key(column, step.old))
         if self.sorted_base is not None:
             if step.old is not None:
-                del self.sorted_base[bisect_left(self.sorted_base, self.place(step.key, step.old))]
+                del self.sorted_base[
+                    bisect_left(self.sorted_base, self.sort_key(step.key, step.old))
+                ]
             if step.new is not None:
-                insort(self.sorted_base, self.place(step.key, step.new))
+                insort(self.sorted_base, self.sort_key(step.key, step.new))
 
     def exposed(self, exposure: Exposure) -> Iterator[KeyedRow]:
         """The base rows whose values an exposure names."""
         rows = self.group.sides[self.side]
         if self.sorted_base is None:
-            self.sorted_base = sorted(self.place(key, row) for key, row in rows.items())
+            self.sorted_base = sorted(self.sort_key(key, row) for key, row in rows.items())
         base = exposure.base
         for low, high in zip(base[::2], base[1::2], strict=True):
             first = bisect_left(self.sorted_base, (low,))
@@ -111,7 +113,7 @@ class RefSjGap:
     family = Family.SEMIJOINS
 
     def __init__(self) -> None:
-        self._memory = Memory(_Remembered)
+        self._memory = GroupMemory(_GroupShadows)
 
     @property
     def packed(self) -> PackedScheme:
@@ -126,9 +128,9 @@ class RefSjGap:
         for points in spaces:
             known = self._memory.recall(points, group)
             if points.space.side == step.side:
-                _of_base_row(known, step, found)
+                _add_base_row(known, step, found)
             else:
-                _of_joining_rows(known, step, found)
+                _add_joining_rows(known, step, found)
             known.version = group.version + 1  # the caller applies the step next
         return each_message(found)
 
@@ -146,22 +148,22 @@ class RefSjGap:
         if len(many) < MANY_STEPS or is_large or None in segments:
             return self._run_one_by_one(group, many, spaces)
         at_rest = self._at_rest(group, many, spaces)
-        taken = GroupCourse(group, many)
+        batch = GroupBatch(group, many)
         found: list[AnyMessage] = []
         for points, index, segment in zip(spaces, indexes, segments, strict=True):
             assert segment is not None
             known = at_rest.get(points.space.id)
             if known is None:
-                found += SpaceCourse(taken, points, segment, index.column).told()
+                found += SpaceBatch(batch, points, segment, index.column).messages()
                 continue
             for step in many:
-                _of_base_row(known, step, found)
+                _add_base_row(known, step, found)
             known.version = group.version
         return found
 
     def _at_rest(
         self, group: Group, steps: Sequence[GroupStep], spaces: Sequence[SpacePoints]
-    ) -> dict[int, _Remembered]:
+    ) -> dict[int, _GroupShadows]:
         """What is known, by space, where the steps change base rows alone: the shadows stay as they
         are. Only of groups met before; to remember one pays when it is met again."""
         side = steps[0].side
@@ -178,9 +180,9 @@ class RefSjGap:
         for step in steps:
             for one in known:
                 if one.side == step.side:
-                    _of_base_row(one, step, found)
+                    _add_base_row(one, step, found)
                 else:
-                    _of_joining_rows(one, step, found)
+                    _add_joining_rows(one, step, found)
             group.apply(step)
         for one in known:
             one.version = group.version
@@ -192,7 +194,7 @@ class RefSjGap:
         return initial_semijoins(position, groups, points)
 
 
-def _of_base_row(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -> None:
+def _add_base_row(known: _GroupShadows, step: GroupStep, found: list[AnyMessage]) -> None:
     """The message that carries the changed row itself."""
     points, shadows, old, new = known.points, known.shadows, step.old, step.new
     upsert: Reaches = ()
@@ -206,7 +208,7 @@ def _of_base_row(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -
         found.append(base_row_message(step, points, upsert, remove))
 
 
-def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -> None:
+def _add_joining_rows(known: _GroupShadows, step: GroupStep, found: list[AnyMessage]) -> None:
     """The messages that carry the rows on the other side, which the step shows or hides."""
     points, shadows = known.points, known.shadows
     shown = hidden = None
@@ -220,11 +222,11 @@ def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[AnyMessage
         if new != old:
             shown, hidden = shadows.show(new, known.base), shadows.hide(old, known.base)
     if shown is not None or hidden is not None:
-        _tell(known, step, shown, hidden, found)
+        _add_messages(known, step, shown, hidden, found)
 
 
-def _tell(
-    known: _Remembered,
+def _add_messages(
+    known: _GroupShadows,
     step: GroupStep,
     shown: Exposure | None,
     hidden: Exposure | None,

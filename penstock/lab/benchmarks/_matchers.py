@@ -13,7 +13,7 @@ from penstock.lab.workloads.matching import MatchingWorkload
 from penstock.matching import EventBatch, Matcher, create
 from penstock.matching.events import NumberColumn
 from penstock.matching.lanes import LaneMatcher
-from penstock.matching.ranges import RangeBoxes
+from penstock.matching.range_boxes import RangeBoxes
 
 SAMPLE_EVENTS = 2000
 """Events shown to `lanes` before it is built. They are not among those that are measured."""

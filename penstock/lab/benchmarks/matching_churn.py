@@ -12,7 +12,7 @@ from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.workloads.matching import WORKLOADS, matching_workload
 from penstock.matching import create
 from penstock.matching.lanes import LaneMatcher
-from penstock.matching.ranges import RangeBoxes
+from penstock.matching.range_boxes import RangeBoxes
 
 EXAMPLES = """
   penstock bench matching-churn --subscriptions 200000

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from penstock.catalog import Column, IntegerType, Relation
 from penstock.matching.events import EventBatch
-from penstock.matching.ranges import RangeBoxes
+from penstock.matching.range_boxes import RangeBoxes
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 from penstock.catalog import Column, IntegerType, Relation
 from penstock.lab.workloads.matching import MatchingWorkload
 from penstock.matching.events import EventBatch
-from penstock.matching.ranges import RangeBoxes
+from penstock.matching.range_boxes import RangeBoxes
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from penstock.catalog import Key, Relation, Row
 from penstock.errors import SubscriptionError
 from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
-from penstock.matching.interface import Explanation, Statistics
+from penstock.matching.interface import MatcherStatistics, MatchExplanation
+from penstock.matching.matcher_registry import register
 from penstock.matching.pairs import Mask, Pairs
-from penstock.matching.registry import register
 from penstock.predicates.boxes import Box
 
 
@@ -55,13 +55,13 @@ class NaiveMatcher:
             if any(all(interval.contains(keys[c]) for c, interval in one) for one in boxes)
         )
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> MatcherStatistics:
         boxes = [one for union in self._boxes.values() for one in union]
         predicates = {predicate for one in boxes for predicate in one}
         size = sys.getsizeof(self._boxes) + sum(map(sys.getsizeof, boxes))
-        return Statistics(len(self), len(boxes), len(predicates), size)
+        return MatcherStatistics(len(self), len(boxes), len(predicates), size)
 
-    def explain(self, row: Row, subscription: int) -> Explanation:
+    def explain(self, row: Row, subscription: int) -> MatchExplanation:
         if subscription not in self._boxes:
             raise SubscriptionError(f"no subscription {subscription} over {self.relation.name}")
         return explain_boxes(self.relation, subscription, self._boxes[subscription], row)

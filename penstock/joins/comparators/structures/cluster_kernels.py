@@ -82,7 +82,7 @@ def affected_places(
 
 
 @njit
-def anyone_affected(forest: Forest, anchors: Codes64, partners: Codes64, a: int) -> bool:
+def any_affected(forest: Forest, anchors: Codes64, partners: Codes64, a: int) -> bool:
     """Whether there is any such point."""
     before, after = nearest_partners(anchors, partners)
     for t in range(anchors.shape[0]):
@@ -194,7 +194,7 @@ def skylines(
     used = 0
     for e in range(values.shape[0]):
         begin[e] = used
-        if q.shape[0] == 0 or not anyone_affected(forest, anchors, partners, values[e]):
+        if q.shape[0] == 0 or not any_affected(forest, anchors, partners, values[e]):
             continue
         if is_merged:
             disposable(forest, anchors, values[e], q, triangles)

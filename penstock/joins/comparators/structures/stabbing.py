@@ -17,7 +17,7 @@ import numpy as np
 
 from penstock.joins.comparators.structures.cluster_kernels import (
     affected_places,
-    anyone_affected,
+    any_affected,
     exposed_ranges,
     skylines,
 )
@@ -111,9 +111,9 @@ class StabbingIndex:
         numbers = np.concatenate(found)
         return np.sort(numbers[self._alive[numbers]])
 
-    def anyone(self, partners: Codes64, a: int) -> bool:
+    def any_point(self, partners: Codes64, a: int) -> bool:
         """Whether there is such a point. Deleted points may count until the next build."""
-        return any(anyone_affected(f, anchors, partners, a) for anchors, f, _ in self._parts())
+        return any(any_affected(f, anchors, partners, a) for anchors, f, _ in self._parts())
 
     def exposed(self, x: int, c: int, y: int) -> list[tuple[int, int]]:
         """The union of the base ranges of the points inside (x, y) that contain c.

@@ -13,14 +13,14 @@ from penstock.matching.attribute_order import AttributeStatistics, attribute_ord
 from penstock.matching.canonical import Spelling
 from penstock.matching.events import EventBatch
 from penstock.matching.explain import explain_boxes
-from penstock.matching.interface import Explanation, Statistics
+from penstock.matching.interface import MatcherStatistics, MatchExplanation
+from penstock.matching.matcher_registry import register
 from penstock.matching.matchers.diagram.coding import LANES, CodedPredicates, Words, direct_truth
 from penstock.matching.matchers.diagram.evaluation import evaluate, matched_runs
 from penstock.matching.matchers.diagram.expressions import Expression, boxes_of, diagram_of
 from penstock.matching.matchers.diagram.nodes import FALSE, NodeTable, TooLargeError
 from penstock.matching.matchers.diagram.predicates import PredicateIndex
 from penstock.matching.pairs import Ints32, Ints64, Mask, Pairs
-from penstock.matching.registry import register
 from penstock.predicates.boxes import Box
 from penstock.predicates.budget import TooComplexError
 
@@ -232,10 +232,10 @@ class DiagramMatcher:
             grouped.setdefault(self.nodes.children(root), []).append(root)
         return grouped
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> MatcherStatistics:
         unions = [held for held in self._held.values() if isinstance(held, tuple)]
         sizes = (self._roots, self._ids)
-        return Statistics(
+        return MatcherStatistics(
             len(self._held),
             sum(map(len, unions)),
             len(self.predicates),
@@ -248,7 +248,7 @@ class DiagramMatcher:
             },
         )
 
-    def explain(self, row: Row, subscription: int) -> Explanation:
+    def explain(self, row: Row, subscription: int) -> MatchExplanation:
         held = self._held.get(subscription)
         if held is None:
             raise SubscriptionError(f"no subscription {subscription} over {self.relation.name}")

@@ -11,11 +11,11 @@ from penstock.errors import SubscriptionError
 from penstock.matching.canonical import Spelling
 from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
-from penstock.matching.interface import Explanation, Statistics
+from penstock.matching.interface import MatcherStatistics, MatchExplanation
+from penstock.matching.matcher_registry import register
 from penstock.matching.matchers.tree.factoring import Factored, SingleTree, Store
 from penstock.matching.matchers.tree.nodes import MatchingTree
 from penstock.matching.pairs import Mask, Pairs
-from penstock.matching.registry import register
 from penstock.predicates.boxes import Box
 
 
@@ -117,11 +117,11 @@ class TreeMatcher:
         """Find the successors of all nodes now, rather than when searching has cost as much."""
         self._store.analyse()
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> MatcherStatistics:
         trees = list(self._store.trees())
         nodes = [node for tree in trees for node in tree.nodes()]
         predicates = {p for boxes in self._boxes.values() for one in boxes for p in one}
-        return Statistics(
+        return MatcherStatistics(
             len(self._boxes),
             sum(len(boxes) for boxes in self._boxes.values()),
             len(predicates),
@@ -137,7 +137,7 @@ class TreeMatcher:
             },
         )
 
-    def explain(self, row: Row, subscription: int) -> Explanation:
+    def explain(self, row: Row, subscription: int) -> MatchExplanation:
         if subscription not in self._boxes:
             raise SubscriptionError(f"no subscription {subscription} over {self.relation.name}")
         return explain_boxes(self.relation, subscription, self._boxes[subscription], row)

@@ -13,10 +13,10 @@ from functools import cache
 from typing import TypeVar
 
 from penstock.catalog import Relation
-from penstock.matching import matchers
 from penstock.matching.interface import Matcher
 
 DEFAULT_MATCHER = "lanes"
+_COMPARATORS = "penstock.matching.matchers"
 
 MatcherFactory = Callable[[Relation], Matcher]
 F = TypeVar("F", bound=Callable[..., Matcher])
@@ -52,11 +52,10 @@ def create(name: str, relation: Relation, **options: object) -> Matcher:
 @cache
 def _modules() -> dict[str, str]:
     """The modules of all matchers by the names of these."""
-    others = [module.name for module in pkgutil.iter_modules(matchers.__path__)]
-    return {
-        DEFAULT_MATCHER: f"penstock.matching.{DEFAULT_MATCHER}",
-        **{name: f"{matchers.__name__}.{name}" for name in others},
-    }
+    found = {DEFAULT_MATCHER: f"penstock.matching.{DEFAULT_MATCHER}"}
+    for module in pkgutil.iter_modules(importlib.import_module(_COMPARATORS).__path__):
+        found[module.name] = f"{_COMPARATORS}.{module.name}"
+    return found
 
 
 def _import_all() -> None:

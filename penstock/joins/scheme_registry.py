@@ -14,11 +14,12 @@ from importlib import import_module
 
 from penstock.arguments import text
 from penstock.errors import PenstockError
-from penstock.joins import comparators, schemes
 from penstock.joins.scheme import Family, Scheme
-from penstock.joins.wide_filters import Enveloping
+from penstock.joins.wide_filters import WithEnvelopes
 
 DEFAULT_NAME = "auto"
+
+_PACKAGES = ("penstock.joins.schemes", "penstock.joins.comparators")
 
 _COMPACTING = {
     Family.SEMIJOINS: DEFAULT_NAME,
@@ -38,7 +39,7 @@ def make_scheme(name: str = DEFAULT_NAME) -> Scheme:
     """A scheme of its own for one engine; PenstockError if there is none of this name."""
     name = text(name, "the name of a scheme", PenstockError)
     scheme = _scheme_class(name)()
-    return scheme if name in _ANY_COLUMNS else Enveloping(scheme)
+    return scheme if name in _ANY_COLUMNS else WithEnvelopes(scheme)
 
 
 def family_of(name: str) -> Family:
@@ -70,8 +71,8 @@ def _scheme_class(name: str) -> Callable[[], Scheme]:
 def _modules() -> dict[str, str]:
     """The modules of all schemes by the names of these."""
     return {
-        module.name.replace("_plus", "+").replace("_", "-"): f"{package.__name__}.{module.name}"
-        for package in (schemes, comparators)
-        for module in pkgutil.iter_modules(package.__path__)
+        module.name.replace("_plus", "+").replace("_", "-"): f"{package}.{module.name}"
+        for package in _PACKAGES
+        for module in pkgutil.iter_modules(import_module(package).__path__)
         if not module.ispkg
     }

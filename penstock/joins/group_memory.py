@@ -25,7 +25,7 @@ class Derived(Protocol):
 Known = TypeVar("Known", bound=Derived)
 
 
-class Memory(Generic[Known]):
+class GroupMemory(Generic[Known]):
     def __init__(self, kind: type[Known]) -> None:
         """`kind` is made of points and a group."""
         self._kind = kind
