@@ -24,6 +24,13 @@ def pack(plain: object) -> bytes:
         return _encoder.encode(_with_extensions(plain))
 
 
+def array_header(length: int) -> bytes:
+    """What stands before so many packed values to make one packed array of them."""
+    if length < 16:
+        return bytes([0x90 | length])
+    return b"\xdc" + length.to_bytes(2) if length < 1 << 16 else b"\xdd" + length.to_bytes(4)
+
+
 def unpack(data: bytes | memoryview) -> Any:
     """Sequences come back as lists. msgspec.DecodeError if the bytes are not of this form."""
     return _decoder.decode(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Compiling a kernel or starting Spark inside the first example makes it look hopelessly slow, and
 # stories about rare things discard many that have none: that costs time, not truth.
-_unhurried = {
+_unhurried: dict[str, Any] = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much],
 }

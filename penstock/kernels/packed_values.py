@@ -9,13 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.kernels.arrays import Bytes8, Ints
-
-_FIX_ARRAY, _ARRAY_32 = 0x90, b"\xdd"
-
-
-def array_start(length: int) -> bytes:
-    """The start of a packed array of so many values."""
-    return bytes([_FIX_ARRAY | length]) if length < 16 else _ARRAY_32 + length.to_bytes(4)
+from penstock.packing import array_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +26,7 @@ class Packed:
         """The values [first, last) as one packed array."""
         start = self.ends[first - 1] if first else 0
         stop = self.ends[last - 1] if last else 0
-        return array_start(last - first) + self.data[start:stop].tobytes()
+        return array_header(last - first) + self.data[start:stop].tobytes()
 
     def pieces(
         self, most: int, most_bytes: int, first: int = 0, end: int | None = None

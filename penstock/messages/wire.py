@@ -29,7 +29,7 @@ from penstock.messages.message import (
     Reach,
     Reaches,
 )
-from penstock.packing import pack, unpack
+from penstock.packing import array_header, pack, unpack
 from penstock.predicates.intervals import BOTTOM, TOP, Cut
 
 VERSION = 1
@@ -38,7 +38,7 @@ NEWCOMER_VERSION = 3
 _VERSIONS = (VERSION, ENVELOPE_VERSION, NEWCOMER_VERSION)
 MAX_MESSAGE_BYTES = 64 << 20
 
-SIMPLE_START = bytes([VERSION, 0x98])
+SIMPLE_START = bytes([VERSION]) + array_header(8)
 """Begins a message of eight parts."""
 _NIL, _NO_RECIPIENTS = pack(None), pack([])
 _PACKED_ANYONE = pack([[]])
@@ -202,9 +202,8 @@ class SpaceFilter:
 
 def has_partner(data: bytes) -> bool:
     """Whether a message has a partner, by the number of its parts alone."""
-    # A short array of MessagePack begins with 0x90 and its length.
     parts = 9 if data[:1] == bytes([NEWCOMER_VERSION]) else 8
-    return data[1:2] != bytes([0x90 + parts]) and decode_message(data).partner is not None
+    return data[1:2] != array_header(parts) and decode_message(data).partner is not None
 
 
 def may_reach_anyone(data: bytes) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from penstock.cli.commands import tail
 from tests.cli.conftest import Cli, insert, lines
 
 JOIN = "SELECT stocks.id, rating FROM stocks JOIN reviews USING (symbol) WHERE per < 20"
@@ -182,7 +182,7 @@ def test_tail_follows_until_it_is_interrupted(
         process()
 
     waits: list[int] = []
-    monkeypatch.setattr(tail.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     ran = cli("tail", subscribed, 2)
     assert ran.code == 130
     assert ran.out.splitlines()[-1] == "2:6:[[1],[8]]  insert  id=1  rating=1"
@@ -191,7 +191,7 @@ def test_tail_follows_until_it_is_interrupted(
 def test_tail_ends_with_the_subscription(
     cli: Cli, subscribed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail.time, "sleep", lambda _: cli("unsubscribe", subscribed, 2))
+    monkeypatch.setattr(time, "sleep", lambda _: cli("unsubscribe", subscribed, 2))
     ran = cli("tail", subscribed, 2)
     assert ran.code == 5
     assert "was withdrawn" in ran.err

@@ -91,17 +91,18 @@ def test_unbounded_members_contain_everything(known: dict[int, Interval], key: i
     assert list(bits(found)) == [i for i in range(21) if i not in known or known[i].contains(key)]
 
 
+def _counting(name: str) -> Any:
+    def compare(self: CountedKey, other: object) -> bool:
+        CountedKey.compared += 1
+        return bool(getattr(int, name)(self, other))
+
+    return compare
+
+
 class CountedKey(int):
     """A value that counts how often it is compared."""
 
     compared = 0
-
-    def _counting(name: str) -> Any:  # noqa: N805 - a helper of the class body
-        def compare(self: CountedKey, other: object) -> bool:
-            CountedKey.compared += 1
-            return bool(getattr(int, name)(self, other))
-
-        return compare
 
     __lt__, __le__, __gt__, __ge__, __eq__, __ne__ = map(
         _counting, ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__")

@@ -299,7 +299,7 @@ def test_a_home_that_cannot_be_written(home: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(contents, "write_aside", refused)
-    monkeypatch.setattr(contents.os, "utime", refused)
+    monkeypatch.setattr(os, "utime", refused)
     assert all_rows(home) == expected
     assert SavedContents(Home.open(home)).load(_registration(home, 0)) is None
 

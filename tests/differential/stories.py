@@ -309,7 +309,8 @@ class _Teller:
         if not movable:
             return self.draw_change(draw)
         spec, number = draw(st.sampled_from(movable))
-        column, values = draw(st.sampled_from([("k", COLD[0]), ("j", COLD[1])]))
+        moves: list[tuple[str, list[Any]]] = [("k", COLD[0]), ("j", COLD[1])]
+        column, values = draw(st.sampled_from(moves))
         return Change(spec.name, Op.UPDATE, {"id": number, column: draw(st.sampled_from(values))})
 
     def _insert(self, draw: st.DrawFn, spec: TableSpec) -> Change:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 from penstock import Hub, Subscription
 from penstock.catalog import Row, RowKey
-from penstock.client.content import JoinKey
+from penstock.client.tuples import JoinKey
 from penstock.flow.changes import Change
 from penstock.flow.effects import Binding, Version
 from penstock.flow.explain import Explanation
@@ -153,7 +153,9 @@ def check_change(
     oracle.apply(change)
     after = tables_of(hub)
     has_key = hub.catalog[change.table].key
-    key = (change.row["id"] if has_key else offset,)
+    number = change.row["id"] if has_key else offset
+    assert isinstance(number, int)
+    key = (number,)
     for one, (explained, returned) in zip(subscriptions, said, strict=True):
         query = bind(one.sql, hub.catalog)
         expected = kinds(twin_content(query, before), twin_content(query, after))

@@ -58,8 +58,8 @@ def tell(story: Story, hub: Hub, oracle: Oracle) -> None:
         for name, subscription in subscriptions.items():
             content = comparable(row.values() for row in subscription.content())
             assert content == oracle.content(subscription.sql), f"{name}: {subscription.sql}"
-            for change in subscription.notifications():
-                assert len(change.key) == 1  # a row is known by its own key, not by its payload
+            for told in subscription.notifications():
+                assert len(told.key) == 1  # a row is known by its own key, not by its payload
 
 
 @pytest.mark.slow

@@ -136,7 +136,7 @@ def test_usual_events_are_read_at_once(
 def test_keys_of_every_type_are_read_at_once(
     doubles: list[float], flags: list[bool], wide: list[Decimal]
 ) -> None:
-    rows = {
+    rows: dict[str, list[dict[str, object]]] = {
         "by double": [{"id": 1, "d": one} for one in doubles],
         "by flag": [{"b": one} for one in flags],
         "by wide": [{"id": 2, "wide": one} for one in wide],

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from penstock.client import Initial
 from penstock.flow.fast_gear import FAST_GEAR
@@ -54,9 +55,9 @@ def run_batches(directory: Path) -> list[str]:
     asked: list[str] = []
     load = KernelCache.load_overload
 
-    def recording(self: KernelCache, signature: object, context: object) -> object:
+    def recording(self: KernelCache, signature: Any, target_context: Any) -> Any:
         asked.append(f"{self._prefix} {signature}")
-        return load(self, signature, context)
+        return load(self, signature, target_context)
 
     home = Home.create(directory / "home")
     with Registry(home) as registry:

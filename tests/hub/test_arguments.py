@@ -151,7 +151,8 @@ def test_opening_a_hub(odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     for name in inspect.signature(Hub).parameters:
         try:
-            with Hub(**{name: ODD_VALUES[odd]()}) as hub:
+            given: dict[str, Any] = {name: ODD_VALUES[odd]()}
+            with Hub(**given) as hub:
                 hub.execute("CREATE TABLE t (id INT PRIMARY KEY)")
                 hub.insert("t", {"id": 1})
                 hub.subscribe("SELECT * FROM t", lease_seconds=10)

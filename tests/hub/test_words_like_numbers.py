@@ -41,7 +41,8 @@ def told(hub: Hub, oracle: Oracle, sql: str, word: str) -> None:
     for table in ("persons", "shops"):
         hub.delete(table, {"id": 3})
         hub.update(table, {"id": 1, "zip": word})
-        oracle.load(hub.catalog[table], (tuple(row.values()) for row in hub.rows(table)))
+        relation = hub.catalog[table]
+        oracle.load(relation, map(relation.store_row, hub.rows(table)))
     content = comparable(row.values() for row in subscription.content())
     assert content == oracle.content(sql)
     assert content

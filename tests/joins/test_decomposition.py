@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.catalog import Catalog, Row, RowKey
 from penstock.joins.decomposition import samples as samples_module
-from penstock.joins.decomposition.costs import SelectiveCost, Semijoin, UniformCost
+from penstock.joins.decomposition.costs import CostModel, SelectiveCost, Semijoin, UniformCost
 from penstock.joins.decomposition.greedy import decompose, improvements, total_cost
 from penstock.joins.decomposition.samples import Sample
 from penstock.joins.decomposition.simulation import SimulatedCost
@@ -113,8 +113,8 @@ def test_a_sample_holds_whole_join_values(data: st.DataObject) -> None:
             rows[number,] = (number, value, 0, 0, 0)
             for sample in (by_join, by_key):
                 sample.add((number,), rows[number,])
-    for value, one in by_join.values.items():
-        mine = {key: row for key, row in rows.items() if row[1] == value[0]}
+    for join_value, one in by_join.values.items():
+        mine = {key: row for key, row in rows.items() if row[1] == join_value[0]}
         assert one.rows == mine
         assert one.count == len(mine)
     assert by_key.held == sum(len(one.rows) for one in by_key.values.values()) <= 12
@@ -124,7 +124,7 @@ def test_a_sample_holds_whole_join_values(data: st.DataObject) -> None:
 
 def known(tables: dict[str, list[Row]], wanted: Query) -> Statistics:
     statistics = Statistics()
-    statistics.watch(wanted, lambda r: (((row[0],), row) for row in tables.get(r.name, [])))
+    statistics.watch(wanted, lambda r: ((r.key_of(row, 0), row) for row in tables.get(r.name, [])))
     return statistics
 
 
@@ -216,7 +216,7 @@ def test_the_greedy_choice_is_the_cheapest_of_all(kind: str) -> None:
     statistics = known(star_rows({"r": 2, "s": 30, "t": 7}), wanted)
     for _ in range(5):
         statistics.note("r", (99,), None, None)
-    models = {
+    models: dict[str, CostModel] = {
         "uniform": UniformCost(statistics),
         "selective": SelectiveCost(statistics),
         "simulation": SimulatedCost(statistics, STAR, {1: wanted}),
@@ -264,9 +264,10 @@ def test_several_filter_columns_where_they_pay(
     statistics = known(tables, wanted)
     for _ in range(50):
         statistics.note("r", (999,), None, None)
-    model = {
+    models: dict[str, CostModel] = {
         "selective": SelectiveCost(statistics),
         "simulation": SimulatedCost(statistics, STAR, {1: wanted}),
-    }[kind]
+    }
+    model = models[kind]
     (chosen,) = decompose({1: wanted}, model).values()
     assert chosen[0][0] == Choice(1, columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.catalog import Catalog, Column, IntegerType, Relation, Row, RowKey
+from penstock.catalog import Catalog, Column, IntegerType, Key, Relation, Row, RowKey
 from penstock.joins import Group, GroupStep, SpacePoints, make_scheme, scheme_names
 from penstock.joins.envelopes import skyline_envelope
 from penstock.joins.initial_regions import newcomer_messages
@@ -110,8 +111,8 @@ def steps(draw: st.DrawFn, group: Group, offset: int) -> GroupStep:
     rows = group.sides[side]
     kind = draw(st.sampled_from(["insert", "insert", "update", "delete"])) if rows else "insert"
     if kind == "insert":
-        key = (1000 * side + offset,)
-        return GroupStep(offset, 1, side, key, None, (*key, 1, *draw(cells)))
+        number = 1000 * side + offset
+        return GroupStep(offset, 1, side, (number,), None, (number, 1, *draw(cells)))
     key = draw(st.sampled_from(sorted(rows)))
     new = None if kind == "delete" else (key[0], 1, *draw(cells))
     return GroupStep(offset, 1, side, key, rows[key], new)
@@ -227,5 +228,5 @@ def test_a_skyline_envelope_stands_for_all_vectors(
             assert any(_holds(box, v) for v in nearest) == any(_holds(box, v) for v in mates)
 
 
-def _holds(box: tuple[Interval, Interval], vector: tuple[int | None, int | None]) -> bool:
+def _holds(box: tuple[Interval, Interval], vector: Sequence[Key | None]) -> bool:
     return all(interval.contains(key) for interval, key in zip(box, vector, strict=True))

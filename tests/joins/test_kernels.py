@@ -138,7 +138,8 @@ def test_clusters_stay_within_twice_the_fewest(cloud: Points, data: st.DataObjec
     alive = {i: tuple(row) for i, row in enumerate(cloud.tolist())}
     assert index.clusters == fewest_clusters(list(alive.values()))
     for _ in range(data.draw(st.integers(0, 20))):
-        if alive and data.draw(st.booleans()):
+        is_deleted = data.draw(st.booleans())
+        if alive and is_deleted:
             number = data.draw(st.sampled_from(sorted(alive)))
             index.delete(number)
             del alive[number]

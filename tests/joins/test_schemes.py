@@ -113,7 +113,7 @@ def test_new_points_start_with_what_they_hold(data: st.DataObject) -> None:
     made = world(data.draw(st.lists(wishes, max_size=8)))
     for offset in range(data.draw(st.integers(0, 15))):
         made.group.apply(data.draw(steps(made.group, offset)))
-    started = {}
+    started: dict[tuple[object, ...], object] = {}
     for side, points in enumerate(made.spaces):
         for message in make_scheme("ref-sj-gap").initial(Position(9, 0), [made.group], points):
             assert message.recipients == tuple(sorted(set(message.recipients)))
@@ -133,7 +133,7 @@ def test_a_region_tells_newcomers_what_they_hold_and_others_nothing(
     since = data.draw(st.integers(1, 9))
     for offset in range(data.draw(st.integers(0, 15))):
         made.group.apply(data.draw(steps(made.group, offset)))
-    started = {}
+    started: dict[tuple[object, ...], object] = {}
     for side, points in enumerate(made.spaces):
         new = points.subset([i for i in points.ids if i.subscription >= since])
         with mock.patch("penstock.joins.schemes.auto.SCANNED_POINTS", scanned):

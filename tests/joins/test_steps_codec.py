@@ -57,8 +57,8 @@ def test_kernels_read_what_was_packed(
                 for one in parts
             )
             assert key is not None
-            position = (table.offsets[i], table.steps[i], table.sides[i])
-            found[name, joined_by[group]].append(GroupStep(*map(int, position), key, old, new))
+            offset, step, side = (int(one[i]) for one in (table.offsets, table.steps, table.sides))
+            found[name, joined_by[group]].append(GroupStep(offset, step, side, key, old, new))
     for group, mine in expected.items():
         assert sorted(map(repr, found[group])) == sorted(map(repr, mine))
         at = [(step.offset, step.step) for step in found[group]]

@@ -41,7 +41,7 @@ def _event(table: str, column: str, number: int, row: tuple[int, int | None]) ->
 
 def received(engine: Engine, messages: list[Message]) -> set[tuple[object, ...]]:
     """Which points get which rows."""
-    got = set()
+    got: set[tuple[object, ...]] = set()
     for number in engine.queries:
         for placed in engine.index.points_of(number):
             base = engine.index.space(placed.space.id).base

@@ -174,7 +174,7 @@ def test_without_a_directory_kernels_still_run(kernels: Kernels, tmp_path: Path)
         "PENSTOCK_KERNEL_CACHE": str(tmp_path / "a file"),
         "XDG_CACHE_HOME": str(tmp_path / "home"),
     }
-    assert kernels.run(**environ)["result"] == 20
+    assert kernels.run(2, **environ)["result"] == 20
     assert list((tmp_path / "home").rglob("*.kernel"))
 
 

@@ -437,6 +437,7 @@ def test_it_does_what_the_data_needs(home: Path, monkeypatch: pytest.MonkeyPatch
     """Every event that was applied is read once, every row that was changed since it was inserted
     is written and checked once, and messages that go to one table are not decoded."""
     from penstock.flow import engine
+    from penstock.flow.events import encode_change, read_change
     from penstock.flow.stages import decode
     from penstock.messages import wire
     from penstock.storage import log_compaction
@@ -444,8 +445,8 @@ def test_it_does_what_the_data_needs(home: Path, monkeypatch: pytest.MonkeyPatch
     opened = Home.open(home)
     events = sum(record.kind is RecordKind.EVENT for record in opened.log.read(0))
     events -= len(list(opened.quarantine.entries()))
-    read, checked = Counted(decode.read_change), Counted(log_compaction.read_change)
-    written = Counted(log_compaction.encode_change)
+    read, checked = Counted(read_change), Counted(read_change)
+    written = Counted(encode_change)
     decoded, found = Counted(wire.decode_message), Counted(engine.Engine.events)
     monkeypatch.setattr(decode, "read_change", read)
     monkeypatch.setattr(log_compaction, "read_change", checked)

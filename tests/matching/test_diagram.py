@@ -78,7 +78,7 @@ def more_than(key: int) -> Interval:
 def predicates(draw: st.DrawFn) -> tuple[int, Interval]:
     column = draw(st.integers(0, len(VALUES) - 1))
     keys = [MIXED.columns[column].type.key(v) for v in VALUES[column] if v is not None]
-    one, other = sorted([draw(st.sampled_from(keys)), draw(st.sampled_from(keys))])  # type: ignore[type-var]
+    one, other = sorted([draw(st.sampled_from(keys)), draw(st.sampled_from(keys))])
     shapes = [
         point(one),
         Interval(below(one), above(other)),
@@ -192,7 +192,7 @@ def test_the_kernel_equals_the_reference() -> None:
 def test_predicates_are_tested_alike_in_both_ways() -> None:
     index = PredicateIndex(MIXED)
     for column, value in ((0, 1), (0, 3), (1, 0.0), (1, NAN), (2, "a"), (2, "ab")):
-        key = MIXED.columns[column].type.key(value)  # type: ignore[arg-type]
+        key = MIXED.columns[column].type.key(value)
         for interval in (point(key), Interval(above(key), TOP), IS_NULL, NOT_NULL):
             index.variable(column, interval)
     for far in (-(2**70), 2**70):

@@ -44,7 +44,7 @@ ALL = Relation(
 
 
 def test_arrow_and_rows_give_the_same_keys() -> None:
-    values = {
+    values: dict[str, list[object]] = {
         "i": [1, None, -5],
         "f": [-0.0, math.nan, None],
         "d": [Decimal("1.50"), None, Decimal("-2.25")],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from unittest import mock
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,17 +72,17 @@ def test_all_strategies_find_the_same_pairs() -> None:
         dead[::7] = 1
         expected = plain_matches(table, cells, dead)
         assert len(expected) > 1000
-        kernels = (
+        kernels: tuple[tuple[Callable[..., bool], object, npt.NDArray[np.int64]], ...] = (
             (lane_runs, trie, table.ids[trie.box_owners]),
             (box_runs, box_index, table.ids[box_index.box_owners]),
             (scan_runs, table, table.ids[table.owners]),
         )
         for kernel, index, names in kernels:
             runs = RunBuffers.of(Room(1 << 20, 1 << 20, 1 << 20))
-            assert kernel(index, cells, dead, runs)  # type: ignore[operator]
+            assert kernel(index, cells, dead, runs)
             events, ids = Pairs(len(cells), (runs.found(names),)).expand()
             assert sorted(zip(events.tolist(), ids.tolist(), strict=True)) == expected
-            assert not kernel(index, cells, dead, RunBuffers.of(Room(4, 1 << 20, 16)))  # type: ignore[operator]
+            assert not kernel(index, cells, dead, RunBuffers.of(Room(4, 1 << 20, 16)))
         bitmaps = build_bitmaps(table, trie)
         with mock.patch("penstock.matching.bitmaps.TALL_WORDS", 1):  # as with very many boxes
             from_top = bitmap_matches(bitmaps, cells, dead, EachEvent())

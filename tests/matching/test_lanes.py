@@ -31,6 +31,7 @@ WORDS = ("a", "ab", "b", "c")
 def union(i: int) -> list[Box]:
     """Some boxes of subscription `i`, overlapping ones among them."""
     x = DoubleType().key(i % 7 / 2)
+    assert isinstance(x, int)
     boxes: list[Box] = [((0, Interval(below(i % 50), above(i % 50 + i % 9))),)]
     if i % 3 == 0:
         boxes.append(((0, point(i % 50)), (2, point(WORDS[i % 4]))))

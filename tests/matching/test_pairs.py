@@ -16,7 +16,9 @@ EVENTS = np.array([4, 0, 3, 1, 2], np.int32)
 
 @st.composite
 def some_runs(draw: st.DrawFn) -> Runs:
-    spans, starts, lanes = [], [], []
+    spans: list[tuple[int, int, int, int]] = []
+    starts: list[int] = []
+    lanes: list[int] = []
     for _ in range(draw(st.integers(0, 6))):
         first = draw(st.integers(0, len(IDS) - 1))
         count = draw(st.integers(1, len(IDS) - first))
@@ -54,7 +56,8 @@ def test_writing_out(parts: list[Runs]) -> None:
     assert max(map(len, chunks), default=0) <= 16
     assert set(np.flatnonzero(pairs.any_match()).tolist()) == {event for event, _ in expected}
     offsets, ids = pairs.by_event()
-    assert list(zip(np.repeat(np.arange(8), np.diff(offsets)), ids, strict=True)) == expected
+    events = np.repeat(np.arange(8), np.diff(offsets))
+    assert list(zip(events.tolist(), ids.tolist(), strict=True)) == expected
 
 
 @given(some_runs())

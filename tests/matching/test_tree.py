@@ -75,7 +75,7 @@ def integers(count: int) -> Relation:
 @st.composite
 def intervals(draw: st.DrawFn, column: int) -> Interval:
     keys = [MIXED.columns[column].type.key(v) for v in VALUES[column] if v is not None]
-    one, other = sorted([draw(st.sampled_from(keys)), draw(st.sampled_from(keys))])  # type: ignore[type-var]
+    one, other = sorted([draw(st.sampled_from(keys)), draw(st.sampled_from(keys))])
     shapes = [
         point(one),
         Interval(below(one), above(other)),

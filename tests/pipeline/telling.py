@@ -10,6 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from penstock import Hub, Subscription
 from penstock.catalog import Outside
@@ -38,7 +39,7 @@ from penstock.testing.scenario import (
 
 SCENARIOS = Path(__file__).parent.parent / "fixtures" / "scenarios"
 
-Plain = Counter[tuple[object, ...]]
+Plain = Counter[tuple[Any, ...]]
 
 
 def scenario_paths() -> list[Path]:

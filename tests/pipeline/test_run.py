@@ -19,7 +19,7 @@ from penstock.maintenance.verification import verify
 from penstock.messages import decode_message
 from penstock.pipeline.run import run
 from penstock.registry import Registry
-from penstock.storage import Home
+from penstock.storage import Home, RecordKind
 from penstock.testing.scenario import Define, Subscribe
 from tests.pipeline.running import Running
 from tests.pipeline.telling import Plain, Teller, told_to
@@ -162,6 +162,7 @@ def test_many_newcomers_have_their_contents_and_nobody_else_is_told(
         )
         told = home.messages.frontier
         run(home.path, once=True)
+    assert told is not None
     messages = [m for header in home.messages.batches(told) for m in home.messages.read(header)]
     assert {decode_message(m).since for m in messages} == {told.active}
     assert len(messages) < 200
@@ -173,7 +174,7 @@ def test_many_newcomers_have_their_contents_and_nobody_else_is_told(
 def test_bad_events_do_not_stop_it(spark: SparkSession, teller: Teller) -> None:
     path = teller.home.path
     bad = [b"\xff\xfe", b'{"table": "stocks", "op": "delete", "row": {"id": 77}}', b""]
-    teller.home.log.append([(1, raw) for raw in bad])  # type: ignore[list-item]
+    teller.home.log.append([(RecordKind.EVENT, raw) for raw in bad])
     teller.publish(stock(1, "A"), review(1, "A"))
     summary = run(path, once=True)
     assert summary.bad == 3

@@ -104,8 +104,10 @@ def make_executable(path: Path, script: str) -> None:
 def test_settings_that_state_depends_on(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == str(STATE_PARTITIONS)
     provider = spark.conf.get("spark.sql.streaming.stateStore.providerClass")
+    assert provider is not None
     assert provider.endswith("RocksDBStateStoreProvider")
     manager = spark.conf.get("spark.sql.streaming.checkpointFileManagerClass")
+    assert manager is not None
     assert manager.endswith("FileSystemBasedCheckpointFileManager")
     changelog = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
     assert spark.conf.get(changelog) == "true"
@@ -126,7 +128,7 @@ def test_timestamps_are_utc(spark: SparkSession) -> None:
     shown = spark.sql("SELECT string(timestamp_seconds(0)) AS t").first()
     assert shown is not None
     assert shown["t"] == "1970-01-01 00:00:00"
-    frame = spark.sql("SELECT timestamp_seconds(0) AS t").toPandas()
+    frame: Any = spark.sql("SELECT timestamp_seconds(0) AS t").toPandas()
     assert frame["t"][0] == datetime(1970, 1, 1)
 
 
@@ -318,8 +320,9 @@ def test_sockets_have_short_names() -> None:
 
 def test_threads_without_a_session_have_settings(spark: SparkSession) -> None:
     name = "spark.sql.codegen.factoryMode"
-    session = spark._jvm.org.apache.spark.sql.classic.SparkSession
-    settings = spark._jvm.org.apache.spark.sql.internal.SQLConf
+    java: Any = spark._jvm
+    session = java.org.apache.spark.sql.classic.SparkSession
+    settings = java.org.apache.spark.sql.internal.SQLConf
     settings_elsewhere(spark, {name: "NO_CODEGEN"})
     assert settings.get().getConfString(name) == "FALLBACK"
     session.clearActiveSession()
@@ -339,7 +342,7 @@ def test_memory_is_kept_for_the_next_batch(spark: SparkSession) -> None:
 
 
 def test_local_files_are_made_without_processes(spark: SparkSession, tmp_path: Path) -> None:
-    java = spark._jvm
+    java: Any = spark._jvm
     configuration = spark._jsc.hadoopConfiguration()
     files = java.org.apache.hadoop.fs.FileSystem.getLocal(configuration)
     assert files.getClass().getName() == "penstock.QuickLocalFileSystem"

@@ -50,7 +50,7 @@ SOUND: dict[str, Callable[[], Any]] = {
     "now": lambda: 0.0,
     "chosen": lambda: None,
 }
-SOUND_OF = {
+SOUND_OF: dict[str, dict[str, Callable[[], object]]] = {
     "define": {"sql": lambda: "CREATE TABLE t (id INT PRIMARY KEY)"},
     "replan": {"chosen": lambda: {3: ((Choice(1, ()), Choice(0, ())),)}},
 }

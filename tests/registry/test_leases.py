@@ -341,7 +341,7 @@ def test_whoever_looks_ends_what_has_run_out(
         if move == "subscribe" or chosen is None:
             lease_seconds = seconds if which else None
             stored = registry.subscribe(SQL, lease_seconds=lease_seconds)
-            there[stored.id] = lease_seconds and Lease.starting(clock.now, seconds)
+            there[stored.id] = Lease.starting(clock.now, seconds) if lease_seconds else None
         elif move == "renew":
             registry.renew([chosen], seconds)
             there[chosen] = Lease.starting(clock.now, seconds)

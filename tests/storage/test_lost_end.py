@@ -214,7 +214,7 @@ def test_the_list_of_taken_files_does_not_know_more_than_the_log(used: Path) -> 
 def test_accepting_the_loss(used: Path) -> None:
     """What survived is delivered, offsets are not given out twice, and everything agrees."""
     with Hub(used) as hub:
-        expected = [row for row in hub.rows("stocks") if row["id"] < 2]
+        expected = [row for row in hub.rows("stocks") if row["id"] in (0, 1)]
     shorten(used, 4)
     loss = accept_loss(Home.open(used))
     assert (loss.start, loss.end) == (4, 9)
@@ -247,7 +247,7 @@ def test_accepting_the_loss_of_a_part_of_a_rolled_file(
     rebuild(Home.open(used))
     with Hub(used) as hub:
         ids = [row["id"] for row in hub.rows("stocks")]
-        assert [number for number in ids if number >= 20] == [20, 21]
+        assert [number for number in ids if number not in range(20)] == [20, 21]
         assert [row["id"] for row in hub.subscription(1).content()] == ids
     assert serious(look(used)) == []
 

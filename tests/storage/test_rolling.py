@@ -67,7 +67,7 @@ def assert_all_there(messages: MessageLog, end: int) -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing waits for the disk."""
-    monkeypatch.setattr(disk.os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ class _Counts:
                 self.written += sum(map(len, content))
             write(path, *content)
 
-        monkeypatch.setattr(batchfiles.os, "listdir", listing)
+        monkeypatch.setattr(os, "listdir", listing)
         monkeypatch.setattr(os, "open", opening)
         monkeypatch.setattr(batchfiles, "write_aside", writing)
 
@@ -343,7 +343,7 @@ def test_no_room_to_roll_does_not_fail_a_batch(
     assert_all_there(messages, 30)
     assert next(tries) <= 15, "the same files are not tried again and again"
     monkeypatch.undo()
-    monkeypatch.setattr(disk.os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
     roll_early(monkeypatch, 4)
     publish(opened(tmp_path), 30, 40)
     assert len(list(messages.directory.iterdir())) < 12

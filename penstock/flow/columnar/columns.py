@@ -18,11 +18,11 @@ from penstock.kernels.packed_values import Packed
 from penstock.matching import EventBatch
 from penstock.matching.events import DictionaryColumn, KeyColumn, NumberColumn
 from penstock.matching.key_arrays import double_keys
-from penstock.packing import pack
+from penstock.packing import array_header, pack
 
 _PACKED_OPS = [pack(op) for op in OPS]
 _LOW_WORD = (1 << 64) - 1
-_PAIR = bytes([0x92])  # begins an array of two
+_PAIR = array_header(2)
 
 
 def _bytes(data: bytes) -> Bytes8:
