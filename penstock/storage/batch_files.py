@@ -7,7 +7,6 @@ directory again and finds the batch elsewhere (docs/notes/rolling.md).
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from bisect import bisect_left, bisect_right
@@ -24,7 +23,8 @@ from penstock.storage.batch_codec import (
     batch_name,
     parse_batch_name,
 )
-from penstock.storage.disk import FileFormat, os_errors, write_aside
+from penstock.storage.disk import FileFormat, os_errors
+from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import BatchHeader
 from penstock.storage.rolled import SUFFIX as ROLLED_SUFFIX
 from penstock.storage.rolled import (
@@ -102,8 +102,9 @@ class Listing:
 class BatchFiles:
     """Several threads may read. `roll` and `sweep` are for the one process that writes."""
 
-    def __init__(self, directory: Path, kind: BatchKind) -> None:
+    def __init__(self, directory: Path, kind: BatchKind, store: FileStore = LOCAL_FILES) -> None:
         self.directory = directory
+        self._store = store
         self.kind = kind
         self._listing = Listing()
         self._settled_change_ns = -1
@@ -118,12 +119,12 @@ class BatchFiles:
     def listed(self) -> Listing:
         """What there is now; listed again only if the directory changed."""
         with self._guard, os_errors("read the directory of batches", self.directory):
-            changed_ns = self.directory.stat().st_mtime_ns
+            changed_ns = self._store.changed_ns(self.directory)
             if changed_ns == self._settled_change_ns:
                 return self._listing
             settled = time.time_ns() - changed_ns > _SETTLED_SECONDS * 1e9
-            names = os.listdir(self.directory)
-            if not settled or self.directory.stat().st_mtime_ns != changed_ns:
+            names = self._store.names(self.directory)
+            if not settled or self._store.changed_ns(self.directory) != changed_ns:
                 settled, names = False, self._settled_names(names)
             self._listing = self._listing_of(names)
             self._settled_change_ns = changed_ns if settled else -1
@@ -145,7 +146,7 @@ class BatchFiles:
         one sees the new file, which came before the old ones went; so two that agree are right.
         """
         for _ in range(_LISTINGS):
-            before, names = names, os.listdir(self.directory)
+            before, names = names, self._store.names(self.directory)
             if names == before:
                 break
         return names
@@ -271,11 +272,11 @@ class BatchFiles:
     def opened(self, extent: Extent) -> BatchFile:
         path = self.directory / extent.name
         if not extent.name.endswith(ROLLED_SUFFIX):
-            return SingleFile(self.kind.single, path)
+            return SingleFile(self.kind.single, path, self._store)
         with self._guard:
             file = self._indexes.pop(extent.name, None)
             if file is None:
-                file = RolledFile(self.kind.rolled, self.kind.single, path)
+                file = RolledFile(self.kind.rolled, self.kind.single, path, self._store)
             self._indexes[extent.name] = file  # the one used last comes last
             if len(self._indexes) > _INDEXES:
                 del self._indexes[next(iter(self._indexes))]
@@ -308,16 +309,16 @@ class BatchFiles:
                 self._left_alone.add(extent.name)
                 return
         name, content = encode_rolled(self.kind.rolled, batches)
-        write_aside(self.directory / name, *content)
+        self._store.publish(self.directory / name, *content)
         for extent in stretch:
-            (self.directory / extent.name).unlink(missing_ok=True)
+            self._store.remove(self.directory / extent.name)
             self._sizes.pop(extent.name, None)
 
     def sweep(self) -> None:
         """Remove files whose batches are in larger ones."""
         self.changed()
         for name in self.listed().left_over:
-            (self.directory / name).unlink(missing_ok=True)
+            self._store.remove(self.directory / name)
         self.changed()
 
     def put_aside(self, offset: int, directory: Path) -> int:
@@ -335,15 +336,15 @@ class BatchFiles:
                         moved += 1
                     else:
                         place = (batch.header.start, batch.header.end)
-                        write_aside(self.path(place), batch.raw)
-            (self.directory / extent.name).replace(directory / extent.name)
+                        self._store.publish(self.path(place), batch.raw)
+            self._store.move(self.directory / extent.name, directory / extent.name)
         self.changed()
         return moved
 
     def _file_bytes(self, extent: Extent) -> int:
         size = self._sizes.get(extent.name)
         if size is None:
-            size = self._sizes[extent.name] = (self.directory / extent.name).stat().st_size
+            size = self._sizes[extent.name] = self._store.size(self.directory / extent.name)
         return size
 
     def _may_follow(self, before: Extent, extent: Extent) -> bool:

@@ -12,16 +12,9 @@ from pathlib import Path
 
 from penstock.errors import CorruptionError, HomeError, LockedError
 from penstock.storage.acknowledged import read_acknowledged, write_acknowledged
-from penstock.storage.disk import (
-    file_lock,
-    os_errors,
-    read_beginning,
-    sweep_temporary,
-    sync_directory,
-    write_all,
-    write_aside,
-)
+from penstock.storage.disk import os_errors, sync_directory
 from penstock.storage.file_access import open_new
+from penstock.storage.file_store import LOCAL_FILES
 from penstock.storage.frames import (
     COMPACTED_BYTES,
     COMPACTED_FORMAT,
@@ -42,6 +35,8 @@ SEGMENT_BYTES = (
 APPEND_LOCK_SECONDS = 30.0  # far longer than any append; beyond it a writer hangs
 
 _LOCK_NAME = "append.lock"
+_FILES = LOCAL_FILES
+"""Segments are read in place, and readers sync what they read: that takes a file system."""
 _LOGGER = logging.getLogger("penstock.storage")
 
 
@@ -175,7 +170,7 @@ class Log:
 
     @contextmanager
     def appending(self) -> Iterator[_FileTail]:
-        with file_lock(self.lock_path, APPEND_LOCK_SECONDS, self._locked()):
+        with _FILES.lock(self.lock_path, APPEND_LOCK_SECONDS, self._locked()):
             self._check_before_appending()
             tail = _FileTail(self, self.end)
             try:
@@ -202,7 +197,7 @@ class Log:
         """Append records of kind LOST up to an offset; how many. Only for `accept_loss`: this is
         the one append that a lost end does not forbid."""
         filled = 0
-        with file_lock(self.lock_path, APPEND_LOCK_SECONDS, self._locked()):
+        with _FILES.lock(self.lock_path, APPEND_LOCK_SECONDS, self._locked()):
             while (missing := to - self.end) > 0:
                 some = min(missing, MAX_FRAME_RECORDS)
                 self._append([(RecordKind.LOST, b"")] * some, mark=to)
@@ -223,13 +218,13 @@ class Log:
         """Put a compacted segment in the place of all those that it covers. Only for the holder of
         the home's processing lock; it must end where another segment begins."""
         with self._guard, os_errors("compact the log", self.directory):
-            write_aside(self._first_path, content)
+            _FILES.publish(self._first_path, content)
             self.sweep()
 
     def sweep(self) -> None:
         """Remove what a crash left behind; only for the holder of the home's processing lock."""
         with self._guard, os_errors("tidy the log", self.directory):
-            sweep_temporary(self.directory)
+            _FILES.sweep(self.directory)
             listed = self._listed()
             covered = set(listed) - set(self._uncovered(listed))
             if covered:
@@ -238,7 +233,7 @@ class Log:
                 for _ in beginning.frames(0, beginning.end, -1):
                     pass
             for first in sorted(covered):
-                (self.directory / Segment.name(first)).unlink(missing_ok=True)
+                _FILES.remove(self.directory / Segment.name(first))
             if covered:
                 sync_directory(self.directory)
 
@@ -255,15 +250,7 @@ class Log:
             frame = encode_frame(self._known_end, entries)
             segment = self._writable_segment()
             first = segment.end
-            with segment.path.open("r+b", buffering=0) as file:
-                descriptor, position = file.fileno(), segment.whole_bytes
-                try:
-                    write_all(descriptor, frame, position)
-                    os.fsync(descriptor)
-                except BaseException:
-                    # Not acknowledged, so not there: a full disk must not leave half a frame.
-                    os.ftruncate(descriptor, position)
-                    raise
+            _FILES.append(segment.path, frame, segment.whole_bytes)
             segment.extend(synced=True)
             write_acknowledged(self.lock_path, max(segment.end, mark))
             return first
@@ -332,7 +319,7 @@ class Log:
             return firsts
         path = self._first_path
         with os_errors("read the log", path):
-            raw = read_beginning(path, COMPACTED_BYTES)
+            raw = _FILES.read(path, 0, COMPACTED_BYTES)
         begins = raw if raw.startswith(COMPACTED_FORMAT.magic) else b""
         if begins != self._compacted_as:
             first = Segment(path, 0)
@@ -343,7 +330,7 @@ class Log:
     def _listed(self) -> list[int]:
         firsts = []
         with os_errors("read the log", self.directory):
-            names = os.listdir(self.directory)
+            names = _FILES.names(self.directory)
         for name in names:
             if name.endswith(SUFFIX):
                 stem = name.removesuffix(SUFFIX)

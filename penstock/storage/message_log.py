@@ -30,7 +30,8 @@ from penstock.storage.batch_codec import (
     read_batch,
 )
 from penstock.storage.batch_files import BatchFiles, BatchKind, Listing
-from penstock.storage.disk import FileFormat, os_errors, sweep_temporary, write_aside
+from penstock.storage.disk import FileFormat, os_errors
+from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import (
     BatchHeader,
     QuarantinedEvent,
@@ -55,10 +56,11 @@ class MessageLog:
     """Batches in a directory. Any number of readers, and one writer, who holds the home's
     processing lock."""
 
-    def __init__(self, directory: Path, quarantine: Path) -> None:
+    def __init__(self, directory: Path, quarantine: Path, store: FileStore = LOCAL_FILES) -> None:
         self.directory = directory
-        self.quarantine = Quarantine(quarantine, reached=lambda: self.reached)
-        self._files = BatchFiles(directory, MESSAGE_FILES)
+        self._store = store
+        self.quarantine = Quarantine(quarantine, lambda: self.reached, store)
+        self._files = BatchFiles(directory, MESSAGE_FILES, store)
 
     @property
     def frontier(self) -> BatchHeader | None:
@@ -95,7 +97,7 @@ class MessageLog:
         place = (header.start, header.end)
         base = _base_in(self._files.known())
         if place == base:
-            found, body = read_batch(BASE_FORMAT, self._base_path(base))
+            found, body = read_batch(BASE_FORMAT, self._base_path(base), self._store)
         else:
             read = self._files.read(place)
             if read is None:
@@ -127,7 +129,7 @@ class MessageLog:
                     return
             check_follows(frontier, header, self.directory)
             self.quarantine.write(header, bad)
-            write_aside(path, *encode_batch(MESSAGE_FORMAT, header, body))
+            self._store.publish(path, *encode_batch(MESSAGE_FORMAT, header, body))
             self._files.roll()
             self.quarantine.roll()
 
@@ -145,7 +147,7 @@ class MessageLog:
         else:
             path = self._base_path(base)
             with os_errors("read a base", path):
-                found = SingleFile(BASE_FORMAT, path).checksum(0)
+                found = SingleFile(BASE_FORMAT, path, self._store).checksum(0)
         return found[1] if found is not None and found[0] == header else None
 
     @property
@@ -160,7 +162,7 @@ class MessageLog:
         path = self.directory / batch_name(header.start, header.end, BASE_SUFFIX)
         body = PackedMessages.of(messages).packed
         with os_errors("compact the message log", path):
-            write_aside(path, *encode_batch(BASE_FORMAT, header, body))
+            self._store.publish(path, *encode_batch(BASE_FORMAT, header, body))
         self._files.changed()
 
     def sweep(self, compacted_to: int = 0) -> None:
@@ -170,7 +172,7 @@ class MessageLog:
         CorruptionError if there is something to remove, and the base is damaged.
         """
         with os_errors("tidy the message log", self.directory):
-            sweep_temporary(self.directory)
+            self._store.sweep(self.directory)
             self._files.sweep()
             listing, base = self._files.listed(), self._base()
             covered = [one.name for one in listing.extents if self._is_covered(one.last)]
@@ -180,9 +182,9 @@ class MessageLog:
                 if base is not None and (_base_place(name) or base) != base
             ]
             if covered and base is not None:
-                read_batch(BASE_FORMAT, self._base_path(base))
+                read_batch(BASE_FORMAT, self._base_path(base), self._store)
             for name in covered:
-                (self.directory / name).unlink(missing_ok=True)
+                self._store.remove(self.directory / name)
             self._files.changed()
         self.quarantine.sweep(compacted_to)
 
@@ -199,7 +201,7 @@ class MessageLog:
     def _base_header(self, base: Place) -> BatchHeader:
         path = self._base_path(base)
         with os_errors("read a base", path):
-            return SingleFile(BASE_FORMAT, path).last
+            return SingleFile(BASE_FORMAT, path, self._store).last
 
     def _base_path(self, base: Place) -> Path:
         return self.directory / batch_name(*base, BASE_SUFFIX)

@@ -17,7 +17,8 @@ from penstock.arguments import listed, whole_number
 from penstock.errors import EventError
 from penstock.storage.batch_codec import batch_name, decoded, encode_batch
 from penstock.storage.batch_files import BatchFiles, BatchKind
-from penstock.storage.disk import FileFormat, os_errors, sweep_temporary, write_aside
+from penstock.storage.disk import FileFormat, os_errors
+from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import (
     UNREADABLE_BODY,
     AnyHome,
@@ -45,10 +46,13 @@ class Quarantine:
     before it are still there does not matter here.
     """
 
-    def __init__(self, directory: Path, reached: Callable[[], int]) -> None:
+    def __init__(
+        self, directory: Path, reached: Callable[[], int], store: FileStore = LOCAL_FILES
+    ) -> None:
         self.directory = directory
+        self._store = store
         self._reached = reached
-        self._files = BatchFiles(directory, QUARANTINE_FILES)
+        self._files = BatchFiles(directory, QUARANTINE_FILES, store)
 
     def entries(self, start: int = 0, end: int | None = None) -> Iterator[QuarantinedEvent]:
         reached = self._reached()
@@ -77,21 +81,21 @@ class Quarantine:
             if events:
                 fields = [(e.offset, e.raw, e.primary, e.detail, e.hint) for e in events]
                 body = msgspec.msgpack.encode(fields)
-                write_aside(path, *encode_batch(QUARANTINE_FORMAT, header, body))
+                self._store.publish(path, *encode_batch(QUARANTINE_FORMAT, header, body))
             else:
-                path.unlink(missing_ok=True)
+                self._store.remove(path)
 
     def sweep(self, kept_to: int = 0) -> None:
         """Remove what a crashed writer left; only for the holder of the processing lock. What is
         before `kept_to` stays in any case: nobody could find it again."""
         reached = self._reached()
         with os_errors("tidy the quarantine", self.directory):
-            sweep_temporary(self.directory)
+            self._store.sweep(self.directory)
             self._files.sweep()
             for extent in self._files.listed().extents:
                 start, end = extent.last
                 if extent.batches == 1 and end > reached and start >= kept_to:
-                    (self.directory / extent.name).unlink(missing_ok=True)
+                    self._store.remove(self.directory / extent.name)
             self._files.changed()
 
     def roll(self) -> None:
