@@ -1,4 +1,4 @@
-"""Letting go of the past: `docs/notes/compaction.md` says how, and why it is safe.
+"""Compaction: `docs/notes/compaction.md` says how, and why it is safe.
 
 Every step is one rename, after which the old files no longer count; deleting them can be done at
 any time later, by anybody who takes the processing lock. So a crash anywhere leaves a home that is

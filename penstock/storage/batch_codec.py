@@ -119,7 +119,7 @@ def check_batch(
     return header, body
 
 
-def decoded(decoder: msgspec.msgpack.Decoder[T], body: bytes, path: Path) -> T:
+def decode_body(decoder: msgspec.msgpack.Decoder[T], body: bytes, path: Path) -> T:
     """What a body says; CorruptionError if it is not of the form that its file has."""
     try:
         return decoder.decode(body)
@@ -174,9 +174,6 @@ class SingleFile:
     def find(self, place: Place) -> int | None:
         return 0 if place == _place_of(self._path) else None
 
-    def header(self, _: int) -> BatchHeader:
-        return self.last
-
     def bytes_of(self, _: int) -> int:
         return self._store.size(self._path)
 
@@ -188,7 +185,7 @@ class SingleFile:
             self._format, self._store.read(self._path), self._path, _place_of(self._path)
         )
 
-    def stored(self) -> list[StoredBatch]:
+    def stored_batches(self) -> list[StoredBatch]:
         raw = self._store.read(self._path)
         header, _ = check_batch(self._format, raw, self._path, _place_of(self._path))
         return [StoredBatch(header, raw)]

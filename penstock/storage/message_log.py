@@ -24,12 +24,13 @@ from penstock.storage.batch_codec import (
     Place,
     SingleFile,
     batch_name,
-    decoded,
+    decode_body,
     encode_batch,
     parse_batch_name,
     read_batch,
 )
-from penstock.storage.batch_files import BatchFiles, BatchKind, Listing
+from penstock.storage.batch_directory import BatchKind, Listing
+from penstock.storage.batch_files import BatchFiles
 from penstock.storage.disk import FileFormat, os_errors
 from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import (
@@ -64,7 +65,7 @@ class MessageLog:
 
     @property
     def frontier(self) -> BatchHeader | None:
-        listing = self._files.listed()
+        listing = self._files.list_files()
         base, last = _base_in(listing), self._files.last_header(listing)
         if base is not None and (last is None or (last.start, last.end) <= base):
             return self._base_header(base)
@@ -73,7 +74,7 @@ class MessageLog:
     @property
     def reached(self) -> int:
         """Where the last batch ends, by its name."""
-        listing = self._files.listed()
+        listing = self._files.list_files()
         base = _base_in(listing)
         return max((one[1] for one in (base, listing.last) if one is not None), default=0)
 
@@ -95,7 +96,7 @@ class MessageLog:
 
     def read(self, header: BatchHeader) -> list[bytes]:
         place = (header.start, header.end)
-        base = _base_in(self._files.known())
+        base = _base_in(self._files.last_listing())
         if place == base:
             found, body = read_batch(BASE_FORMAT, self._base_path(base), self._store)
         else:
@@ -109,7 +110,7 @@ class MessageLog:
                 f"not before {header.active}",
                 detail=f"in {self.directory}",
             )
-        return decoded(_DECODER, body, self.directory)
+        return decode_body(_DECODER, body, self.directory)
 
     def publish(
         self, header: BatchHeader, messages: Sequence[bytes], bad: Sequence[QuarantinedEvent] = ()
@@ -163,7 +164,7 @@ class MessageLog:
         body = PackedMessages.of(messages).packed
         with os_errors("compact the message log", path):
             self._store.publish(path, *encode_batch(BASE_FORMAT, header, body))
-        self._files.changed()
+        self._files.forget_listing()
 
     def sweep(self, compacted_to: int = 0) -> None:
         """Remove what a crashed writer left, and what a base covers; only for the holder of the
@@ -174,7 +175,7 @@ class MessageLog:
         with os_errors("tidy the message log", self.directory):
             self._store.sweep(self.directory)
             self._files.sweep()
-            listing, base = self._files.listed(), self._base()
+            listing, base = self._files.list_files(), self._base()
             covered = [one.name for one in listing.extents if self._is_covered(one.last)]
             covered += [
                 name
@@ -185,7 +186,7 @@ class MessageLog:
                 read_batch(BASE_FORMAT, self._base_path(base), self._store)
             for name in covered:
                 self._store.remove(self.directory / name)
-            self._files.changed()
+            self._files.forget_listing()
         self.quarantine.sweep(compacted_to)
 
     def put_aside(self, offset: int, directory: Path) -> int:
@@ -196,7 +197,7 @@ class MessageLog:
 
     def _base(self) -> Place | None:
         """The place of the batch that the newest base stands for."""
-        return _base_in(self._files.listed())
+        return _base_in(self._files.list_files())
 
     def _base_header(self, base: Place) -> BatchHeader:
         path = self._base_path(base)

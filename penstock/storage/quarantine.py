@@ -15,8 +15,9 @@ import msgspec
 
 from penstock.arguments import listed, whole_number
 from penstock.errors import EventError
-from penstock.storage.batch_codec import batch_name, decoded, encode_batch
-from penstock.storage.batch_files import BatchFiles, BatchKind
+from penstock.storage.batch_codec import batch_name, decode_body, encode_batch
+from penstock.storage.batch_directory import BatchKind
+from penstock.storage.batch_files import BatchFiles
 from penstock.storage.disk import FileFormat, os_errors
 from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import (
@@ -64,7 +65,7 @@ class Quarantine:
                         yield event
 
     def get(self, offset: int) -> QuarantinedEvent:
-        header = self._files.over(offset)
+        header = self._files.batch_over(offset)
         if header is not None and header.end <= self._reached():
             for event in self._read(header):
                 if event.offset == offset:
@@ -92,11 +93,11 @@ class Quarantine:
         with os_errors("tidy the quarantine", self.directory):
             self._store.sweep(self.directory)
             self._files.sweep()
-            for extent in self._files.listed().extents:
+            for extent in self._files.list_files().extents:
                 start, end = extent.last
                 if extent.batches == 1 and end > reached and start >= kept_to:
                     self._store.remove(self.directory / extent.name)
-            self._files.changed()
+            self._files.forget_listing()
 
     def roll(self) -> None:
         """Roll files of committed batches into larger ones; only for whoever publishes batches."""
@@ -109,7 +110,7 @@ class Quarantine:
 
     def _read(self, header: BatchHeader) -> list[QuarantinedEvent]:
         batch = self._files.read((header.start, header.end))
-        fields = [] if batch is None else decoded(_DECODER, batch[1], self.directory)
+        fields = [] if batch is None else decode_body(_DECODER, batch[1], self.directory)
         return [QuarantinedEvent(*one) for one in fields]
 
 

@@ -139,9 +139,6 @@ class RolledFile:
                 return one
         return None
 
-    def header(self, number: int) -> BatchHeader:
-        return BatchHeader(*self._index[number, :3].tolist())
-
     def bytes_of(self, number: int) -> int:
         return int(self._index[number, 4])
 
@@ -152,7 +149,7 @@ class RolledFile:
         """A batch and its content; CorruptionError if a bit of it has changed."""
         return decode_batch(self._formats[1], self._raw(number), self._path, *self._where(number))
 
-    def stored(self) -> Iterator[StoredBatch]:
+    def stored_batches(self) -> Iterator[StoredBatch]:
         """All batches as they stand, checked."""
         for number, header in enumerate(self.headers()):
             raw = self._raw(number)

@@ -193,8 +193,8 @@ def test_an_old_listing_is_used_again(
     old = time.time() - 100
     os.utime(messages.directory, (old, old))
     assert messages.frontier == FIRST
-    listed = messages._files.listed()
-    assert messages._files.listed() is listed
+    listed = messages._files.list_files()
+    assert messages._files.list_files() is listed
     messages.publish(SECOND, [])
     assert messages.frontier == SECOND
 

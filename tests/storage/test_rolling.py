@@ -245,7 +245,7 @@ def test_a_kill_at_each_step(
         writer = opened(left)
         writer.sweep()
         assert_all_there(writer, there)
-        assert writer._files.listed().left_over == writer._files.listed().others == []
+        assert writer._files.list_files().left_over == writer._files.list_files().others == []
         publish(writer, there, full + 20)
         assert_all_there(writer, full + 20)
         assert_all_there(opened(left), full + 20)

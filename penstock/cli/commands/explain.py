@@ -28,7 +28,7 @@ def explain(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say why a change does, or does not, reach a subscription, condition by condition.
+    """Explain why a change does, or does not, reach a subscription, condition by condition.
 
     The tables are replayed from the log in memory, up to the change; nothing is written.
     """
