@@ -10,11 +10,11 @@ from penstock.doors import lazy_door
 
 if TYPE_CHECKING:
     from penstock.client import Notification
+    from penstock.delivery.subscription import Subscription
     from penstock.errors import PenstockError
     from penstock.flow.changes import Change, Op
     from penstock.flow.explain import Explanation
     from penstock.hub import Hub
-    from penstock.subscription import Subscription
 
 __all__ = [
     "Change",
@@ -30,10 +30,10 @@ __getattr__ = lazy_door(
     __name__,
     {
         "client": "Notification",
+        "delivery.subscription": "Subscription",
         "errors": "PenstockError",
         "flow.changes": "Change Op",
         "flow.explain": "Explanation",
         "hub": "Hub",
-        "subscription": "Subscription",
     },
 )

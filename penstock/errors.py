@@ -12,9 +12,11 @@
     ├── HomeError                 a home is missing, foreign, or in use
     │   ├── CorruptionError       a checksum failed; names the file and the place
     │   ├── RecordError           a record of the log that another release wrote
+    │   ├── CompactedError        what a reader wants to be told of has been compacted away
     │   ├── LockedError           another process works on this home
     │   └── InputError            a file of events cannot be read; the home is as it was
     ├── BacklogError              the log runs too far ahead of the pipeline; try again later
+    ├── ChannelError              a channel did not take notifications; they are sent again
     └── PipelineError             Spark could not start, or the query failed
 
 Nothing from a lower layer (sqlglot, sqlite, Spark, the operating system) leaks through a public
@@ -152,6 +154,10 @@ class HomeError(PenstockError):
     exit_code = 6
 
 
+class CompactedError(HomeError):
+    """Changes that a reader asks for are no longer there; the content is."""
+
+
 class CorruptionError(HomeError):
     """A checksum failed. Nothing behind the named place has been read or dropped."""
 
@@ -186,3 +192,9 @@ class PipelineError(PenstockError):
     """Spark could not start, or the streaming query failed."""
 
     exit_code = 9
+
+
+class ChannelError(PenstockError):
+    """A channel did not take notifications. They stay in the message log, and are sent again."""
+
+    exit_code = 12

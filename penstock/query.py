@@ -11,6 +11,9 @@ from penstock.catalog.payload_split import is_payload
 from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import Cut, Interval
 
+MAX_TABLES = 32
+"""Of one query."""
+
 
 @dataclass(frozen=True)
 class Node:

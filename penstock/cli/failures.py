@@ -9,8 +9,14 @@ import traceback
 
 import typer
 
-from penstock.cli.output import json_line
-from penstock.errors import BacklogError, CorruptionError, PenstockError, SqlError
+from penstock.errors import (
+    BacklogError,
+    ChannelError,
+    CorruptionError,
+    PenstockError,
+    SqlError,
+)
+from penstock.json_text import json_line
 
 INTERRUPTED = 130
 """As a shell reports a program that Ctrl-C has ended: 128 + SIGINT."""
@@ -34,6 +40,7 @@ EXIT_CODES = {
     9: "Spark could not start, or the pipeline failed",
     DIFFERENT: "a content is not what its query returns",
     BacklogError.exit_code: "too much waits to be processed; try again later",
+    ChannelError.exit_code: "notifications could not be delivered; they are sent again",
     INTERRUPTED: "ended by Ctrl-C",
 }
 

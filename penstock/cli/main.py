@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from io import TextIOWrapper
 from typing import Annotated
@@ -19,6 +20,10 @@ EXAMPLES = """\
   penstock publish shop changes.jsonl
   penstock run shop --once
 """
+
+COLLECT_AFTER_OBJECTS = 50_000
+"""New objects between two garbage collections, instead of 700. Loading a command makes some 200,000
+that all stay, and looking through them again and again took a sixth of its time."""
 
 app = typer.Typer(
     cls=RootGroup,
@@ -50,6 +55,7 @@ def penstock(
 
 def main() -> None:
     """The entry point of the installed program."""
+    gc.set_threshold(COLLECT_AFTER_OBJECTS)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a poor terminal is no reason to fail
@@ -63,4 +69,5 @@ def main() -> None:
     except BrokenPipeError:
         silence_standard_output()
         code = READER_GONE
+    gc.freeze()  # leaving, Python would look for garbage once more: 0.1 s
     sys.exit(code)

@@ -5,15 +5,14 @@ With `--json`, standard output holds that object and nothing else; remarks go to
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import typer
+
+from penstock.json_text import json_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,27 +86,6 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value)
-
-
-def json_line(value: object) -> str:
-    """A value as one line of JSON, in ASCII, so that no encoding can spoil it."""
-    return json.dumps(json_ready(value), allow_nan=False)
-
-
-def json_ready(value: object) -> object:
-    """A value in what JSON has: decimals as strings, dates as ISO 8601, NaN and infinities as
-    strings, as publishers write them."""
-    if isinstance(value, Mapping):
-        return {str(name): json_ready(member) for name, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_ready(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    return value
 
 
 def count(number: int, noun: str, nouns: str = "") -> str:

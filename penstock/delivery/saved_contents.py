@@ -1,10 +1,10 @@
-"""Saved contents: what a subscription's content was at the end of a batch.
+"""Saved contents: a cache of subscriptions' contents at the ends of batches.
 
-Whoever reads a content from its beginning, and finds that this takes long, leaves it here; the next
-one reads only what came later. A saved content is used only if it is whole and was made from this
-very message log: the batch at whose end it stands must be there with the same checksum, and the
-last records before it must be those of the log. Everything works without saved contents, so
-whatever is wrong with one, or with saving one, is passed over. `penstock verify` names damage.
+A reader that had to examine many messages saves the content it built; the next reader starts from
+there. A saved content is used only if it is intact and was made from this very message log: the
+batch at whose end it stands must be there with the same checksum, and the last records before it
+must be those of the log. Everything works without saved contents, so errors in loading or saving
+one are ignored. `penstock verify` reports damage.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from zlib import crc32
 
 import msgspec
 
-from penstock.client import ChangesOnlyClient, Content
+from penstock.client import ChangesOnlyClient, Content, Initial
 from penstock.client.saving import plain_content, restored_content
-from penstock.delivery.inbox import Inbox
+from penstock.delivery.batches import SubscriptionBatches
+from penstock.delivery.registration import Registration
 from penstock.errors import PenstockError
 from penstock.packing import pack, unpack
-from penstock.query import Query
 from penstock.storage.batch_codec import (
     COMPRESSED_VERSION,
     batch_name,
@@ -41,10 +41,10 @@ DIRECTORY = "contents"
 SUFFIX = ".content"
 
 SAVED_FROM = 5_000
-"""Batches and messages to look at, from which on a content is worth saving: a tenth of a second."""
+"""Batches and messages examined from which on a content is saved: about 0.1 s of work."""
 MAX_FILE_BYTES = 64 << 20  # 64 MiB
 MAX_FILES = 64
-MAX_BYTES = 256 << 20  # 256 MiB: beyond one of these limits, those used least lately go
+MAX_BYTES = 256 << 20  # 256 MiB: beyond one of these limits, the least recently used are removed
 
 _LAYOUT = 1
 """Of the plain data; others are not read."""
@@ -65,36 +65,36 @@ class SavedContents:
         self._home = home
         self.directory = home.path / DIRECTORY
 
-    def load(
-        self, subscription: int, query: Query, *, quiet: bool = False, before: int | None = None
-    ) -> SavedContent | None:
-        """The newest one of a subscription; only one that stands at or before an offset, if it is
-        given."""
-        for path, (_, end) in reversed(self._of(subscription)):
+    def load(self, registration: Registration, before: int | None = None) -> SavedContent | None:
+        """The newest one of a subscription; if an offset is given, of those that stand at or
+        before it."""
+        for path, (_, end) in reversed(self._of(registration.id)):
             if before is not None and end > before:
                 continue
             with suppress(PenstockError, msgspec.DecodeError, TypeError, ValueError, LookupError):
-                found = self._read(path, subscription, query, quiet)
+                found = self._read(path, registration)
                 if found is not None:
                     with suppress(OSError):
                         os.utime(path)  # used just now
                     return found
         return None
 
-    def save_if_worth_it(self, client: Content | ChangesOnlyClient, inbox: Inbox) -> None:
-        """Keep what a client has built from an inbox, if that took long."""
+    def save_if_worth_it(
+        self, client: Content | ChangesOnlyClient, batches: SubscriptionBatches
+    ) -> None:
+        """Save the content that a client has built, if many messages had to be examined."""
         if (
             isinstance(client, ChangesOnlyClient)
-            or inbox.last is None
-            or inbox.looked_at < SAVED_FROM
+            or batches.last is None
+            or batches.examined < SAVED_FROM
         ):
             return
-        self.save(client, inbox.last)
-        inbox.looked_at = 0
+        self.save(client, batches.last)
+        batches.examined = 0
 
     def save(self, content: Content, last: BatchHeader) -> None:
-        """Keep a content that stands at the end of a batch, in place of older ones of its
-        subscription; nothing happens if that is not possible."""
+        """Save a content that stands at the end of a batch and remove older ones of its
+        subscription; does nothing if that is not possible."""
         with suppress(OSError, PenstockError):
             evidence = self._evidence(last)
             cursor = (last.start, last.end, last.active)
@@ -111,15 +111,14 @@ class SavedContents:
                     old.unlink(missing_ok=True)
             self._keep_within_limits()
 
-    def _read(
-        self, path: Path, subscription: int, query: Query, quiet: bool
-    ) -> SavedContent | None:
+    def _read(self, path: Path, registration: Registration) -> SavedContent | None:
+        query, quiet = registration.query, registration.initial is Initial.SILENT
         _, body = read_batch(CONTENT_FORMAT, path)
         layout, cursor, evidence, sql, plain = unpack(body)
         last = BatchHeader(*cursor)
         if (layout, sql) != (_LAYOUT, query.sql) or evidence != self._evidence(last):
             return None
-        return SavedContent(restored_content(plain, subscription, query, quiet=quiet), last)
+        return SavedContent(restored_content(plain, registration.id, query, quiet=quiet), last)
 
     def _evidence(self, last: BatchHeader) -> int | None:
         """What a content at the end of a batch must come from; None if the batch is not there."""

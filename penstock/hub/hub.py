@@ -29,6 +29,14 @@ from penstock.arguments import (
 from penstock.catalog import Catalog, Outside
 from penstock.client import Initial, News, Notification, Snapshot
 from penstock.client.sizes import notification_bytes
+from penstock.delivery import SubscriptionReader
+from penstock.delivery.registration import recorded, registered
+from penstock.delivery.subscription import (
+    MAX_PENDING_BYTES,
+    MAX_PENDING_NOTIFICATIONS,
+    Subscription,
+    reopen_subscription,
+)
 from penstock.errors import ChangeError, HomeError, PenstockError
 from penstock.flow.changes import Change, Op
 from penstock.flow.events import change_from_mapping, decode_event, encode_change
@@ -36,11 +44,10 @@ from penstock.flow.explain import Explanation, explain
 from penstock.flow.planning import Method, better_choices, explain_plan, first_choice
 from penstock.hub.engine_state import EngineState
 from penstock.hub.processor import Processor
-from penstock.hub.reopened import reopen_subscription
 from penstock.hub.replan_schedule import REOPTIMISE_EVERY_CHANGES, ReplanSchedule
 from penstock.joins import Scheme
 from penstock.joins.registry import DEFAULT_NAME, make_scheme
-from penstock.registry import Candidate, Clock, Registry, commands, reader_of
+from penstock.registry import Candidate, Clock, Registry, commands
 from penstock.spaces import Decomposition
 from penstock.storage import (
     AnyHome,
@@ -53,7 +60,6 @@ from penstock.storage import (
     samples,
     usable_statistics,
 )
-from penstock.subscription import MAX_PENDING_BYTES, MAX_PENDING_NOTIFICATIONS, Subscription
 
 MAX_BATCH_CHANGES = 1_000_000
 
@@ -270,12 +276,12 @@ class Hub:
         number, live = _id(number), self._processor.live
         with self._processor.reading() as engine:
             self._processor.state.check_not_suspended(number)
-            query = engine.query(number)
+            engine.query(number)
             if number not in live:
                 assert isinstance(self._home, Home)  # in memory, every subscription is live
                 assert self._registry is not None
-                lock = self._processor.lock
-                live.add(reopen_subscription(self._home, self._registry, number, query, lock))
+                registration = registered(self._registry, self._registry.subscription(number))
+                live.add(reopen_subscription(self._home, registration, self._processor.lock))
             return live[number]
 
     def subscriptions(self) -> dict[int, str]:
@@ -302,7 +308,8 @@ class Hub:
         """
         number, cursor = _id(subscription), whole_number(cursor, "a cursor", HomeError)
         with self._processor.reading() as engine:
-            reader = reader_of(self._home, number, engine.query(number), cursor)
+            registration = recorded(self._home, number, engine.query(number))
+            reader = SubscriptionReader(self._home, registration, cursor)
             told: list[Notification] = []
             taken_bytes = 0
             for part in reader.new():

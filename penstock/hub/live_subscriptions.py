@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from penstock.client import Delivery, Switch
+from penstock.delivery.subscription import Subscription
 from penstock.errors import SubscriptionError
 from penstock.flow.faults import describe_fault, is_fault
 from penstock.flow.index import Index
 from penstock.routing import subscribers
-from penstock.subscription import Subscription
 
 
 class LiveSubscriptions:

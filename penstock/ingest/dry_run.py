@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from penstock.catalog import Catalog
 from penstock.errors import ChangeError, EventError, NoChangeError
-from penstock.flow.plain_events import PlainReader
+from penstock.flow.events import read_change
 from penstock.ingest.input_files import InputBatch
 
 FIRST_NUMBERS = 5
@@ -54,24 +55,24 @@ class FileCheck:
 
 
 def check_file(
-    name: str, batches: Iterable[InputBatch], reader: PlainReader, offset: int
+    name: str, batches: Iterable[InputBatch], catalog: Catalog, offset: int
 ) -> FileCheck:
     """Read all events as if they were appended at the offset."""
     found = FileCheck(name)
     try:
         for batch in batches:
             for event, number in zip(batch.events, batch.numbers, strict=True):
-                _check_event(found, event, number, batch.unit, reader, offset)
+                _check_event(found, event, number, batch.unit, catalog, offset)
     except EventError as error:
         found.unreadable = error
     return found
 
 
 def _check_event(
-    found: FileCheck, event: bytes, number: int, unit: str, reader: PlainReader, offset: int
+    found: FileCheck, event: bytes, number: int, unit: str, catalog: Catalog, offset: int
 ) -> None:
     try:
-        reader.read(event, offset)
+        read_change(event, catalog, offset)
     except NoChangeError:
         found.skipped += 1
     except ChangeError as error:

@@ -30,6 +30,8 @@ from penstock.ingest.input_files import shown_name
 from penstock.storage import Home, home_around
 
 SETTLE_SECONDS = 2.0
+MAX_SETTLE_SECONDS = 86_400.0
+"""A day: who waits longer for a writer that pauses had better rename complete files."""
 LOOK_EVERY_SECONDS = 0.5
 
 
@@ -67,6 +69,10 @@ class Watcher:
         keep: bool = False,
         settle_seconds: float = SETTLE_SECONDS,
     ) -> None:
+        if not 0 <= settle_seconds <= MAX_SETTLE_SECONDS:  # nor NaN
+            raise InputError(
+                f"a file settles in 0 to {MAX_SETTLE_SECONDS:,.0f} seconds, not {settle_seconds}"
+            )
         if not directory.is_dir():
             raise HomeError(f"{directory} is not a directory", hint="make it, then watch it")
         inside = home_around(directory)

@@ -1,9 +1,14 @@
 """Select-join subscriptions: groups, and the schemes that turn changes into messages."""
 
-from penstock.joins.group import Group, GroupStep, GroupSteps, StepsByEdge
-from penstock.joins.points import SpacePoints
-from penstock.joins.registry import family_of, make_scheme, scheme_names
-from penstock.joins.scheme import Family, Scheme
+from typing import TYPE_CHECKING
+
+from penstock.doors import lazy_door
+
+if TYPE_CHECKING:
+    from penstock.joins.group import Group, GroupStep, GroupSteps, StepsByEdge
+    from penstock.joins.points import SpacePoints
+    from penstock.joins.registry import family_of, make_scheme, scheme_names
+    from penstock.joins.scheme import Family, Scheme
 
 __all__ = [
     "Family",
@@ -17,3 +22,14 @@ __all__ = [
     "make_scheme",
     "scheme_names",
 ]
+
+# Loaded when first asked for: decompositions and accounting are used without any kernel.
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "group": "Group GroupStep GroupSteps StepsByEdge",
+        "points": "SpacePoints",
+        "registry": "family_of make_scheme scheme_names",
+        "scheme": "Family Scheme",
+    },
+)

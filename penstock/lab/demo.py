@@ -95,7 +95,7 @@ def run_demo(
         _process(home, master, before_changes, advance)
     clients = Clients(home)
     with reporter.step(f"{subscriptions:,} clients build their contents from messages") as advance:
-        clients.take_in(lambda header: advance(header.end, home.log.end))
+        clients.take_in(lambda end: advance(end, home.log.end))
     numbered = {one.id: interest for one, interest in zip(stored, interests, strict=True)}
     with reporter.step("every content compared with the query run over all rows"):
         checked = _check(clients.contents, numbered, market)

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from itertools import filterfalse, islice
 from pathlib import Path
 
-from penstock.client import Initial
-from penstock.errors import HomeError
+from penstock.client import BEGINNING, Initial
+from penstock.delivery import CursorState, DurableCursors
+from penstock.errors import HomeError, SubscriptionError
 from penstock.flow.changes import Change, Op
 from penstock.flow.engine import Engine
 from penstock.flow.events import encode_change
+from penstock.garbage import without_garbage
 from penstock.joins import Family
 from penstock.joins.registry import compacting_scheme
 from penstock.maintenance.findings import Step
@@ -27,9 +29,10 @@ from penstock.messages import (
     SpaceFilter,
     decode_message,
     encode_messages,
+    has_partner,
+    may_reach_anyone,
 )
 from penstock.pipeline.checkpoint import check_home, replayed_from
-from penstock.pipeline.gc_control import without_garbage
 from penstock.registry import Registry
 from penstock.spaces import Space
 from penstock.storage import BatchHeader, Home
@@ -57,15 +60,18 @@ class Compaction:
     """What kept it from going further than this; empty if nothing did."""
 
 
-def compact(home: Home, step: Step, *, to: int | None = None) -> Compaction:
-    """Compact what is behind offset `to`, or as much as can be.
+def compact(
+    home: Home, step: Step, *, to: int | None = None, past_cursors: bool = False
+) -> Compaction:
+    """Compact what is before offset `to`, or as much as can be: not what durable cursors still
+    need, unless `past_cursors`.
 
     LockedError while a Hub or a pipeline is at work on the home. Publishers and readers may go on.
     """
     with home.processing_lock("compact"):
         check_home(home)
         before = _size(home)
-        header, held_back_by = _last_batch(home, to)
+        header, held_back_by = _last_batch(home, to, past_cursors=past_cursors)
         if header is not None:
             with without_garbage():
                 _compact(home, header, step)
@@ -79,8 +85,10 @@ def compact(home: Home, step: Step, *, to: int | None = None) -> Compaction:
         )
 
 
-def _last_batch(home: Home, to: int | None) -> tuple[BatchHeader | None, str]:
-    """The last batch that can be let go of, and what keeps the next one."""
+def _last_batch(
+    home: Home, to: int | None, *, past_cursors: bool
+) -> tuple[BatchHeader | None, str]:
+    """The last batch that can be compacted, and what keeps the next one."""
     frontier = home.messages.frontier
     if frontier is None:
         return None, "nothing has been processed"
@@ -91,12 +99,40 @@ def _last_batch(home: Home, to: int | None) -> tuple[BatchHeader | None, str]:
         held_back_by = f"the pipeline goes on at offset {replayed}: run it first"
     if to is not None and to < limit:
         limit, held_back_by = to, f"only up to offset {to} was asked for"
+    slowest = None if past_cursors else _slowest_cursor(home)
+    if slowest is not None and _needed_from(slowest) < limit:
+        limit = _needed_from(slowest)
+        held_back_by = (
+            f"cursor {slowest.name} of subscription {slowest.subscription} is at {slowest.cursor}: "
+            "deliver it, remove it (penstock cursors), or compact with --past-cursors"
+        )
     # A batch without records may switch decompositions after its own messages; a base may not.
     found = None
     for header in home.messages.batches():
         if header.start < header.end <= limit:
             found = header
     return found, held_back_by
+
+
+def _slowest_cursor(home: Home) -> CursorState | None:
+    """The durable cursor that needs most. Those of subscriptions that are gone need nothing; those
+    that have a content and were told nothing yet start from the base."""
+    needed = []
+    states = DurableCursors(home).all()
+    with Registry(home) as registry:
+        for state in states:
+            try:
+                stored = registry.subscription(state.subscription)
+            except SubscriptionError:
+                continue
+            if state.cursor != BEGINNING or stored.initial is not Initial.CONTENT:
+                needed.append(state)
+    return min(needed, key=_needed_from, default=None)
+
+
+def _needed_from(state: CursorState) -> int:
+    """A subscription needs nothing from before its own record."""
+    return max(state.cursor, state.subscription)
 
 
 def _compact(home: Home, header: BatchHeader, step: Step) -> None:
@@ -142,8 +178,7 @@ def _check_messages(
         if header > last:
             return
         for data in _without_spaces(home.messages.read(header), tables):
-            message = decode_message(data)
-            if message.space not in tables and _tells_other_family(message, family):
+            if _tells_other_family(data, family, tables):
                 raise HomeError(
                     f"batch {header} was not made by a scheme that sends {family}",
                     detail="several schemes have processed the home, or it does not say which, and "
@@ -158,9 +193,14 @@ def _without_spaces(messages: Iterable[bytes], spaces: Collection[int]) -> Itera
     return filterfalse(SpaceFilter(spaces).may_pass, messages)
 
 
-def _tells_other_family(message: Message, family: Family) -> bool:
+def _tells_other_family(data: bytes, family: Family, tables: Collection[int]) -> bool:
     """Whether only a scheme of another family sends such a message to subscriptions over several
     tables."""
+    if not has_partner(data) and not may_reach_anyone(data):
+        return False
+    message = decode_message(data)
+    if message.space in tables:
+        return False
     if message.partner is not None:
         return family is not Family.JOIN_ROWS
     if EVERYONE in (message.upsert, message.remove):

@@ -161,7 +161,7 @@ def _catalog(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
     catalog = Catalog()
     derived = (relation_row(one, catalog) for one in logged.statements if one.offset < applied)
     expected = [tuple(row.values()) for row in derived]
-    columns = "offset, name, kind, sql, broken"
+    columns = "offset, name, kind, sql, broken, plan, checksum"
     rows = database.execute(f"SELECT {columns} FROM relations ORDER BY offset")
     return "" if rows.fetchall() == expected else "its tables are not those of the log"
 

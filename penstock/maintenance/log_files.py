@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.delivery.cursors import DIRECTORY as CURSORS_DIRECTORY
+from penstock.delivery.cursors import cursor_files, read_cursor
 from penstock.delivery.saved_contents import CONTENT_FORMAT
 from penstock.delivery.saved_contents import DIRECTORY as CONTENTS_DIRECTORY
 from penstock.delivery.saved_contents import SUFFIX as CONTENT_SUFFIX
@@ -170,6 +172,15 @@ def check_contents(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding
     findings, _ = _check_batches(directory, CONTENT_SUFFIX, CONTENT_FORMAT, seen)
     for finding in findings:
         yield replace(finding, hint="remove it: a content is saved again when it is asked for")
+
+
+def check_cursors(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
+    for path in cursor_files(home.path / CURSORS_DIRECTORY):
+        try:
+            read_cursor(path)
+        except PenstockError as error:
+            yield damage_of(path, error)
+        seen(path)
 
 
 def _places(directory: Path, suffix: str) -> list[tuple[int, int]]:

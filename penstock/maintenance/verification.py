@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.client import Initial
+from penstock.delivery import FanOut
+from penstock.delivery.cursors import DIRECTORY as CURSORS_DIRECTORY
 from penstock.delivery.saved_contents import DIRECTORY as CONTENTS_DIRECTORY
 from penstock.errors import PenstockError
 from penstock.maintenance.checkpoints import check_checkpoint, check_recordless, checkpoint_files
@@ -22,19 +24,22 @@ from penstock.maintenance.findings import Finding, Severity, Step, damage, damag
 from penstock.maintenance.log_files import (
     Batches,
     check_contents,
+    check_cursors,
     check_log,
     check_messages,
     check_quarantine,
     check_statistics,
 )
 from penstock.maintenance.oracle import Oracle
-from penstock.maintenance.traffic import Clients
 from penstock.pipeline.snapshots import all_snapshots, is_sound
 from penstock.registry import Registry
 from penstock.storage import BatchHeader, Home
 from penstock.storage.families import home_family
 from penstock.storage.home_statistics import DIRECTORY as STATISTICS_DIRECTORY
 from penstock.storage.table_replay import Replay, replay_tables
+
+ASIDE = (STATISTICS_DIRECTORY, CONTENTS_DIRECTORY, CURSORS_DIRECTORY)
+"""Directories whose files contents do not come from."""
 
 
 @dataclass
@@ -86,7 +91,7 @@ def _verify(home: Home, copies: Home, step: Step, sample: int | None, seed: int)
 
 def _hinders(home: Home, finding: Finding) -> bool:
     """Whether contents cannot be compared: neither they nor the tables come from everything."""
-    aside = (home.path / name for name in (STATISTICS_DIRECTORY, CONTENTS_DIRECTORY))
+    aside = (home.path / name for name in ASIDE)
     apart = (home.checkpoint, home.snapshots, *aside)
     is_apart = any(Path(finding.where).is_relative_to(directory) for directory in apart)
     return finding.severity is Severity.DAMAGE and not is_apart
@@ -121,6 +126,7 @@ def _verify_files(
     findings += _verify_snapshots(home.snapshots, seen)
     findings += check_statistics(home, seen)
     findings += check_contents(home, seen)
+    findings += check_cursors(home, seen)
     if not log.findings or not any(f.severity is Severity.DAMAGE for f in log.findings):
         findings += check_databases(home, Logged.of(home, log.end), log.end, copies)
     return batches
@@ -163,9 +169,10 @@ def _differences(
     with step("replaying the log") as advance:
         replay = replay_tables(home, frontier.end, lambda offset: advance(offset, frontier.end))
     yield from _quarantine_differences(home, replay, frontier)
-    clients = Clients(home, only=set(active))
+    fan_out = FanOut(home, only=set(active))
     with step("building contents") as advance:
-        clients.take_in(lambda header: advance(header.end, frontier.end), frontier)
+        for cut in fan_out.new(frontier):
+            advance(cut.cursor, frontier.end)
     with step("comparing with DuckDB") as advance, Oracle() as oracle:
         for relation in replay.engine.catalog:
             oracle.load(relation, (row for _, row in replay.engine.rows.rows(relation)))
@@ -174,7 +181,7 @@ def _differences(
             verdict.compared.append(subscription)
             advance(len(verdict.compared), len(active))
 
-        yield from compare(clients.contents, oracle, on_one)
+        yield from compare(fan_out.contents, oracle, on_one)
 
 
 def _quarantine_differences(home: Home, replay: Replay, frontier: BatchHeader) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The buckets in which the stateful stages keep rows and groups.
+"""The buckets in which keyed stages keep their state on Spark: their partitions.
 
 State is kept by bucket, so that a batch touches few state keys. How many there are is a property of
 the home (`penstock init --buckets`): a checkpoint can only go on with the number it began with.
@@ -6,53 +6,35 @@ the home (`penstock init --buckets`): a checkpoint can only go on with the numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from itertools import count
-from zlib import crc32
+from typing import TYPE_CHECKING
 
-from penstock.storage.interfaces import DEFAULT_BUCKETS
+if TYPE_CHECKING:
+    from penstock.flow.exchange import Spread
+
+CHUNK_SCHEMA = "bucket int, kind int, count int, chunk binary"
+"""What Spark moves between stages (`penstock.pipeline.chunks`)."""
 
 _SPARK_SEED = 42  # of Spark's `hash` function
 
 
-class Buckets:
-    """The labels by which Spark tells buckets apart, and which keys are in which.
+@cache
+def spread_of(number: int) -> Spread:
+    """How rows are spread over so many buckets."""
+    from penstock.flow.exchange import Spread  # many processes only look at the schema
+
+    return Spread(bucket_labels(number))
+
+
+@cache
+def bucket_labels(number: int) -> tuple[int, ...]:
+    """The labels by which Spark tells buckets apart.
 
     Spark partitions rows by a hash of the label. Labels are the smallest whose hashes differ modulo
     their number, so 2, 4, 8, ... partitions get the same number of buckets each. Of labels 0 to 7,
     one of two partitions would get five.
     """
-
-    def __init__(self, number: int = DEFAULT_BUCKETS) -> None:
-        self.labels = _labels(number)
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.labels)
-
-    @property
-    def first(self) -> int:
-        """The one that passes on what a batch has only once."""
-        return self.labels[0]
-
-    def of(self, key: bytes) -> int:
-        """Where a packed key lives: the same in every process and on every machine."""
-        return self.labels[crc32(key) % len(self.labels)]
-
-    def in_turn(self, number: int) -> int:
-        """For what could go to any bucket: to each by turns."""
-        return self.labels[number % len(self.labels)]
-
-    def phase(self, bucket: int) -> float:
-        """A share of 1, another one for each bucket: to do things at different times."""
-        return self.labels.index(bucket) / len(self.labels)
-
-
-@cache
-def _labels(number: int) -> tuple[int, ...]:
     found: dict[int, int] = {}
     for label in count():
         found.setdefault(spark_hash(label) % number, label)

@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from penstock.arguments import listed, shown, statement, text
 from penstock.catalog import Relation
+from penstock.catalog.relations import MAX_COLUMNS
 from penstock.client import Initial
 from penstock.errors import SubscriptionError
 from penstock.joins.decomposition import fitting
@@ -27,7 +28,6 @@ from penstock.registry.records import (
     withdraw_body,
 )
 from penstock.spaces import Decomposition
-from penstock.sql import MAX_COLUMNS, hinted, parse_relation
 from penstock.storage import Entry, RecordKind
 
 MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
@@ -79,6 +79,8 @@ class Candidate(NamedTuple):
 
 def define(sql: object) -> Command[Relation]:
     """Declare a table or a stream. Whether it is a new one is for its catalog to say."""
+    from penstock.sql import parse_relation
+
     checked = statement(sql)
     relation = parse_relation(checked)
     return Command([(RecordKind.DDL, statement_bytes(checked))], relation)
@@ -88,7 +90,11 @@ def check_statements(given: Iterable[object], payload: str | Sequence[str] = ())
     """The texts of queries, with their payload columns as hints."""
     columns = _payload_columns(payload)
     texts = [statement(one) for one in given]
-    return [hinted(sql, columns) for sql in texts] if columns else texts
+    if not columns:
+        return texts
+    from penstock.sql import hinted
+
+    return [hinted(sql, columns) for sql in texts]
 
 
 def make_terms(

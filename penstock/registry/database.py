@@ -36,7 +36,7 @@ from penstock.errors import CorruptionError
 from penstock.registry.damage import damaged, sqlite_failure
 from penstock.storage import RecordLog, Witness, lost_end, open_file, os_errors
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Rises with every change of the tables, or of the plans stored in them."""
 BUSY_SECONDS = 30.0  # catching up with a long log holds the write lock; others wait for it
 

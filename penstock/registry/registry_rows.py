@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from penstock.client import Initial
@@ -22,8 +22,10 @@ from penstock.registry.plans import (
 from penstock.registry.records import Subscribed, subscribed
 from penstock.registry.stored_subscription import StoredSubscription
 from penstock.spaces import Replan
-from penstock.sql import ShapeBinder
 from penstock.storage import Record
+
+if TYPE_CHECKING:
+    from penstock.sql import ShapeBinder
 
 _REGISTRY = Path("registry.db")
 
@@ -31,14 +33,14 @@ _REGISTRY = Path("registry.db")
 class Binder:
     """Turns texts into stored plans, each text once: people often ask for the same."""
 
-    def __init__(self, shapes: ShapeBinder) -> None:
-        self._binder = shapes
+    def __init__(self, shapes: Callable[[], ShapeBinder]) -> None:
+        self._shapes = shapes
         self._plans: dict[str, bytes] = {}
 
     def plan(self, sql: str) -> bytes:
         plan = self._plans.get(sql)
         if plan is None:
-            plan = self._plans[sql] = encode_plan(self._binder.bind(sql))
+            plan = self._plans[sql] = encode_plan(self._shapes().bind(sql))
         return plan
 
     def plans(self, statements: Sequence[str]) -> list[bytes]:

@@ -16,6 +16,8 @@ relations = Table(
     Column("kind", String, nullable=False),
     Column("sql", String, nullable=False),
     Column("broken", String, nullable=False),
+    Column("plan", LargeBinary, nullable=False),
+    Column("checksum", Integer, nullable=False),
 )
 
 REGISTRY = MetaData()

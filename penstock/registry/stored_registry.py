@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
 
@@ -39,10 +39,12 @@ from penstock.registry.schema import CATALOG, REGISTRY, replans, set_aside, subs
 from penstock.registry.stored_catalog import StoredCatalog
 from penstock.registry.stored_subscription import StoredSubscription
 from penstock.spaces import Decomposition
-from penstock.sql import ShapeBinder
 from penstock.storage import AnyHome, Tail, set_aside_entry
 
 _Result = TypeVar("_Result")
+
+if TYPE_CHECKING:
+    from penstock.sql import ShapeBinder
 
 _ONE = update(subscriptions).where(subscriptions.c.id == bindparam("number"))
 _RENEWED = _ONE.values(lease_seconds=bindparam("lease_seconds"), expires_ms=bindparam("expires_ms"))
@@ -106,11 +108,17 @@ class Registry(Lookup):
     def _binder(self) -> Binder:
         """For one call. What it learns about shapes of statements is kept for the next one:
         relations are only ever added, so what was bound is bound in the same way later."""
-        catalog = self.catalog()  # always the same, and now it knows what has been applied
+        self.catalog()  # always the same object, and now it knows what has been applied
+        return Binder(self._shapes)
+
+    def _shapes(self) -> ShapeBinder:
+        """Made when a statement is bound: most who catch up find none, and need no parser."""
+        from penstock.sql import ShapeBinder
+
         shapes: ShapeBinder | None = getattr(self._of_thread, "shapes", None)
         if shapes is None:
-            shapes = self._of_thread.shapes = ShapeBinder(catalog)
-        return Binder(shapes)
+            shapes = self._of_thread.shapes = ShapeBinder(self.catalog())
+        return shapes
 
     def _must_apply(self, database: DerivedDatabase, to: int) -> bool:
         with database.reading() as connection:

@@ -1,13 +1,18 @@
 """From the text of a statement to what it means: relations and bound queries."""
 
+from typing import TYPE_CHECKING
+
+from penstock.catalog.relations import MAX_COLUMNS
+from penstock.doors import lazy_door
 from penstock.predicates.normal_form import MAX_BRANCHES
-from penstock.query import Join, Node, Output, Query
-from penstock.sql.binding import bind
-from penstock.sql.ddl import MAX_COLUMNS, parse_relation
-from penstock.sql.guard import MAX_BYTES, MAX_DEPTH, MAX_NAME_LENGTH, MAX_TOKENS
-from penstock.sql.payload import hinted
-from penstock.sql.shapes import ShapeBinder
-from penstock.sql.tables import MAX_TABLES
+from penstock.query import MAX_TABLES, Join, Node, Output, Query
+
+if TYPE_CHECKING:
+    from penstock.sql.binding import bind
+    from penstock.sql.ddl import parse_relation
+    from penstock.sql.guard import MAX_BYTES, MAX_DEPTH, MAX_NAME_LENGTH, MAX_TOKENS
+    from penstock.sql.payload import hinted
+    from penstock.sql.shapes import ShapeBinder
 
 __all__ = [
     "MAX_BRANCHES",
@@ -26,3 +31,15 @@ __all__ = [
     "hinted",
     "parse_relation",
 ]
+
+# Loaded when first asked for: sqlglot takes a fifth of a second, and who reads needs no parser.
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "binding": "bind",
+        "ddl": "parse_relation",
+        "guard": "MAX_BYTES MAX_DEPTH MAX_NAME_LENGTH MAX_TOKENS",
+        "payload": "hinted",
+        "shapes": "ShapeBinder",
+    },
+)

@@ -7,13 +7,12 @@ from dataclasses import replace
 from sqlglot import Token, TokenType, exp
 
 from penstock.catalog import Column, Relation
+from penstock.catalog.relations import MAX_COLUMNS
 from penstock.errors import SqlError
 from penstock.sql.column_types import value_type_of
 from penstock.sql.names import clause_name, constraint_name, other_arguments
 from penstock.sql.source import Source
 from penstock.sql.strict import check_names
-
-MAX_COLUMNS = 1_000
 
 _PUBLISHED = "changes are published, not executed: penstock publish, or hub."
 _SUBSCRIBED = "a SELECT is a subscription: penstock subscribe, or hub.subscribe"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.catalog import joinable
 from penstock.errors import NotYetError, SqlError
 from penstock.predicates.normal_form import Condition
 from penstock.predicates.simplify import Place
-from penstock.query import Join
+from penstock.query import MAX_TABLES, Join
 from penstock.sql.conditions import ConditionBinder, operands, unparenthesised
 from penstock.sql.names import clause_name, other_arguments
 from penstock.sql.scope import Scope, Visible, did_you_mean, known
-
-MAX_TABLES = 32
 
 _NOT_TABLES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Lateral, "LATERAL"),
@@ -175,7 +172,7 @@ class TableBinder:
 
     def _add_equality(self, one: Place, other: Place) -> None:
         first, second = self.scope.column(one).type, self.scope.column(other).type
-        if not joinable(first, second):
+        if not first.joins_with(second):
             raise SqlError(
                 f"{self.scope.show(one)} is {first} and {self.scope.show(other)} is {second}: "
                 "they cannot be joined",

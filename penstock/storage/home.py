@@ -12,6 +12,7 @@ staging/        output of a batch that is not published yet
 snapshots/      indexes of subscriptions
 statistics/     what the history was like
 contents/       contents that took long to build
+cursors/        how far deliveries were acknowledged
 logs/           what Spark had to say
 metrics/        what the batches of the pipeline were like
 lost/           what came from records that are lost, put aside by `penstock rebuild --accept-loss`

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from penstock.catalog import Row
 from penstock.errors import HomeError, PenstockError
-from penstock.matching.diagram.order import AttributeStatistics, attribute_order
 from penstock.packing import pack, unpack
 from penstock.storage.batch_codec import batch_name, encode_batch, parse_batch_name, read_batch
 from penstock.storage.disk import FileFormat, corrupt, os_errors, sync_directory, write_aside
@@ -65,6 +63,11 @@ class TableStatistics(msgspec.Struct, frozen=True):
 
     def attribute_order(self) -> list[str]:
         """The columns in the order in which a diagram should test them, from the top."""
+        # Here, because matchers take half a second to load, and few who read statistics need them.
+        import numpy as np
+
+        from penstock.matching.attribute_order import AttributeStatistics, attribute_order
+
         told = AttributeStatistics(
             frequency=np.array([column.frequency for column in self.columns]),
             spread=np.array([column.spread for column in self.columns]),

@@ -12,7 +12,7 @@ from typing import Annotated, Protocol, TypeAlias
 import msgspec
 
 from penstock.arguments import MAX_OFFSET
-from penstock.errors import CorruptionError, HomeError
+from penstock.errors import CompactedError, CorruptionError, HomeError
 
 
 class RecordKind(IntEnum):
@@ -207,8 +207,8 @@ def check_follows(frontier: BatchHeader | None, header: BatchHeader, where: obje
         )
 
 
-def compacted_away(offset: int, compacted_to: int) -> HomeError:
-    return HomeError(
+def compacted_away(offset: int, compacted_to: int) -> CompactedError:
+    return CompactedError(
         f"what changed between offsets {offset} and {compacted_to} is no longer there",
         detail=f"the home was compacted up to offset {compacted_to}",
         hint="start again from the content",

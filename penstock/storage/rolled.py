@@ -17,11 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
-
-import numpy as np
-import numpy.typing as npt
 
 from penstock.storage.batch_codec import (
     Place,
@@ -33,6 +30,12 @@ from penstock.storage.batch_codec import (
 from penstock.storage.disk import FileFormat, corrupt
 from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import BatchHeader
+
+# NumPy is imported where it is used: a home with few batches has no rolled files, and commands that
+# only append or look should not take 0.1 s to load it.
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 SUFFIX = ".rolled"
 
@@ -78,6 +81,8 @@ def encode_rolled(
         (header.start, header.end, header.active, position, length)
         for (header, _), position, length in zip(batches, positions, lengths, strict=True)
     ]
+    import numpy as np
+
     index = np.array(entries, "<u8").tobytes()
     first, last = batches[0].header, batches[-1].header
     places = ((first.start, first.end), (last.start, last.end))
@@ -116,10 +121,14 @@ class RolledFile:
         raw = self._store.read(self._path, 0, size)
         if len(raw) < size or crc32(raw[_INDEX_START:]) != index_crc:
             raise corrupt(self._path, _INDEX_START, "the checksum of its index is wrong")
+        import numpy as np
+
         return np.frombuffer(raw, "<u8", offset=_INDEX_START).reshape(count, _WIDTH)
 
     @cached_property
     def _starts(self) -> npt.NDArray[np.uint64]:
+        import numpy as np
+
         return np.ascontiguousarray(self._index[:, 0])
 
     @property
@@ -132,6 +141,8 @@ class RolledFile:
 
     def find(self, place: Place) -> int | None:
         """The number of the batch in that place."""
+        import numpy as np
+
         number = int(np.searchsorted(self._starts, np.uint64(place[0])))
         # A batch without records starts where the next one starts, so there may be two.
         for one in range(number, min(number + 2, len(self._index))):

@@ -28,6 +28,8 @@ class Replay:
     """The offsets of events that could not be carried out."""
     changed: dict[tuple[str, RowKey], int] = field(default_factory=dict)
     """For each row that is there, by table and key, the offset at which it last changed."""
+    as_inserted: set[tuple[str, RowKey]] = field(default_factory=set)
+    """Rows that did not exist before they last changed: that event alone leads to them."""
 
     def advance(
         self, log: RecordLog, end: int, on_offset: Callable[[int], None] | None = None
@@ -60,12 +62,19 @@ class Replay:
 
     def _carry_out(self, run: list[tuple[int, bytes]]) -> None:
         deltas, refused = self.engine.absorb(run)
-        self.refused += [offset for offset, _, _ in refused]
-        for offset, relation, key, _, new in deltas:
-            if new is None:
-                self.changed.pop((relation.name, key), None)
+        self.refused += [one.offset for one in refused]
+        changed, as_inserted = self.changed, self.as_inserted
+        for offset, relation, key, old, new in deltas:
+            place = (relation.name, key)
+            if old is None:
+                changed[place] = offset
+                as_inserted.add(place)
+            elif new is None:
+                del changed[place]
+                as_inserted.discard(place)
             else:
-                self.changed[relation.name, key] = offset
+                changed[place] = offset
+                as_inserted.discard(place)
 
 
 def replay_tables(

@@ -13,16 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import Hub
-from penstock.cli.following import Follower
+from penstock import Hub, Subscription
 from penstock.client import ContentRow, Initial, News, Notification
+from penstock.delivery import SubscriptionReader
 from penstock.errors import HomeError
 from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.storage import Home
-from penstock.subscription import Subscription
+from penstock.testing import LocalPipeline
 from tests.differential.stories import JOINS, MIXED, SELECTIONS, Story, stories
 from tests.differential.test_changes_only import TWIN, with_twins
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller, tell_hub
 from tests.pipeline.test_stages import EVENTS, happen
 
@@ -78,24 +77,26 @@ def check_hub(story: Story, every: int) -> None:
             assert ids_of(hub.news(one, 0).notifications) == ids_of(one.notifications())
 
 
-def follow(home: Home, number: int, since: int | None = None) -> tuple[Follower, list[News]]:
-    follower = Follower(home, number, since)
-    return follower, list(follower.advance())
+def follow(
+    home: Home, number: int, since: int | None = None
+) -> tuple[SubscriptionReader, list[News]]:
+    reader = SubscriptionReader(home, number, since)
+    return reader, list(reader.new())
 
 
 def check_pipeline(story: Story, events: list[str], batch_rows: int, many: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         teller = Teller(Home.create(Path(directory) / "home"))
         home = teller.home
-        pipeline = DryPipeline(home, batch_rows, many_newcomers=many)
+        pipeline = LocalPipeline(home, batch_rows, many_newcomers=many)
         cuts: list[Cut] = []
         for step, event in zip(with_twins(story), events * 99, strict=False):
             teller.tell([step])
             pipeline = happen(event, pipeline, batch_rows)
             for name, number in teller.ids.items():
-                follower, _ = follow(home, number)
-                rows = Counter[str]() if name.endswith(TWIN) else rows_of(follower.rows())
-                cuts.append(Cut(number, rows, follower.cursor))
+                reader, _ = follow(home, number)
+                rows = Counter[str]() if name.endswith(TWIN) else rows_of(reader.rows())
+                cuts.append(Cut(number, rows, reader.cursor))
         pipeline.run()
         changes_only = {n for name, n in teller.ids.items() if name.endswith(TWIN)}
         for cut in cuts:
@@ -111,18 +112,18 @@ def check_cut(home: Home, cut: Cut, changes_only: bool) -> None:
     is_lost = base is not None and cut.cursor < base.end
     if base is not None:
         # One that needs nothing to start with is active in the batch that holds its record.
-        needs_nothing = whole.subscription.initial is Initial.NONE
+        needs_nothing = whole.registration.initial is Initial.NONE
         is_lost &= cut.subscription < (base.end if needs_nothing else base.active)
     if is_lost and (cut.cursor or changes_only):
         with pytest.raises(HomeError, match="no longer there"):
             follow(home, cut.subscription, cut.cursor)
         return
-    follower, news = follow(home, cut.subscription, cut.cursor)
+    reader, news = follow(home, cut.subscription, cut.cursor)
     told = [one for part in news for one in part.notifications]
-    assert follower.cursor == whole.cursor
+    assert reader.cursor == whole.cursor
     assert plain(news) == plain(part for part in everything if part.cursor > cut.cursor)
     if not changes_only:
-        assert brought_forward(cut, told) == rows_of(follower.rows())
+        assert brought_forward(cut, told) == rows_of(reader.rows())
 
 
 def check_killed_readers(home: Home, number: int) -> None:

@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 
-from penstock import Hub
+from penstock import Hub, Subscription
 from penstock.catalog import Row, RowKey
 from penstock.client.content import JoinKey
 from penstock.flow.changes import Change
@@ -22,7 +22,6 @@ from penstock.flow.explain import Explanation
 from penstock.predicates.boxes import contains
 from penstock.spaces import join_value
 from penstock.sql import Query, bind
-from penstock.subscription import Subscription
 from penstock.testing.oracle import Oracle
 from penstock.testing.scenario import Define, Publish, Subscribe
 from tests.differential.stories import (

@@ -10,11 +10,10 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 
-from penstock import Hub
+from penstock import Hub, Subscription
 from penstock.flow.planning import Method
 from penstock.joins import scheme_names
 from penstock.sql import bind
-from penstock.subscription import Subscription
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Replan, Subscribe, Withdraw

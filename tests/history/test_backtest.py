@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -14,8 +13,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from penstock import Hub, Notification, Subscription
-from penstock.client import Content
-from penstock.delivery.inbox import Inbox
+from penstock.delivery import SubscriptionBatches
+from penstock.delivery.registration import registered
 from penstock.errors import HomeError, SqlError
 from penstock.history.backtest import Backtest, backtest
 from penstock.pipeline.run import run
@@ -239,12 +238,10 @@ def test_with_spark_against_the_pipeline(spark: SparkSession, tmp_path: Path) ->
 
 def live(home: Home, registry: Registry, number: int) -> Received:
     """What the message log holds for a subscription."""
-    stored = registry.subscription(number)
-    query, chosen = stored.query(registry.catalog()), stored.decomposition
-    content = Content(number, query, chosen)
-    replans = partial(registry.replans, number)
+    registration = registered(registry, registry.subscription(number))
+    content = registration.new_client()
     told: list[Notification] = []
-    for _, messages in Inbox(home.messages, number, query, chosen, replans).new():
+    for _, messages in SubscriptionBatches(home.messages, registration).new():
         told += content.apply(messages)
     return received(told)
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Hub
+from penstock import Hub, Subscription
 from penstock.errors import PenstockError, SubscriptionError
 from penstock.registry import replan_body
 from penstock.spaces import Choice
 from penstock.storage import Home, RecordKind
-from penstock.subscription import Subscription
 
 SQL = (
     "SELECT r.id AS r, s.id AS s, t.id AS t FROM r JOIN s ON r.k = s.k JOIN t ON s.k = t.k "

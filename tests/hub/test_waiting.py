@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock import Hub, Subscription, subscription
+from penstock import Hub, Subscription
+from penstock.delivery import subscription
 from penstock.errors import SubscriptionError
 
 

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import Hub
-from penstock.errors import BacklogError, HomeError, LockedError
+from penstock.errors import BacklogError, HomeError, InputError, LockedError
 from penstock.ingest import file_ingest
 from penstock.ingest.directories import open_dropped
 from penstock.ingest.directory_listing import list_files, table_of
@@ -348,3 +348,10 @@ def test_killed_between_appending_and_putting_aside(
     assert take_all(home, drop).events == 0
     assert list_files(drop) == []
     assert len(events(home)) == count
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 86_401.0, float("inf"), float("nan")])
+def test_a_file_settles_in_a_day_at_most(home: Home, drop: Path, seconds: float) -> None:
+    """With NaN no file would ever be complete, and nobody would be told."""
+    with pytest.raises(InputError, match="settles in 0 to 86,400 seconds"):
+        watch(home, drop, once=True, settle_seconds=seconds)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import Hub
-from penstock.cli.failures import UNEXPECTED
+from penstock.cli.failures import DAMAGED, UNEXPECTED
 from penstock.cli.main import app
 from penstock.errors import PenstockError
 from penstock.ingest.ingest_ledger import IngestLedger
@@ -197,6 +197,40 @@ def test_damage(all_kinds: Path, tmp_path: Path, kind: str, fault: Fault) -> Non
     victim = home / chance.choice(files).relative_to(all_kinds)
     fault(victim, chance)
     assert list(run_all(home)) == []
+
+
+NOT_FOUND = {
+    "statistics/*": {remove},  # nobody needs them
+}
+"""Faults that leave nothing to find."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "log/*.log",
+        "messages/*.messages",
+        "messages/*.base",
+        "quarantine/*.quarantine",
+        "statistics/*",
+        "snapshots/*/snapshot.json",
+        "snapshots/*/*/manifest.json",
+        "snapshots/*/*.bin",
+        "snapshots/*/*/*.bin",
+    ],
+)
+def test_verify_finds_every_fault(all_kinds: Path, tmp_path: Path, kind: str) -> None:
+    """In files with checksums, whatever the fault is, unless it leaves the file as it was."""
+    for fault in FAULTS:
+        home = Path(shutil.copytree(all_kinds, tmp_path / fault.__name__ / "home"))
+        victim = sorted(path for path in home.glob(kind) if path.is_file())[0]
+        before = victim.read_bytes()
+        fault(victim, random.Random(f"{kind} {fault.__name__}"))
+        is_same = victim.is_file() and victim.read_bytes() == before
+        found = not is_same and fault not in NOT_FOUND.get(kind, ())
+        ended = CliRunner().invoke(app, ["verify", str(home), "--all"])
+        assert ended.exit_code == (DAMAGED if found else 0), (fault.__name__, ended.output)
 
 
 @pytest.mark.slow

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
 from penstock import Hub, Subscription
 from penstock.catalog import Outside
-from penstock.client import Content, Notification, client_of
-from penstock.delivery.inbox import Inbox
+from penstock.client import Content, Initial, Notification
+from penstock.delivery import SubscriptionBatches
+from penstock.delivery.registration import registered
 from penstock.flow.changes import Change
 from penstock.flow.events import encode_change
 from penstock.registry import Registry
@@ -128,12 +128,11 @@ def content(
 ) -> Plain | None:
     """Built from all notifications, each of which must fit what the ones before have led to."""
     stored = registry.subscription(subscription, withdrawn=True)
-    query, chosen = stored.query(registry.catalog()), stored.decomposition
-    built = Content(subscription, query, chosen)
-    replans = partial(registry.replans, subscription)
+    registration = replace(registered(registry, stored), initial=Initial.CONTENT)
+    built = Content(subscription, registration.query, registration.decomposition)
     active = False
     known: dict[object, dict[str, Outside]] = {}
-    for header, messages in Inbox(home.messages, subscription, query, chosen, replans).new():
+    for header, messages in SubscriptionBatches(home.messages, registration).new():
         if position is None or header.start < position:  # what it starts with has this offset
             active = True
         before = [m for m in messages if position is None or m.position.offset < position]
@@ -146,12 +145,9 @@ def content(
 
 def told_to(home: Home, registry: Registry, subscription: int) -> list[Notification]:
     """What the message log tells a subscription, as `penstock tail` prints it."""
-    stored = registry.subscription(subscription)
-    query, chosen = stored.query(registry.catalog()), stored.decomposition
-    client = client_of(subscription, query, chosen, stored.initial)
-    replans = partial(registry.replans, subscription)
-    inbox = Inbox(home.messages, subscription, query, chosen, replans, stored.initial)
-    return [one for _, deliveries in inbox.new() for one in client.apply(deliveries)]
+    registration = registered(registry, registry.subscription(subscription))
+    client, batches = registration.new_client(), SubscriptionBatches(home.messages, registration)
+    return [one for _, deliveries in batches.new() for one in client.apply(deliveries)]
 
 
 def plain(rows: Iterable[dict[str, Outside]]) -> Plain:

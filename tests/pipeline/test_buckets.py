@@ -11,29 +11,27 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from penstock.errors import HomeError
-from penstock.pipeline.buckets import Buckets, spark_hash
+from penstock.pipeline.buckets import bucket_labels, spark_hash, spread_of
 from penstock.storage import Home
 from penstock.storage.home import BUCKET_NUMBERS
-from tests.pipeline.dry import DryPipeline
+from penstock.testing import LocalPipeline
 from tests.pipeline.telling import Teller, interleaved, scenario_paths
 
 
 def test_buckets_do_not_depend_on_the_process() -> None:
     """They are part of every checkpoint: these values must never change."""
-    buckets = Buckets()
-    assert buckets.labels == (0, 1, 2, 5, 6, 12, 15, 25)
-    assert [buckets.of(f"key {i}".encode()) for i in range(10)] == [
-        *(1, 25, 12, 5, 0, 15, 6, 2, 5, 12)
-    ]
+    spread = spread_of(8)
+    assert spread.buckets == (0, 1, 2, 5, 6, 12, 15, 25)
+    assert [spread.of_row("t", (i,)) for i in range(10)] == [2, 6, 15, 0, 5, 12, 25, 1, 0, 15]
 
 
 @pytest.mark.parametrize("number", BUCKET_NUMBERS)
 def test_all_buckets_are_used(number: int) -> None:
-    buckets = Buckets(number)
-    assert len(set(buckets)) == len(buckets) == number
-    assert {buckets.of(i.to_bytes(2)) for i in range(2000)} == set(buckets)
-    assert {buckets.in_turn(i) for i in range(number)} == set(buckets)
-    assert len({buckets.phase(one) for one in buckets}) == number
+    spread, labels = spread_of(number), set(bucket_labels(number))
+    assert len(labels) == len(spread.buckets) == number
+    assert {spread.of_row("t", (i,)) for i in range(2000)} == labels
+    assert {spread.of_number(i) for i in range(number)} == labels
+    assert len({spread.phase(one) for one in labels}) == number
 
 
 def test_messages_do_not_depend_on_their_number(tmp_path: Path) -> None:
@@ -42,9 +40,9 @@ def test_messages_do_not_depend_on_their_number(tmp_path: Path) -> None:
         home = Home.create(tmp_path / str(number), buckets=number)
         teller = Teller(Home.open(home.path))
         teller.tell(interleaved(scenario_paths()[:6]))
-        pipeline = DryPipeline(teller.home, batch_rows=40)
+        pipeline = LocalPipeline(teller.home, batch_rows=40)
         assert pipeline.run() > 1
-        for stage in (pipeline.rows, pipeline.groups):
+        for stage in pipeline.states.values():
             assert len(stage) == number
             assert sum(bool(one.entries) for one in stage.values()) > number // 2
         batches = [(one, home.messages.read(one)) for one in home.messages.batches()]
@@ -84,10 +82,10 @@ def test_other_numbers_are_refused(tmp_path: Path, number: object) -> None:
 
 @pytest.mark.spark
 def test_spark_divides_buckets_evenly(spark: SparkSession) -> None:
-    labels = list(Buckets(16))
+    labels = list(bucket_labels(16))
     frame = spark.createDataFrame([(label,) for label in labels], "bucket int")
     hashes = [row[0] for row in frame.select(sql.hash("bucket")).collect()]
     assert hashes == list(map(spark_hash, labels))
     for number, partitions in ((8, 2), (8, 4), (8, 8), (16, 2), (16, 16)):
-        places = Counter(spark_hash(label) % partitions for label in Buckets(number))
+        places = Counter(spark_hash(label) % partitions for label in bucket_labels(number))
         assert set(places.values()) == {number // partitions}

@@ -13,6 +13,7 @@ PANEL = "Operate"
 EXAMPLES = """
   penstock compact shop
   penstock compact shop --to 1000000    (where the slowest subscriber is)
+  penstock compact shop --past-cursors  (deliveries that are behind start again)
 """
 
 
@@ -22,19 +23,27 @@ def compact(
         int | None,
         typer.Option(metavar="OFFSET", min=0, help="Compact no further than this offset."),
     ] = None,
+    past_cursors: Annotated[
+        bool,
+        typer.Option(
+            "--past-cursors",
+            help="Also what durable cursors still need: their deliveries have to start again.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compact the log and the message log up to an offset.
 
     Tables, contents and subscriptions stay the same; the changes that led to them are removed.
-    Subscribers whose cursor is before the compacted offset must start again from their content. No
-    Hub or pipeline may be processing the home; publishing and reading are allowed.
+    Subscribers whose cursor is before the compacted offset must start again from their content.
+    Messages that a durable cursor (`penstock cursors`) still needs are kept. No Hub or pipeline may
+    be processing the home; publishing and reading are allowed.
     """
     from penstock.cli.progress import bar
     from penstock.maintenance import compact as compact_home
     from penstock.storage import Home
 
-    done = compact_home(Home.open(home), bar, to=to)
+    done = compact_home(Home.open(home), bar, to=to, past_cursors=past_cursors)
     out = Output(as_json=as_json)
     out.result(
         {

@@ -21,21 +21,23 @@ def content(
     Says so if there are records that no batch has processed yet. The cursor says where the content
     stands: `penstock tail HOME ID --from CURSOR` tells everything that changes after it.
     """
-    from penstock.cli.following import EVERYTHING, Follower
+    from penstock.cli.remarks import progress_remark
+    from penstock.delivery import END, SubscriptionReader
     from penstock.storage import Home
 
     opened = Home.open(home)
-    follower = Follower(opened, number, known=EVERYTHING)
-    follower.catch_up()
-    rows, progress = follower.rows(), follower.progress()
+    reader = SubscriptionReader(opened, number, skip_to=END)
+    reader.catch_up()
+    rows, progress = reader.rows(), reader.progress()
+    columns = reader.registration.columns
     out = Output(as_json=as_json)
     out.result(
         {
             "subscription": number,
-            "sql": follower.subscription.sql,
-            "columns": follower.columns,
+            "sql": reader.registration.query.sql,
+            "columns": columns,
             "rows": rows,
-            "cursor": follower.cursor,
+            "cursor": reader.cursor,
             "offset": progress.processed,
             "log_end": progress.log_end,
             "active": progress.active,
@@ -44,9 +46,9 @@ def content(
     )
     shown = rows[: limit or None]
     if rows:
-        out.table(follower.columns, [list(row.values()) for row in shown])
+        out.table(columns, [list(row.values()) for row in shown])
     more = "" if len(shown) == len(rows) else f", of which {len(shown):,} are shown (--limit 0)"
-    out.say(f"{count(len(rows), 'row')} at cursor {follower.cursor}{more}")
-    remark = progress.remark(opened)
+    out.say(f"{count(len(rows), 'row')} at cursor {reader.cursor}{more}")
+    remark = progress_remark(opened, progress)
     if remark:
         out.note(f"note: {remark}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -159,15 +160,15 @@ def _check_files(files: list[Path], request: _Request, skip: int) -> None:
                 raise typer.BadParameter(f"{request.format_name} is not read from standard input")
             if request.resume:
                 raise typer.BadParameter("standard input cannot be read again: use --skip")
-        elif not path.is_file():
-            raise typer.BadParameter(f"{path} is not a file")
+        elif not os.path.isfile(path):
+            raise typer.BadParameter(f"{shown_name(str(path))} is not a file")
     if needs_table and request.relation is None:
         raise typer.BadParameter(f"--format {request.format_name} needs --table")
 
 
 def _publish(home: Home, request: _Request, files: list[Path], skip: int, out: Output) -> None:
-    from penstock.cli.following import is_processed
     from penstock.cli.publishing import FileDone, tell_partial
+    from penstock.cli.remarks import is_processed
 
     done = [FileDone(path, before=skip if i == 0 else 0) for i, path in enumerate(files)]
     try:
@@ -246,18 +247,17 @@ def _resume(
 
 def _check(home: Home, request: _Request, files: list[Path], skip: int, out: Output) -> None:
     from penstock.cli.publishing import show_check
-    from penstock.flow.plain_events import PlainReader
     from penstock.ingest import check_file, leave_out
     from penstock.registry import Registry
 
     with Registry(home) as registry:
-        reader = PlainReader(registry.catalog())
+        catalog = registry.catalog()
     checks = []
     for i, path in enumerate(files):
         batches = _batches(path, request)
         if skip and i == 0:
             batches = leave_out(batches, skip, str(path))
-        checks.append(check_file(shown_name(str(path)), batches, reader, home.log.end))
+        checks.append(check_file(shown_name(str(path)), batches, catalog, home.log.end))
     show_check(out, checks)
     if not all(check.is_good for check in checks):
         raise typer.Exit(ChangeError.exit_code)

@@ -67,7 +67,7 @@ def _count(home: Home) -> Traffic:
     clients = Clients(home)
     end = home.log.end
     with bar("building all contents") as advance:
-        clients.take_in(lambda header: advance(header.end, end))
+        clients.take_in(lambda done: advance(done, end))
     return clients.traffic
 
 

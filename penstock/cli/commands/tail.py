@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.output import Output, json_line, shown
+from penstock.cli.output import Output, shown
 from penstock.cli.parameters import HomeArgument, IdArgument, JsonLinesOption
 
 if TYPE_CHECKING:
-    from penstock.cli.following import Follower
     from penstock.client import Notification
+    from penstock.delivery import SubscriptionReader
 
 PANEL = "Look"
 EXAMPLES = """
@@ -58,52 +58,41 @@ def tail(
     has the same id. Each line of --json has a cursor to go on from with --from. It moves when all
     notifications of a batch have been printed: whoever stops before that is told the batch again.
     """
-    from penstock.cli.following import Follower
+    from penstock.cli.remarks import progress_remark
+    from penstock.delivery import SubscriptionReader
     from penstock.storage import Home
 
     if since is not None and after is not None:
         raise typer.BadParameter("give --from or --after, not both")
     opened = Home.open(home)
-    known = since if since is not None else -1 if after is None else after
-    follower = Follower(opened, number, since, known=known)
-    follower.check_reachable(-1 if after is None else after)
+    # Records up to `after` need not be reported, so what they led to may come from a saved content.
+    reader = SubscriptionReader(opened, number, since, skip_to=None if after is None else after + 1)
+    if after is not None:
+        reader.check_reachable(after + 1)
     out = Output(as_json=as_json)
-    if follower.lost_before:
-        out.note(f"note: what changed before offset {follower.lost_before} is no longer there")
-    _print_new(out, follower, after)
-    remark = follower.progress().remark(opened)
+    if reader.lost_before:
+        out.note(f"note: what changed before offset {reader.lost_before} is no longer there")
+    _print_new(out, reader, after)
+    remark = progress_remark(opened, reader.progress())
     if remark:
         out.note(f"note: {remark}")
     while follow:
         time.sleep(LOOK_EVERY_SECONDS)
-        _print_new(out, follower, after)
-        follower.check_still_there()
+        _print_new(out, reader, after)
+        reader.check_registered()
 
 
-def _print_new(out: Output, follower: Follower, after: int | None) -> None:
-    for news in follower.advance():
+def _print_new(out: Output, reader: SubscriptionReader, after: int | None) -> None:
+    from penstock.delivery.json_lines import notification_lines
+
+    for news in reader.new():
         told = [one for one in news.notifications if after is None or one.offset > after]
-        for number, one in enumerate(told, 1):
-            _print(out, one, news.cursor if number == len(told) else news.since)
-
-
-def _print(out: Output, notification: Notification, cursor: int) -> None:
-    if out.as_json:
-        typer.echo(
-            json_line(
-                {
-                    "id": notification.id,
-                    "subscription": notification.subscription,
-                    "offset": notification.offset,
-                    "cursor": cursor,
-                    "kind": notification.kind,
-                    "before": notification.before,
-                    "after": notification.after,
-                }
-            )
-        )
-    else:
-        out.say(f"{notification.id}  {notification.kind}  {_change_text(notification)}")
+        if out.as_json:
+            for line in notification_lines(news._replace(notifications=told)):
+                typer.echo(line)
+        else:
+            for one in told:
+                out.say(f"{one.id}  {one.kind}  {_change_text(one)}")
 
 
 def _change_text(notification: Notification) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
-from penstock.catalog import BooleanType, DoubleType, IntegerType, Relation, ValueType
-from penstock.catalog.coercions import BOOLEAN_WORDS, store_lossless
+from penstock.catalog import Relation, ValueType
+from penstock.catalog.coercions import store_lossless
 from penstock.catalog.numerals import read_numeral
 from penstock.errors import ChangeError, EventError
 from penstock.flow.changes import Op
@@ -171,13 +171,8 @@ def _field_reader(value_type: ValueType) -> Callable[[bytes], object]:
 
     Whatever is a value of the column is written as the kernels read it, who know nothing else.
     """
-    read: Callable[[str], object] = str
-    if isinstance(value_type, IntegerType):
-        read = _integer_reader(value_type)
-    elif isinstance(value_type, DoubleType):
-        read = _double
-    elif isinstance(value_type, BooleanType):
-        read = _boolean
+    make_reader = _READERS.get(value_type.json_as)
+    read: Callable[[str], object] = str if make_reader is None else make_reader(value_type)
 
     def field(raw: bytes) -> object:
         try:
@@ -208,5 +203,17 @@ def _double(text: str) -> object:
     return text if value in (float("inf"), float("-inf")) else value
 
 
-def _boolean(text: str) -> object:
-    return BOOLEAN_WORDS.get(text.strip().lower(), text)
+def _boolean_reader(value_type: ValueType) -> Callable[[str], object]:
+    def read(text: str) -> object:
+        found = value_type.rewrite(text)
+        return text if found is None else found
+
+    return read
+
+
+_READERS: dict[type, Callable[[ValueType], Callable[[str], object]]] = {
+    int: _integer_reader,
+    float: lambda _: _double,
+    bool: _boolean_reader,
+}
+"""Makers of field readers by the Python type that JSON values are read as; others stay text."""

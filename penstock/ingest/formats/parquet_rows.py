@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from penstock.catalog import IntegerType, Relation, ValueType
+from penstock.catalog import Relation, ValueType
 from penstock.catalog.coercions import store_lossless
 from penstock.errors import ChangeError, EventError
 from penstock.flow.changes import Op
@@ -192,7 +192,7 @@ def _value(value: object, value_type: ValueType) -> object:
             return invalid_text(value)
     if isinstance(value, str | int | float | Decimal | date | datetime):
         try:
-            if isinstance(value_type, IntegerType) and isinstance(value, float | Decimal):
+            if value_type.json_as is int and isinstance(value, float | Decimal):
                 return store_lossless(value_type, value)  # integers with gaps come as doubles
             return json_value("", value)
         except ChangeError:

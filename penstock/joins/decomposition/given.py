@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from penstock.arguments import listed, shown, whole_number
+from penstock.catalog.relations import MAX_COLUMNS
 from penstock.errors import SubscriptionError
 from penstock.predicates.normal_form import MAX_BRANCHES
-from penstock.query import Query
+from penstock.query import MAX_TABLES, Query
 from penstock.spaces import Choice, Decomposition, fits, plain_decomposition
-from penstock.sql.ddl import MAX_COLUMNS
-from penstock.sql.tables import MAX_TABLES
 
 _HINT = "each node is filtered by a node it is joined with, over conditions it has"
 

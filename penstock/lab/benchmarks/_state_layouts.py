@@ -24,10 +24,11 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from penstock.flow.stores import Entries
 from penstock.packing import pack
-from penstock.pipeline.buckets import Buckets
+from penstock.pipeline.buckets import spread_of
 from penstock.pipeline.state import BucketState, Mirror, StoredMap, mirror_directory
-from penstock.pipeline.state.stores import Entries
+from penstock.storage.interfaces import DEFAULT_BUCKETS
 
 PREFIX_BYTES = 8 + 16
 
@@ -46,7 +47,9 @@ def opened(layout: str, stored: StoredMap, place: int, term: str) -> Iterator[En
     """What Spark keeps for one state key, for the length of a batch."""
     if layout == "blobs":
         mirror = Mirror(mirror_directory(term) / f"groups-{place}")
-        with BucketState.opened(stored, mirror, rewrite_ratio=1 + Buckets().phase(place)) as state:
+        with BucketState.opened(
+            stored, mirror, rewrite_ratio=1 + spread_of(DEFAULT_BUCKETS).phase(place)
+        ) as state:
             yield state
         return
     entries = _LAYOUTS[layout](stored)

@@ -22,8 +22,8 @@ from penstock.messages import Message, Point, PointId, each_message
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import Interval, below
 from penstock.routing import subscribers
-from penstock.routing.recipients import scanned
 from penstock.routing.regions import RegionIndex
+from penstock.routing.space_recipients import scanned
 
 EXAMPLES = """
   penstock bench regions

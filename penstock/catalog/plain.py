@@ -1,0 +1,35 @@
+"""Relations as plain data, and back: for databases that are read without a parser."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import Any
+
+from penstock.catalog.relations import Column, Relation
+from penstock.catalog.types import ValueType
+
+
+def plain_relation(relation: Relation) -> list[Any]:
+    """For `relation_from_plain`."""
+    columns = [[one.name, _plain_type(one.type), one.nullable] for one in relation.columns]
+    return [relation.name, columns, list(relation.key), relation.is_stream]
+
+
+def relation_from_plain(plain: list[Any]) -> Relation:
+    """The relation that `plain_relation` was given. Whatever is wrong raises TypeError, ValueError
+    or LookupError."""
+    name, columns, key, is_stream = plain
+    classes = _type_classes()
+    found = tuple(
+        Column(column, classes[kind[0]](*kind[1:]), nullable) for column, kind, nullable in columns
+    )
+    return Relation(name, found, tuple(key), is_stream)
+
+
+def _plain_type(value_type: ValueType) -> list[Any]:
+    """The name of its class, and its fields."""
+    return [type(value_type).__name__, *astuple(value_type)]
+
+
+def _type_classes() -> dict[str, type[ValueType]]:
+    return {one.__name__: one for one in ValueType.__subclasses__()}

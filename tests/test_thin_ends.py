@@ -1,0 +1,76 @@
+"""What readers, brokers and clients need loads without compilers, Arrow, SQL parsers and Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock import Hub
+
+HEAVY = ("numba", "llvmlite", "pyarrow", "sqlglot", "pyspark", "pandas", "duckdb", "sqlalchemy")
+
+
+def loaded_by(code: str, *arguments: object) -> list[str]:
+    """The heavy modules that a fresh process has loaded after running some code."""
+    program = f"{code}\nimport sys\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ran.stdout.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize(
+    "room", ["client", "delivery", "routing", "messages", "spaces", "storage", "predicates"]
+)
+def test_a_thin_room(room: str) -> None:
+    assert loaded_by(f"import penstock.{room}") == []
+
+
+def test_the_list_can_fail() -> None:
+    assert "numba" in loaded_by("import penstock.joins.points")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("thin") / "home"
+    with Hub(path) as hub:
+        hub.execute("CREATE TABLE stocks (id INT PRIMARY KEY, symbol VARCHAR, per DOUBLE)")
+        hub.execute("CREATE TABLE reviews (id INT PRIMARY KEY, symbol VARCHAR, rating INT)")
+        hub.subscribe("SELECT * FROM stocks WHERE per BETWEEN 45 AND 70")
+        hub.subscribe("SELECT * FROM stocks JOIN reviews USING (symbol) WHERE rating > 3")
+        hub.insert("stocks", {"id": 1, "symbol": "A", "per": 50})
+        hub.insert("reviews", {"id": 1, "symbol": "A", "rating": 4})
+    return path
+
+
+READ = """
+import sys
+from penstock.delivery import SubscriptionReader
+from penstock.storage import Home
+reader = SubscriptionReader(Home.open(sys.argv[1]), int(sys.argv[2]))
+assert [len(news.notifications) for news in reader.new()].count(1) == 1
+assert len(reader.rows()) == 1
+"""
+FAN_OUT = """
+import sys
+from penstock.delivery import FanOut
+from penstock.storage import Home
+fan_out = FanOut(Home.open(sys.argv[1]))
+assert sum(len(cut.notifications) for cut in fan_out.new()) == 2
+"""
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_reading_a_subscription(home: Path, number: int) -> None:
+    """Only the registry's database is needed beyond what is thin."""
+    assert set(loaded_by(READ, home, number)) <= {"sqlalchemy"}
+
+
+def test_reading_many(home: Path) -> None:
+    assert set(loaded_by(FAN_OUT, home)) <= {"sqlalchemy"}
