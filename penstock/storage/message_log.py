@@ -79,7 +79,8 @@ class MessageLog:
         return max((one[1] for one in (base, listing.last) if one is not None), default=0)
 
     def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]:
-        base = self._base()
+        listing = self._files.list_files()
+        base, last = _base_in(listing), listing.last
         begin = None if after is None else (after.start, after.end)
         if begin is not None and base is not None and begin < base:
             raise compacted_away(begin[1], base[1])
@@ -88,7 +89,6 @@ class MessageLog:
             begin = base
         # A base stands for all before it; without one, the first batch begins with the log.
         first = reached = 0 if begin is None else begin[1]
-        last = self._files.list_files().last
         for header in self._files.headers(begin):
             if header.start != reached:
                 last = (header.start, header.end)

@@ -248,14 +248,14 @@ def test_a_reader_that_has_read_nothing_begins_with_the_base(
     headers = [FIRST, SECOND, THIRD]
     for header in headers:
         messages.publish(header, [b"one"])
-    opened = BatchFiles.opened
+    opened = BatchFiles.open_extent
 
     def compact_first(files: BatchFiles, extent: Extent) -> BatchFile:
         monkeypatch.undo()
         compact_in_another_process(messages, compacted)
         return opened(files, extent)
 
-    monkeypatch.setattr(BatchFiles, "opened", compact_first)
+    monkeypatch.setattr(BatchFiles, "open_extent", compact_first)
     assert list(messages.batches()) == headers[headers.index(compacted) :]
 
 
