@@ -14,7 +14,7 @@ PANEL = "Look"
 EXAMPLES = """
   penstock explain shop 2 '{"table": "stocks", "row": {"id": 4, "per": 52}}'
   penstock explain shop 2 --offset 1041    (a change that is in the log)
-  penstock explain shop --plan             (which gear serves which table, and why)
+  penstock explain shop --plan             (which gear serves which table)
 """
 
 
