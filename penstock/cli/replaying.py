@@ -12,7 +12,7 @@ from penstock.flow.planning import Method, better_choices, explain_plan
 from penstock.flow.splitting import Filtering, filterings
 from penstock.joins.decomposition.costs import SelectiveCost, UniformCost
 from penstock.joins.decomposition.greedy import improvements
-from penstock.registry import Analysed, Registry, StoredSubscription
+from penstock.registry import AnalysedStatistics, Registry, StoredSubscription
 from penstock.spaces import Decomposition
 from penstock.storage import Home, RecordKind, load_statistics, replay_tables
 
@@ -81,7 +81,7 @@ def reoptimised_as_analysed(home: Home, method: Method, *, dry_run: bool) -> lis
     """The same, by what the last analysis has found: no row is looked at."""
     registry = Registry(home)
     catalog = registry.catalog()
-    known = Analysed(load_statistics(home.path), catalog)
+    known = AnalysedStatistics(load_statistics(home.path), catalog)
     model = UniformCost(known) if method is Method.UNIFORM else SelectiveCost(known)
     active = registry.subscriptions()
     queries = {stored.id: stored.query(catalog) for stored in active}

@@ -1,4 +1,4 @@
-"""What the log means up to some record: tables, rows, subscriptions, leases, faults.
+"""The state that the log leads to: tables, rows, subscriptions, leases, faults.
 
 Everything a Hub asks of `penstock.flow.engine` to process records, it asks here.
 """

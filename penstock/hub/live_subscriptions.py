@@ -1,4 +1,4 @@
-"""The subscriptions that somebody in this process holds."""
+"""Subscriptions that are open in this process."""
 
 from __future__ import annotations
 

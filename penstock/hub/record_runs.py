@@ -1,4 +1,4 @@
-"""Records of the log in the portions that a Hub processes at once."""
+"""Splits records of the log into runs that a Hub processes at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a Hub looks whether queries should be split into semijoins in another way."""
+"""When a Hub reconsiders the decompositions of its queries."""
 
 from __future__ import annotations
 

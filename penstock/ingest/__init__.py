@@ -1,4 +1,4 @@
-"""How events get into the log: input formats, and directories into which files are dropped."""
+"""Ingest: input formats, publishing of files, and watched directories."""
 
 from typing import TYPE_CHECKING
 

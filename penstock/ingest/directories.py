@@ -1,4 +1,4 @@
-"""Directories into which strangers may write: opened step by step, and never through a link.
+"""Directories into which strangers may write: opened step by step, never through a symbolic link.
 
 A path says where a file was when somebody looked. Between two looks, a directory on the way may
 have become a link to another one; a descriptor stays with what was opened.

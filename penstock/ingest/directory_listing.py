@@ -1,4 +1,4 @@
-"""Files in a directory: which are complete, in which order, and whose rows they hold."""
+"""Listing a watched directory: its files in order, and the tables that their rows belong to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dry run: what would become of the events of a file, as far as the tables alone can tell.
+"""Dry run: which events of a file would be accepted, as far as the catalog alone can tell.
 
 Whether a row is there to be updated, or is not there yet, only shows when its turn comes.
 """

@@ -1,4 +1,4 @@
-"""What the log says of the files that were taken.
+"""The ledger of ingested files, derived from the log.
 
 The truth is in the log: a frame that holds events of a file begins with a record that names the
 file and says how many of its events are in the log by then. Frames are written whole or not at all,

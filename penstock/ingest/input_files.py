@@ -1,4 +1,4 @@
-"""What events are read from: open files, and the pieces that their events come in."""
+"""Input files, and the batches in which their events are read."""
 
 from __future__ import annotations
 

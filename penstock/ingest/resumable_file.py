@@ -1,4 +1,4 @@
-"""Publishing a file so that whoever repeats it goes on where it stopped, whatever has stopped it.
+"""Resumable publishing: repeating it continues where it was interrupted.
 
 As with files that are dropped, every frame of the log that holds events of the file says how many
 of them are in the log by then. Frames are written whole or not at all, so this is exact after a

@@ -1,4 +1,4 @@
-"""Watching a directory: complete files are taken, once each, and put aside.
+"""Watching a directory: complete files are ingested once each, then moved out of the way.
 
 A file is complete when nobody has touched it for a while. Those who cannot promise to write without
 pauses give it a name that begins with a dot or an underscore and rename it when it is done.

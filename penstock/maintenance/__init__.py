@@ -1,4 +1,4 @@
-"""Looking after a home: is everything in it whole, and what can go?"""
+"""Maintenance of a home: verification, status, compaction."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Contents built from messages, held against the same SQL run by DuckDB over the replayed log.
+"""Contents built from messages, compared with the same SQL run by DuckDB over the replayed log.
 
 The rows come from the log through the row stage, the contents from the message log through the
 client; matching, joining and everything that the Hub or Spark kept on the way has no part in it.

@@ -1,4 +1,4 @@
-"""Copies of a home's databases, so that whoever checks a home writes nothing there.
+"""Copies of a home's databases, so that checking a home writes nothing to it.
 
 Even who only reads a SQLite file in WAL mode writes beside it, and a registry catches up with the
 log. On a read-only disk neither is possible, and elsewhere it is not what a check should do.

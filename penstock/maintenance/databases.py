@@ -1,4 +1,4 @@
-"""The SQLite files, held against the log they are derived from.
+"""The SQLite files, compared with the log they are derived from.
 
 SQLite finds pages that do not fit together, but not a flipped bit inside a value. So every row is
 compared with the record it came from, and what the log does not say (the plan of a query) with the

@@ -1,4 +1,4 @@
-"""How a home is doing: from its files, and from the metrics that the pipeline writes."""
+"""Status of a home: from its files, and from the metrics that the pipeline writes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock.registry import Registry
 from penstock.storage import Home
 
 RECENT_BATCHES = 100
-"""Rates and times are of these."""
+"""Rates and times are averages over these."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class ProcessingRates:
     """What recent batches achieved, per second of their work."""
 
     batches: int
@@ -46,7 +46,7 @@ class Status:
     checkpoint_bytes: int
     last: BatchMetrics | None
     """The last batch of a pipeline."""
-    rates: Rates | None
+    rates: ProcessingRates | None
 
     @property
     def lag(self) -> int:
@@ -77,7 +77,7 @@ def status_of(home: Home) -> Status:
     )
 
 
-def rates_of(recent: Sequence[BatchMetrics]) -> Rates | None:
+def rates_of(recent: Sequence[BatchMetrics]) -> ProcessingRates | None:
     """None without batches. Time in which nothing was to be done does not count."""
     if not recent:
         return None
@@ -86,7 +86,7 @@ def rates_of(recent: Sequence[BatchMetrics]) -> Rates | None:
     for one in recent:
         for phase, took in one.phases.items():
             phases[phase] = phases.get(phase, 0.0) + took / len(recent)
-    return Rates(
+    return ProcessingRates(
         batches=len(recent),
         records_per_s=sum(one.records for one in recent) / seconds,
         messages_per_s=sum(one.messages for one in recent) / seconds,

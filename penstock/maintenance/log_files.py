@@ -1,4 +1,4 @@
-"""Every byte of the log, the message log and the quarantine, held against its checksum."""
+"""Checks every byte of the log, the message log and the quarantine against its checksum."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from penstock.errors import PenstockError
 from penstock.maintenance.findings import Finding, damage, damage_of, remark
 from penstock.storage import BatchHeader, Home
 from penstock.storage.batch_codec import Place, batch_name, parse_batch_name, read_batch
-from penstock.storage.batch_files import BatchFiles, BatchKind
+from penstock.storage.batch_directory import BatchKind
+from penstock.storage.batch_files import BatchFiles
 from penstock.storage.disk import FileFormat
 from penstock.storage.home_statistics import DIRECTORY as STATISTICS_DIRECTORY
 from penstock.storage.home_statistics import STATISTICS_FORMAT
 from penstock.storage.home_statistics import SUFFIX as STATISTICS_SUFFIX
 from penstock.storage.log_segment import SUFFIX as SEGMENT_SUFFIX
-from penstock.storage.log_segment import Segment
+from penstock.storage.log_segment import LogSegment
 from penstock.storage.message_log import BASE_FORMAT, BASE_SUFFIX, MESSAGE_FILES
 from penstock.storage.message_log import SUFFIX as MESSAGE_SUFFIX
 from penstock.storage.quarantine import QUARANTINE_FILES
@@ -61,18 +62,18 @@ def check_log(home: Home, seen: Callable[[Path], None]) -> LogState:
     return LogState(findings, end)
 
 
-def _segments(directory: Path) -> tuple[list[Segment], list[Finding]]:
+def _segments(directory: Path) -> tuple[list[LogSegment], list[Finding]]:
     """The segments that count, and what is wrong with their names."""
     paths = [path for path in directory.glob(f"*{SEGMENT_SUFFIX}") if path.stem.isdecimal()]
-    segments = [Segment(path, int(path.stem)) for path in sorted(paths)]
+    segments = [LogSegment(path, int(path.stem)) for path in sorted(paths)]
     if segments and segments[0].first != 0:
-        path = directory / Segment.name(0)
+        path = directory / LogSegment.name(0)
         what = f"it is missing: the first segment there begins at offset {segments[0].first}"
         return segments, [damage(path, what, "restore it from a backup")]
     covered = 0
     if segments:
         with suppress(PenstockError):  # what is wrong with it is said when it is checked
-            first = Segment(segments[0].path, 0)
+            first = LogSegment(segments[0].path, 0)
             first.extend()
             covered = first.compacted_to
     left = [segment for segment in segments[1:] if segment.first < covered]
@@ -81,7 +82,7 @@ def _segments(directory: Path) -> tuple[list[Segment], list[Finding]]:
     return [segment for segment in segments if segment not in left], findings
 
 
-def _check_segment(segment: Segment, following: Segment | None) -> Iterator[Finding]:
+def _check_segment(segment: LogSegment, following: LogSegment | None) -> Iterator[Finding]:
     try:
         torn = segment.extend()
         if following is not None:
@@ -197,7 +198,7 @@ def _check_files(
     files, findings = BatchFiles(directory, kind), dict[str, list[Finding]]()
     headers: dict[Place, BatchHeader] = {}
     while True:
-        listing = files.listed()
+        listing = files.list_files()
         try:
             for extent in listing.extents:
                 if extent.name not in findings:
@@ -205,7 +206,7 @@ def _check_files(
                     seen(directory / extent.name)
             break
         except FileNotFoundError:
-            files.changed()
+            files.forget_listing()
     said = [finding for extent in listing.extents for finding in findings[extent.name]]
     for name in listing.left_over:
         what = "its batches are in a larger file as well"
@@ -223,8 +224,8 @@ def _check_file(
     """What is wrong with a file. FileNotFoundError if it was rolled away."""
     path = files.directory / extent.name
     try:
-        file = files.opened(extent)
-        for number, stored in enumerate(file.stored()):
+        file = files.open_extent(extent)
+        for number, stored in enumerate(file.stored_batches()):
             header, body = file.read(number)
             msgspec.msgpack.decode(body)
             headers[stored.header.start, stored.header.end] = header

@@ -1,4 +1,4 @@
-"""What was sent, and what a naive server would have sent.
+"""Traffic of a home: what was sent, and what a naive server would have sent.
 
 A naive server works out every change of every subscription's content and sends it to that
 subscriber: as many rows as there are changed rows in all contents together. Here these are really

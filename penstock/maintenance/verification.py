@@ -1,4 +1,4 @@
-"""Is a home whole? Every file against its checksums, contents against DuckDB.
+"""Verification of a home: every file against its checksums, contents against DuckDB.
 
 Nothing is locked, and nothing is written: of the databases, copies are looked at. So a home can be
 verified while it is in use, and on a read-only disk.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         progress_table,
         remove_database,
     )
-    from penstock.registry.decomposition_choice import Analysed
+    from penstock.registry.decomposition_choice import AnalysedStatistics
     from penstock.registry.leases import Clock, Lease, Leases, ran_out, read_clock
     from penstock.registry.records import (
         LEASE_RAN_OUT,
@@ -43,7 +43,7 @@ __all__ = [
     "LEASE_RAN_OUT",
     "MAX_SUBSCRIPTIONS_AT_ONCE",
     "SCHEMA_VERSION",
-    "Analysed",
+    "AnalysedStatistics",
     "Candidate",
     "Clock",
     "Command",
@@ -83,7 +83,7 @@ __getattr__ = lazy_door(
     {
         "commands": "Candidate Command MAX_SUBSCRIPTIONS_AT_ONCE",
         "database": "DerivedDatabase SCHEMA_VERSION progress_table remove_database",
-        "decomposition_choice": "Analysed",
+        "decomposition_choice": "AnalysedStatistics",
         "leases": "Clock Lease Leases ran_out read_clock",
         "records": (
             "LEASE_RAN_OUT Subscribed Withdrawal owner_name renew_body renewed replan_body "

@@ -1,4 +1,4 @@
-"""What SQLite says when it fails, as errors of ours: what is wrong, with which file, what to do."""
+"""Errors of SQLite as PenstockErrors: what is wrong, with which file, what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a new subscription of a home is split into semijoins, by the statistics that the home keeps.
+"""Choosing the decomposition of a new subscription by the statistics that the home keeps.
 
 Whoever subscribes here does not see the rows. `penstock analyse` leaves what they were like;
 without it the plain rule holds, and reoptimising looks at the rows later.
@@ -25,7 +25,7 @@ class Chooser:
     def __init__(self, home: AnyHome, catalog: Catalog) -> None:
         self._catalog = catalog
         found = usable_statistics(home.path) if isinstance(home, Home) else None
-        self._model = None if found is None else SelectiveCost(Analysed(found, catalog))
+        self._model = None if found is None else SelectiveCost(AnalysedStatistics(found, catalog))
 
     def choose(self, plan: bytes) -> Decomposition | None:
         """None stands for the plain rule."""
@@ -38,7 +38,7 @@ class Chooser:
         return None if chosen == compact(plain_rule(query)) else chosen
 
 
-class Analysed:
+class AnalysedStatistics:
     """What an analysis of the history says about tables, as cost models ask for it.
 
     Conditions on several columns are taken to be independent of one another.

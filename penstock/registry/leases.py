@@ -72,9 +72,6 @@ class Lease(NamedTuple):
             return fresh
         return fresh._replace(expires_ms=max(self.expires_ms, fresh.expires_ms))
 
-    def has_run_out(self, now: float) -> bool:
-        return now * 1000 >= self.expires_ms
-
     @property
     def expires(self) -> datetime:
         """The nearest that a calendar can show."""

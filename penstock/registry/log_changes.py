@@ -1,4 +1,4 @@
-"""What a stretch of the log says about subscriptions."""
+"""Changes to subscriptions in a range of the log."""
 
 from __future__ import annotations
 

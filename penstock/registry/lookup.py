@@ -1,4 +1,4 @@
-"""What a registry knows: the subscriptions and relations that have been applied."""
+"""Queries on the registry: the subscriptions and relations that have been applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry: tables, streams and subscriptions of a home, as far as its log says.
+"""The registry: tables, streams and subscriptions of a home, derived from its log.
 
 The log is the truth. Every change is checked, appended to the log, and then applied to the
 databases; a crash in between is repaired by the next one who catches up. Records are only appended

@@ -1,4 +1,4 @@
-"""A subscription as it is kept."""
+"""A subscription as the registry stores it."""
 
 from __future__ import annotations
 
@@ -62,10 +62,6 @@ class StoredSubscription:
                 detail=f"{type(error).__name__}: {error}; it is derived, so nothing is lost",
                 hint=rebuild_hint(),
             ) from error
-
-    def active_at(self, offset: int) -> bool:
-        """Whether it takes part in a batch for the subscriptions before `offset`."""
-        return self.id < offset and (self.withdrawn_at is None or offset <= self.withdrawn_at)
 
 
 def suspended(why: SetAside) -> SubscriptionError:

@@ -15,7 +15,8 @@ from zlib import crc32
 
 import msgspec
 
-from penstock.storage.disk import FileFormat, corrupt, os_errors, read_part
+from penstock.storage.disk import FileFormat, corrupt, os_errors
+from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import BatchHeader
 
 T = TypeVar("T")
@@ -85,10 +86,12 @@ def _decompressed(body: bytes, path: Path) -> bytes:
     return content
 
 
-def read_batch(file_format: FileFormat, path: Path) -> tuple[BatchHeader, bytes]:
+def read_batch(
+    file_format: FileFormat, path: Path, store: FileStore = LOCAL_FILES
+) -> tuple[BatchHeader, bytes]:
     """The header and the body; CorruptionError if a bit of either has changed."""
     with os_errors("read a batch", path):
-        raw = path.read_bytes()
+        raw = store.read(path)
     return decode_batch(file_format, raw, path, _place_of(path))
 
 
@@ -116,7 +119,7 @@ def check_batch(
     return header, body
 
 
-def decoded(decoder: msgspec.msgpack.Decoder[T], body: bytes, path: Path) -> T:
+def decode_body(decoder: msgspec.msgpack.Decoder[T], body: bytes, path: Path) -> T:
     """What a body says; CorruptionError if it is not of the form that its file has."""
     try:
         return decoder.decode(body)
@@ -125,10 +128,10 @@ def decoded(decoder: msgspec.msgpack.Decoder[T], body: bytes, path: Path) -> T:
 
 
 def read_checksum(
-    file_format: FileFormat, path: Path, place: Place | None, at: int = 0
+    file_format: FileFormat, store: FileStore, path: Path, place: Place | None, at: int = 0
 ) -> tuple[BatchHeader, int]:
     """The header of a batch at that position of a file, and the checksum of its body as stored."""
-    raw = read_part(path, at, _BODY_START)
+    raw = store.read(path, at, _BODY_START)
     header, _, body_crc = _decode_header(file_format, path, raw, place, at)
     return header, body_crc
 
@@ -156,13 +159,14 @@ def _place_of(path: Path) -> Place | None:
 class SingleFile:
     """A file of one batch. OSError if it cannot be read, CorruptionError if it is damaged."""
 
-    def __init__(self, file_format: FileFormat, path: Path) -> None:
+    def __init__(self, file_format: FileFormat, path: Path, store: FileStore = LOCAL_FILES) -> None:
         self._format = file_format
         self._path = path
+        self._store = store
 
     @property
     def last(self) -> BatchHeader:
-        return read_checksum(self._format, self._path, _place_of(self._path))[0]
+        return read_checksum(self._format, self._store, self._path, _place_of(self._path))[0]
 
     def headers(self) -> list[BatchHeader]:
         return [self.last]
@@ -170,21 +174,18 @@ class SingleFile:
     def find(self, place: Place) -> int | None:
         return 0 if place == _place_of(self._path) else None
 
-    def header(self, _: int) -> BatchHeader:
-        return self.last
-
     def bytes_of(self, _: int) -> int:
-        return self._path.stat().st_size
+        return self._store.size(self._path)
 
     def checksum(self, _: int) -> tuple[BatchHeader, int]:
-        return read_checksum(self._format, self._path, _place_of(self._path))
+        return read_checksum(self._format, self._store, self._path, _place_of(self._path))
 
     def read(self, _: int) -> tuple[BatchHeader, bytes]:
         return decode_batch(
-            self._format, self._path.read_bytes(), self._path, _place_of(self._path)
+            self._format, self._store.read(self._path), self._path, _place_of(self._path)
         )
 
-    def stored(self) -> list[StoredBatch]:
-        raw = self._path.read_bytes()
+    def stored_batches(self) -> list[StoredBatch]:
+        raw = self._store.read(self._path)
         header, _ = check_batch(self._format, raw, self._path, _place_of(self._path))
         return [StoredBatch(header, raw)]

@@ -1,4 +1,4 @@
-"""Which schemes may process a home: those whose clients hold what its messages left them with.
+"""Which schemes may process a home: those of the family that made its messages.
 
 The family of schemes is settled by whoever publishes the first batch, and recorded in the home.
 """

@@ -1,4 +1,4 @@
-"""Who may use the files of a home: whoever may use the directory they are in.
+"""File permissions of a home: files get those of the directory they are in.
 
 A home is for its owner alone, or for a group as well. The umask of a process does not know which:
 so directories and files get what the directory above them has. Of homes that were made before that

@@ -1,4 +1,4 @@
-"""What the history of a home was like: kept in files, one for each offset up to which it was read.
+"""Statistics of a home's history, in one file for each offset up to which the log was read.
 
 Statistics change what work costs, never what anybody is told. Whoever uses them may pass over a
 file that cannot be read; whoever is asked to show them says so.

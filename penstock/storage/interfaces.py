@@ -1,4 +1,4 @@
-"""What the log, the message log and the home promise, on disk and in memory alike."""
+"""The interfaces of the log, the message log and the home, on disk and in memory."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _CUT_HINT = (
 )
 
 
-class Segment:
+class LogSegment:
     """The frames of one file. Not safe for threads: the log that owns it keeps them apart."""
 
     def __init__(self, path: Path, first: int) -> None:

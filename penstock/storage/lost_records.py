@@ -1,4 +1,4 @@
-"""Going on without records that were acknowledged and are gone: the explicit way.
+"""Accepting the loss of acknowledged records, on explicit request.
 
 Offsets name records: messages, subscriptions and cursors refer to them. So the offsets of lost
 records stay taken (records of kind LOST), and what was derived from the lost ones is put aside, to

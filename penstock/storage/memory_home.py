@@ -1,4 +1,4 @@
-"""The home in memory: what an in-process Hub works on when nothing has to last."""
+"""A home in memory, for a Hub without a directory."""
 
 from __future__ import annotations
 

@@ -24,13 +24,15 @@ from penstock.storage.batch_codec import (
     Place,
     SingleFile,
     batch_name,
-    decoded,
+    decode_body,
     encode_batch,
     parse_batch_name,
     read_batch,
 )
-from penstock.storage.batch_files import BatchFiles, BatchKind, Listing
-from penstock.storage.disk import FileFormat, os_errors, sweep_temporary, write_aside
+from penstock.storage.batch_directory import BatchKind, Listing
+from penstock.storage.batch_files import BatchFiles
+from penstock.storage.disk import FileFormat, os_errors
+from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import (
     BatchHeader,
     QuarantinedEvent,
@@ -55,14 +57,15 @@ class MessageLog:
     """Batches in a directory. Any number of readers, and one writer, who holds the home's
     processing lock."""
 
-    def __init__(self, directory: Path, quarantine: Path) -> None:
+    def __init__(self, directory: Path, quarantine: Path, store: FileStore = LOCAL_FILES) -> None:
         self.directory = directory
-        self.quarantine = Quarantine(quarantine, reached=lambda: self.reached)
-        self._files = BatchFiles(directory, MESSAGE_FILES)
+        self._store = store
+        self.quarantine = Quarantine(quarantine, lambda: self.reached, store)
+        self._files = BatchFiles(directory, MESSAGE_FILES, store)
 
     @property
     def frontier(self) -> BatchHeader | None:
-        listing = self._files.listed()
+        listing = self._files.list_files()
         base, last = _base_in(listing), self._files.last_header(listing)
         if base is not None and (last is None or (last.start, last.end) <= base):
             return self._base_header(base)
@@ -71,12 +74,13 @@ class MessageLog:
     @property
     def reached(self) -> int:
         """Where the last batch ends, by its name."""
-        listing = self._files.listed()
+        listing = self._files.list_files()
         base = _base_in(listing)
         return max((one[1] for one in (base, listing.last) if one is not None), default=0)
 
     def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]:
-        base = self._base()
+        listing = self._files.list_files()
+        base, last = _base_in(listing), listing.last
         begin = None if after is None else (after.start, after.end)
         if begin is not None and base is not None and begin < base:
             raise compacted_away(begin[1], base[1])
@@ -85,7 +89,6 @@ class MessageLog:
             begin = base
         # A base stands for all before it; without one, the first batch begins with the log.
         first = reached = 0 if begin is None else begin[1]
-        last = self._files.listed().last
         for header in self._files.headers(begin):
             if header.start != reached:
                 last = (header.start, header.end)
@@ -105,9 +108,9 @@ class MessageLog:
 
     def read(self, header: BatchHeader) -> list[bytes]:
         place = (header.start, header.end)
-        base = _base_in(self._files.known())
+        base = _base_in(self._files.last_listing())
         if place == base:
-            found, body = read_batch(BASE_FORMAT, self._base_path(base))
+            found, body = read_batch(BASE_FORMAT, self._base_path(base), self._store)
         else:
             read = self._files.read(place)
             if read is None:
@@ -119,7 +122,7 @@ class MessageLog:
                 f"not before {header.active}",
                 detail=f"in {self.directory}",
             )
-        return decoded(_DECODER, body, self.directory)
+        return decode_body(_DECODER, body, self.directory)
 
     def publish(
         self, header: BatchHeader, messages: Sequence[bytes], bad: Sequence[QuarantinedEvent] = ()
@@ -139,7 +142,7 @@ class MessageLog:
                     return
             check_follows(frontier, header, self.directory)
             self.quarantine.write(header, bad)
-            write_aside(path, *encode_batch(MESSAGE_FORMAT, header, body))
+            self._store.publish(path, *encode_batch(MESSAGE_FORMAT, header, body))
             self._files.roll()
             self.quarantine.roll()
 
@@ -157,7 +160,7 @@ class MessageLog:
         else:
             path = self._base_path(base)
             with os_errors("read a base", path):
-                found = SingleFile(BASE_FORMAT, path).checksum(0)
+                found = SingleFile(BASE_FORMAT, path, self._store).checksum(0)
         return found[1] if found is not None and found[0] == header else None
 
     @property
@@ -172,8 +175,8 @@ class MessageLog:
         path = self.directory / batch_name(header.start, header.end, BASE_SUFFIX)
         body = PackedMessages.of(messages).packed
         with os_errors("compact the message log", path):
-            write_aside(path, *encode_batch(BASE_FORMAT, header, body))
-        self._files.changed()
+            self._store.publish(path, *encode_batch(BASE_FORMAT, header, body))
+        self._files.forget_listing()
 
     def sweep(self, compacted_to: int = 0) -> None:
         """Remove what a crashed writer left, and what a base covers; only for the holder of the
@@ -182,9 +185,9 @@ class MessageLog:
         CorruptionError if there is something to remove, and the base is damaged.
         """
         with os_errors("tidy the message log", self.directory):
-            sweep_temporary(self.directory)
+            self._store.sweep(self.directory)
             self._files.sweep()
-            listing, base = self._files.listed(), self._base()
+            listing, base = self._files.list_files(), self._base()
             covered = [one.name for one in listing.extents if self._is_covered(one.last)]
             covered += [
                 name
@@ -192,10 +195,10 @@ class MessageLog:
                 if base is not None and (_base_place(name) or base) != base
             ]
             if covered and base is not None:
-                read_batch(BASE_FORMAT, self._base_path(base))
+                read_batch(BASE_FORMAT, self._base_path(base), self._store)
             for name in covered:
-                (self.directory / name).unlink(missing_ok=True)
-            self._files.changed()
+                self._store.remove(self.directory / name)
+            self._files.forget_listing()
         self.quarantine.sweep(compacted_to)
 
     def put_aside(self, offset: int, directory: Path) -> int:
@@ -206,12 +209,12 @@ class MessageLog:
 
     def _base(self) -> Place | None:
         """The place of the batch that the newest base stands for."""
-        return _base_in(self._files.listed())
+        return _base_in(self._files.list_files())
 
     def _base_header(self, base: Place) -> BatchHeader:
         path = self._base_path(base)
         with os_errors("read a base", path):
-            return SingleFile(BASE_FORMAT, path).last
+            return SingleFile(BASE_FORMAT, path, self._store).last
 
     def _base_path(self, base: Place) -> Path:
         return self.directory / batch_name(*base, BASE_SUFFIX)

@@ -1,4 +1,4 @@
-"""The messages of a batch in the form in which they are written."""
+"""The serialised messages of a batch."""
 
 from __future__ import annotations
 

@@ -15,9 +15,11 @@ import msgspec
 
 from penstock.arguments import listed, whole_number
 from penstock.errors import EventError
-from penstock.storage.batch_codec import batch_name, decoded, encode_batch
-from penstock.storage.batch_files import BatchFiles, BatchKind
-from penstock.storage.disk import FileFormat, os_errors, sweep_temporary, write_aside
+from penstock.storage.batch_codec import batch_name, decode_body, encode_batch
+from penstock.storage.batch_directory import BatchKind
+from penstock.storage.batch_files import BatchFiles
+from penstock.storage.disk import FileFormat, os_errors
+from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import (
     UNREADABLE_BODY,
     AnyHome,
@@ -45,10 +47,13 @@ class Quarantine:
     before it are still there does not matter here.
     """
 
-    def __init__(self, directory: Path, reached: Callable[[], int]) -> None:
+    def __init__(
+        self, directory: Path, reached: Callable[[], int], store: FileStore = LOCAL_FILES
+    ) -> None:
         self.directory = directory
+        self._store = store
         self._reached = reached
-        self._files = BatchFiles(directory, QUARANTINE_FILES)
+        self._files = BatchFiles(directory, QUARANTINE_FILES, store)
 
     def entries(self, start: int = 0, end: int | None = None) -> Iterator[QuarantinedEvent]:
         reached = self._reached()
@@ -60,7 +65,7 @@ class Quarantine:
                         yield event
 
     def get(self, offset: int) -> QuarantinedEvent:
-        header = self._files.over(offset)
+        header = self._files.batch_over(offset)
         if header is not None and header.end <= self._reached():
             for event in self._read(header):
                 if event.offset == offset:
@@ -77,22 +82,22 @@ class Quarantine:
             if events:
                 fields = [(e.offset, e.raw, e.primary, e.detail, e.hint) for e in events]
                 body = msgspec.msgpack.encode(fields)
-                write_aside(path, *encode_batch(QUARANTINE_FORMAT, header, body))
+                self._store.publish(path, *encode_batch(QUARANTINE_FORMAT, header, body))
             else:
-                path.unlink(missing_ok=True)
+                self._store.remove(path)
 
     def sweep(self, kept_to: int = 0) -> None:
         """Remove what a crashed writer left; only for the holder of the processing lock. What is
         before `kept_to` stays in any case: nobody could find it again."""
         reached = self._reached()
         with os_errors("tidy the quarantine", self.directory):
-            sweep_temporary(self.directory)
+            self._store.sweep(self.directory)
             self._files.sweep()
-            for extent in self._files.listed().extents:
+            for extent in self._files.list_files().extents:
                 start, end = extent.last
                 if extent.batches == 1 and end > reached and start >= kept_to:
-                    (self.directory / extent.name).unlink(missing_ok=True)
-            self._files.changed()
+                    self._store.remove(self.directory / extent.name)
+            self._files.forget_listing()
 
     def roll(self) -> None:
         """Roll files of committed batches into larger ones; only for whoever publishes batches."""
@@ -105,7 +110,7 @@ class Quarantine:
 
     def _read(self, header: BatchHeader) -> list[QuarantinedEvent]:
         batch = self._files.read((header.start, header.end))
-        fields = [] if batch is None else decoded(_DECODER, batch[1], self.directory)
+        fields = [] if batch is None else decode_body(_DECODER, batch[1], self.directory)
         return [QuarantinedEvent(*one) for one in fields]
 
 

@@ -27,7 +27,8 @@ from penstock.storage.batch_codec import (
     decode_batch,
     read_checksum,
 )
-from penstock.storage.disk import FileFormat, corrupt, read_beginning, read_part
+from penstock.storage.disk import FileFormat, corrupt
+from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import BatchHeader
 
 # NumPy is imported where it is used: a home with few batches has no rolled files, and commands that
@@ -97,20 +98,27 @@ class RolledFile:
     FileNotFoundError, and finds the batch in the file that took its place.
     """
 
-    def __init__(self, rolled_format: FileFormat, batch_format: FileFormat, path: Path) -> None:
+    def __init__(
+        self,
+        rolled_format: FileFormat,
+        batch_format: FileFormat,
+        path: Path,
+        store: FileStore = LOCAL_FILES,
+    ) -> None:
         self._formats = (rolled_format, batch_format)
         self._path = path
+        self._store = store
         self._ahead = (0, b"")
 
     @cached_property
     def _head(self) -> _Head:
-        return _read_head(self._formats[0], self._path)
+        return _read_head(self._formats[0], self._store, self._path)
 
     @cached_property
     def _index(self) -> npt.NDArray[np.uint64]:
         count, index_crc, _ = self._head
         size = _INDEX_START + _ENTRY_BYTES * count
-        raw = read_beginning(self._path, size)
+        raw = self._store.read(self._path, 0, size)
         if len(raw) < size or crc32(raw[_INDEX_START:]) != index_crc:
             raise corrupt(self._path, _INDEX_START, "the checksum of its index is wrong")
         import numpy as np
@@ -142,20 +150,17 @@ class RolledFile:
                 return one
         return None
 
-    def header(self, number: int) -> BatchHeader:
-        return BatchHeader(*self._index[number, :3].tolist())
-
     def bytes_of(self, number: int) -> int:
         return int(self._index[number, 4])
 
     def checksum(self, number: int) -> tuple[BatchHeader, int]:
-        return read_checksum(self._formats[1], self._path, *self._where(number))
+        return read_checksum(self._formats[1], self._store, self._path, *self._where(number))
 
     def read(self, number: int) -> tuple[BatchHeader, bytes]:
         """A batch and its content; CorruptionError if a bit of it has changed."""
         return decode_batch(self._formats[1], self._raw(number), self._path, *self._where(number))
 
-    def stored(self) -> Iterator[StoredBatch]:
+    def stored_batches(self) -> Iterator[StoredBatch]:
         """All batches as they stand, checked."""
         for number, header in enumerate(self.headers()):
             raw = self._raw(number)
@@ -173,7 +178,8 @@ class RolledFile:
         position, length = self._index[number, 3:].tolist()
         begin, ahead = self._ahead
         if not begin <= position <= position + length <= begin + len(ahead):
-            begin, ahead = position, read_part(self._path, position, max(length, _READ_AHEAD_BYTES))
+            size = max(length, _READ_AHEAD_BYTES)
+            begin, ahead = position, self._store.read(self._path, position, size)
             self._ahead = (begin, ahead)
         return ahead[position - begin : position - begin + length]
 
@@ -184,8 +190,8 @@ class _Head(NamedTuple):
     last: BatchHeader
 
 
-def _read_head(file_format: FileFormat, path: Path) -> _Head:
-    raw = read_beginning(path, _INDEX_START)
+def _read_head(file_format: FileFormat, store: FileStore, path: Path) -> _Head:
+    raw = store.read(path, 0, _INDEX_START)
     file_format.check(raw, path)
     if len(raw) < _INDEX_START:
         raise corrupt(path, len(raw), "its head is cut short")

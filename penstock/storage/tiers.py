@@ -1,4 +1,4 @@
-"""Which files are rolled into one, and when (docs/notes/rolling.md).
+"""The policy for rolling files: which ones, and when (docs/notes/rolling.md).
 
 Files have tiers by the number of batches they hold: below 32, below 1,024, and so on. When 32
 consecutive files of a tier have come together they become one of the next tier. So a batch is

@@ -29,8 +29,7 @@ from penstock.pipeline.sink import Outcome, gather, publish, sweep_staging
 from penstock.pipeline.snapshots import compile_snapshot
 from penstock.pipeline.state import BucketState, Mirror
 from penstock.pipeline.worker_index import WorkerIndex
-from penstock.registry import Registry
-from penstock.registry.leases import Clock
+from penstock.registry import Clock, Registry
 from penstock.storage import Home
 
 

@@ -50,7 +50,8 @@ def processed_to(home: Path) -> int:
 def check_sound(cli: Cli, home: Path) -> None:
     """Every file against its checksums, every content against DuckDB."""
     verdict = cli("verify", home, "--json").json
-    assert verdict["findings"] == []
+    # A remark: databases of an earlier release are derived from the log anew.
+    assert [one for one in verdict["findings"] if one["severity"] != "remark"] == []
     assert len(verdict["compared"]) == 3
 
 

@@ -11,7 +11,7 @@ from penstock.flow.events import encode_change
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import TOP, Interval, below
 from penstock.registry import Registry
-from penstock.registry.decomposition_choice import Analysed
+from penstock.registry.decomposition_choice import AnalysedStatistics
 from penstock.spaces import Choice, Side
 from penstock.storage import Home, RecordKind
 from penstock.storage.home_statistics import save_statistics
@@ -50,7 +50,7 @@ def test_an_analysis_decides(home: Home) -> None:
 
 
 def test_what_an_analysis_says(home: Home) -> None:
-    known = Analysed(dry_analyse(home), Registry(home).catalog())
+    known = AnalysedStatistics(dry_analyse(home), Registry(home).catalog())
     assert known.rate("s") == pytest.approx(91 / 115)
     assert known.partners(Side("r", (1,)), Side("s", (1,))) == pytest.approx(30, rel=0.1)
     assert known.partners(Side("r", (2,)), Side("s", (2,))) == pytest.approx(9, rel=0.2)

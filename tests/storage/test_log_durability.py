@@ -341,7 +341,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(log_module, "write_all", full_disk)
+        patched.setattr("penstock.storage.file_store.write_all", full_disk)
         with pytest.raises(HomeError, match="cannot append to the log: No space left on device"):
             log.append([(EVENT, b"next")])
     assert (tmp_path / FIRST).read_bytes() == whole

@@ -8,18 +8,21 @@ import pytest
 
 from penstock.errors import CorruptionError, EventError, HomeError
 from penstock.storage import BatchHeader, BatchLog, MemoryMessageLog, MessageLog, QuarantinedEvent
+from tests.storage.memory_files import MemoryFiles
 from tests.storage.rolling import roll_early
 
 FIRST, SECOND, THIRD = BatchHeader(0, 10, 0), BatchHeader(10, 10, 10), BatchHeader(10, 25, 10)
 BAD = [QuarantinedEvent(3, b"\xff", "no", "because", "try"), QuarantinedEvent(7, b"", "é", "", "")]
 
 
-@pytest.fixture(params=["disk", "rolled", "memory"])
+@pytest.fixture(params=["disk", "rolled", "object store", "memory"])
 def messages(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> BatchLog:
     if request.param == "memory":
         return MemoryMessageLog()
+    if request.param == "object store":
+        return MessageLog(tmp_path / "messages", tmp_path / "quarantine", MemoryFiles())
     if request.param == "rolled":
         roll_early(monkeypatch, 2)
     (tmp_path / "messages").mkdir()

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import CorruptionError, EventError, HomeError
-from penstock.storage import BatchHeader, MessageLog, QuarantinedEvent
-from penstock.storage import message_log as module
+from penstock.storage import BatchHeader, MessageLog, QuarantinedEvent, disk
 from penstock.storage.batch_codec import encode_batch
 from penstock.storage.batch_files import BatchFile, BatchFiles, Extent
 from penstock.storage.disk import FileFormat
@@ -152,11 +151,14 @@ def test_a_crash_before_the_rename_publishes_nothing(
     messages: MessageLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def crash(path: Path, *content: bytes) -> None:
+        if path.suffix != ".messages":
+            disk.write_aside(path, *content)
+            return
         path.with_suffix(".1.tmp").write_bytes(content[0][:10])
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, "write_aside", crash)
+        patched.setattr("penstock.storage.file_store.write_aside", crash)
         with pytest.raises(KeyboardInterrupt):
             messages.publish(FIRST, [b"a"], BAD)
     again = reopened(messages.directory.parent)
@@ -192,8 +194,8 @@ def test_an_old_listing_is_used_again(
     old = time.time() - 100
     os.utime(messages.directory, (old, old))
     assert messages.frontier == FIRST
-    listed = messages._files.listed()
-    assert messages._files.listed() is listed
+    listed = messages._files.list_files()
+    assert messages._files.list_files() is listed
     messages.publish(SECOND, [])
     assert messages.frontier == SECOND
 
@@ -246,14 +248,14 @@ def test_a_reader_that_has_read_nothing_begins_with_the_base(
     headers = [FIRST, SECOND, THIRD]
     for header in headers:
         messages.publish(header, [b"one"])
-    opened = BatchFiles.opened
+    opened = BatchFiles.open_extent
 
     def compact_first(files: BatchFiles, extent: Extent) -> BatchFile:
         monkeypatch.undo()
         compact_in_another_process(messages, compacted)
         return opened(files, extent)
 
-    monkeypatch.setattr(BatchFiles, "opened", compact_first)
+    monkeypatch.setattr(BatchFiles, "open_extent", compact_first)
     assert list(messages.batches()) == headers[headers.index(compacted) :]
 
 

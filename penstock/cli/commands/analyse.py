@@ -29,24 +29,27 @@ EXAMPLES = """
 def analyse(
     home: HomeArgument,
     show: Annotated[
-        bool, typer.Option("--show", help="Show what the last analysis found; read nothing.")
+        bool, typer.Option("--show", help="Show the stored statistics; do not read the log.")
     ] = False,
     end: Annotated[
         int | None,
         typer.Option(
-            "--to", metavar="OFFSET", min=0, help="The first record left out; by default none is."
+            "--to",
+            metavar="OFFSET",
+            min=0,
+            help="End before this offset; by default at the end of the log.",
         ),
     ] = None,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read the history, and keep in the home what it was like.
+    """Compute statistics of the log and store them in the home.
 
-    A Spark job over the log: how often tables change, which columns subscriptions ask for, alone
-    and together, how much of what happens their conditions let pass, how many rows join. A Hub or
-    pipeline that starts afterwards orders its matching by it; what subscribers are told does not
-    depend on it. May run beside the pipeline.
+    A Spark job: change rates of tables, the columns that subscriptions filter by (alone and
+    together), selectivity of their conditions, join fan-out. A Hub or pipeline started afterwards
+    orders its matching by these statistics; messages do not depend on them. Can run while the
+    pipeline is running.
     """
     from penstock.storage import Home, load_statistics
 

@@ -39,7 +39,7 @@ def backtest(
             metavar="SCRIPT",
             exists=True,
             dir_okay=False,
-            help="Many queries: one on each line, or between semicolons.",
+            help="A file of queries: one per line, or separated by semicolons.",
         ),
     ] = None,
     start: Annotated[
@@ -48,7 +48,10 @@ def backtest(
     end: Annotated[
         int | None,
         typer.Option(
-            "--to", metavar="OFFSET", min=0, help="The first record left out; by default none is."
+            "--to",
+            metavar="OFFSET",
+            min=0,
+            help="End before this offset; by default at the end of the log.",
         ),
     ] = None,
     limit: Annotated[
@@ -56,7 +59,7 @@ def backtest(
         typer.Option(
             metavar="N",
             min=0,
-            help="Notifications to show of each query; by default 20 in a table, all with --json.",
+            help="Notifications to show per query; by default 20 in a table, all with --json.",
         ),
     ] = None,
     ranges: Annotated[
@@ -66,11 +69,11 @@ def backtest(
     conf: ConfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what a query would have received, had it been subscribed earlier.
+    """Show what a query would have received, had it been subscribed earlier.
 
-    A Spark job over the log. It changes nothing, and may run beside the pipeline. At --from the
-    query receives what it returns then; after that, every change of its content. At most 100,000
-    notifications of each query are shown; all are counted.
+    A Spark job over the log, read-only; can run while the pipeline is running. The query starts
+    with its initial content at --from and then receives every change of it. At most 100,000
+    notifications per query are shown; all are counted.
     """
     from penstock.cli.progress import bar
     from penstock.cli.statements import given_statements

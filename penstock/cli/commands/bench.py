@@ -20,6 +20,6 @@ app = typer.Typer(cls=group_of(PACKAGE), rich_markup_mode="rich", epilog=epilog(
 
 @app.callback(invoke_without_command=True)
 def bench(ctx: typer.Context) -> None:
-    """Measure. Without a name, list what can be measured."""
+    """Run a benchmark. Without a name, list them."""
     if ctx.invoked_subcommand is None:
         list_found(PACKAGE, "benchmark", "penstock bench")

@@ -13,7 +13,7 @@ PANEL = "Operate"
 EXAMPLES = """
   penstock compact shop
   penstock compact shop --to 1000000    (where the slowest subscriber is)
-  penstock compact shop --past-cursors  (deliveries that are behind start again)
+  penstock compact shop --past-cursors  (deliveries behind it start again)
 """
 
 
@@ -21,9 +21,7 @@ def compact(
     home: HomeArgument,
     to: Annotated[
         int | None,
-        typer.Option(
-            metavar="OFFSET", min=0, help="Keep every message behind this offset, and all records."
-        ),
+        typer.Option(metavar="OFFSET", min=0, help="Compact no further than this offset."),
     ] = None,
     past_cursors: Annotated[
         bool,
@@ -34,12 +32,12 @@ def compact(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove old records and messages that nobody needs any more.
+    """Compact the log and the message log up to an offset.
 
-    Tables, contents and subscriptions stay as they are. What is lost is how they came about:
-    subscribers that are further behind than the compacted offset start again from their content.
-    Messages that a durable cursor (`penstock cursors`) still needs are kept. No Hub and no pipeline
-    may be at work on the home; publishing and reading may go on.
+    Tables, contents and subscriptions stay the same; the changes that led to them are removed.
+    Subscribers whose cursor is before the compacted offset must start again from their content.
+    Messages that a durable cursor (`penstock cursors`) still needs are kept. No Hub or pipeline may
+    be processing the home; publishing and reading are allowed.
     """
     from penstock.cli.progress import bar
     from penstock.maintenance import compact as compact_home

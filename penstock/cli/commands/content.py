@@ -16,7 +16,7 @@ EXAMPLES = """
 def content(
     home: HomeArgument, number: IdArgument, limit: LimitOption = 100, as_json: JsonOption = False
 ) -> None:
-    """Show what a subscription's query returns, as its owner has been told.
+    """Show the content of a subscription, built from the message log.
 
     Says so if there are records that no batch has processed yet. The cursor says where the content
     stands: `penstock tail HOME ID --from CURSOR` tells everything that changes after it.

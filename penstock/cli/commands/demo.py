@@ -40,7 +40,7 @@ def demo(
     master: Annotated[str, typer.Option(metavar="URL", help="Where Spark runs.")] = "local[2]",
     as_json: JsonOption = False,
 ) -> None:
-    """See it work: stocks, analysts' reviews, 2,000 standing queries, Spark on this machine.
+    """Run a demo: stocks, analysts' reviews, 2,000 standing queries, Spark on this machine.
 
     Takes a minute or so, and leaves a home that you can go on with.
     """

@@ -33,7 +33,7 @@ def execute(
 ) -> None:
     """Declare tables and streams.
 
-    The statements of a script are carried out one after the other, up to the first that is refused.
+    The statements of a script are executed in order, up to the first one that is refused.
     """
     from penstock.cli.statements import given_statements, in_place
     from penstock.registry import Registry

@@ -14,7 +14,7 @@ PANEL = "Look"
 EXAMPLES = """
   penstock explain shop 2 '{"table": "stocks", "row": {"id": 4, "per": 52}}'
   penstock explain shop 2 --offset 1041    (a change that is in the log)
-  penstock explain shop --plan             (which gear serves which table, and why)
+  penstock explain shop --plan             (which gear serves which table)
 """
 
 
@@ -35,7 +35,7 @@ def explain(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say why a change does, or does not, reach a subscription, condition by condition.
+    """Explain why a change does, or does not, reach a subscription, condition by condition.
 
     The tables are replayed from the log in memory, up to the change; nothing is written. With
     --plan: for each table, edge and space, whether kernels process its changes (the fast gear) or

@@ -22,7 +22,7 @@ EXAMPLES = """
 def init(
     home: HomeArgument,
     shared: Annotated[
-        bool, typer.Option("--shared", help="Processes on several machines are going to use it.")
+        bool, typer.Option("--shared", help="For processes on several machines.")
     ] = False,
     group_access: Annotated[
         bool,
@@ -41,7 +41,7 @@ def init(
     ] = 8,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a new home: a directory with a log, and all that is derived from it."""
+    """Create a home: a directory with a log and everything derived from it."""
     from penstock.storage import Home
 
     created = Home.create(home, shared=shared, group_access=group_access, buckets=buckets)

@@ -21,7 +21,7 @@ app.add_typer(experiments, name="run")
 
 @app.callback(invoke_without_command=True)
 def lab(ctx: typer.Context) -> None:
-    """Repeat the experiments behind the figures."""
+    """Reproduce the experiments behind the figures."""
     if ctx.invoked_subcommand is None:
         list_found(PACKAGE, "experiment", "penstock lab run")
 

@@ -52,7 +52,7 @@ def publish(
     ],
     table: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Whose rows CSV and Parquet files hold."),
+        typer.Option(metavar="NAME", help="The table of the rows in CSV and Parquet files."),
     ] = None,
     op: Annotated[
         Op, typer.Option(help="What to do with the rows of CSV and Parquet files.")
@@ -63,27 +63,29 @@ def publish(
             "--format",
             metavar=f"[{'|'.join(input_formats())}]",
             parser=_format_named,
-            help="By default what the name of a file ends in.",
+            help="By default derived from the file name.",
         ),
     ] = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Append nothing; say what would be accepted, and what not."),
+        typer.Option(
+            "--check", help="Dry run: report which events would be accepted; append nothing."
+        ),
     ] = False,
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Keep account in the log; the same command again goes on from there."
+            "--resume", help="Record progress in the log; the same command continues from there."
         ),
     ] = False,
     skip: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Leave out the first N events of the first file."),
+        typer.Option(metavar="N", min=0, help="Skip the first N events of the first file."),
     ] = 0,
     max_backlog: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, help="Refuse if more records than this are unprocessed; 0: never."
+            metavar="N", min=0, help="Maximum unprocessed records in the log; 0: no limit."
         ),
     ] = MAX_BACKLOG,
     as_json: JsonOption = False,
@@ -91,11 +93,11 @@ def publish(
     """Append events to the log.
 
     A file holds one event on each line (plain, Debezium or CloudEvents), or is CSV or Parquet with
-    the rows of one table. An event that cannot be applied is found out when it is processed, and
-    is then in quarantine; --check finds out before. With --resume, a file is published once however
-    often the command is repeated, and whatever has stopped it, even in the middle of the file; it
-    is known by its path, its content and its table. Without, an error says what is in the log and
-    how to publish the rest.
+    the rows of one table. Events are checked when they are processed; one that cannot be applied
+    goes to the quarantine. --check reports such events beforehand. With --resume, a file is
+    published exactly once, however often the command is repeated and wherever it was interrupted;
+    a file is identified by its path, content and table. Without it, an error says what is in the
+    log and how to publish the rest.
     """
     from penstock.storage import Home
 

@@ -31,7 +31,7 @@ OffsetArgument = Annotated[
 
 @app.callback()
 def quarantine(ctx: typer.Context, home: HomeArgument) -> None:
-    """See and replay events that could not be applied, and subscriptions that are suspended because
+    """List and replay events that could not be applied, and subscriptions suspended because
     processing them failed."""
     ctx.obj = home
 

@@ -21,17 +21,17 @@ def rebuild(
     accept_loss: Annotated[
         bool,
         typer.Option(
-            "--accept-loss", help="Go on without records that are missing at the end of the log."
+            "--accept-loss", help="Continue without the records missing at the end of the log."
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make what is derived from the log again, for instance if a file is damaged.
+    """Rebuild everything derived from the log, for instance after a file was damaged.
 
-    The catalog, the registry, and the list of files that were taken from directories. If records
-    that were acknowledged are missing at the end of the log, this is refused: restore the log from
-    a backup. With --accept-loss they are given up. Their offsets are not used again, and batches
-    that came from them are put aside, in HOME/lost; nobody may process the home meanwhile.
+    The catalog, the registry, and the list of ingested files. Refused if acknowledged records are
+    missing at the end of the log: restore the log from a backup. With --accept-loss the home
+    continues without them: their offsets are not used again, and batches that came from them are
+    moved to HOME/lost. No Hub or pipeline may be processing the home then.
     """
     from penstock.ingest import remove_ledger
     from penstock.registry import Registry

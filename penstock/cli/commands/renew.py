@@ -28,12 +28,12 @@ def renew(
         typer.Option(
             metavar="TIME",
             parser=duration,
-            help="How long from now on, such as 90s, 10m, 12h, 7d; by default as long as before.",
+            help="New length from now on, such as 90s, 10m, 12h, 7d; by default unchanged.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Begin the leases of subscriptions again, from now on: of all that are named, or of none.
+    """Renew the leases of subscriptions: of all that are given, or of none.
 
     A lease that ran out ends its subscription when the home is next processed; until then it can
     still be renewed.

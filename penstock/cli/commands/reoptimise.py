@@ -31,17 +31,18 @@ def reoptimise(
     analysed: Annotated[
         bool,
         typer.Option(
-            "--analysed", help="By what penstock analyse has found (selective or uniform)."
+            "--analysed", help="Use the statistics of penstock analyse (selective or uniform)."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Dry run: change nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Split queries over several tables in another way, where that saves a fifth of what they cost.
+    """Choose other decompositions for queries over several tables where that saves a fifth of
+    their cost.
 
-    Looks at the tables and at how often each changes, replayed from the log in memory; or, where
-    they are too large for that, at what the last analysis has found. Contents stay as they are; the
-    new ways are taken with the next batch.
+    Costs are estimated from the tables and their change rates, replayed from the log in memory; or,
+    where they are too large for that, from the statistics of the last analysis. Contents stay the
+    same; new decompositions take effect with the next batch.
     """
     from penstock.cli.progress import working
     from penstock.cli.replaying import reoptimised, reoptimised_as_analysed

@@ -34,15 +34,15 @@ EXAMPLES = """
 def run(
     home: HomeArgument,
     once: Annotated[
-        bool, typer.Option("--once", help="Process what is in the log, then end.")
+        bool, typer.Option("--once", help="Process the log up to its present end, then stop.")
     ] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
     batch_rows: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Records of the log in one batch, at most.")
+        int, typer.Option(metavar="N", min=1, help="Maximum records per batch.")
     ] = 50_000,
     batch_mb: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Megabytes of the log in one batch, at most.")
+        int, typer.Option(metavar="N", min=1, help="Maximum megabytes of the log per batch.")
     ] = 128,
     watch: Annotated[
         Path | None,
@@ -50,22 +50,20 @@ def run(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="Take files that are dropped there, too; see penstock watch.",
+            help="Also ingest files dropped into this directory; see penstock watch.",
         ),
     ] = None,
     latency_ms: Annotated[
         int | None,
-        typer.Option(
-            metavar="MS", min=1, help="Make batches small enough to end within this time."
-        ),
+        typer.Option(metavar="MS", min=1, help="Target batch time; limits the batch size."),
     ] = None,
     ui: Annotated[bool, typer.Option("--ui", help="Start Spark's web interface.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run the pipeline: turn the log into messages for subscribers, on Spark.
 
-    Without --once it goes on until Ctrl-C, lets the batch it is at come to its end, and says what
-    it did. It goes on where the last run stopped, however that ended.
+    Without --once it runs until Ctrl-C, finishes the current batch, and prints a summary. It
+    continues where the last run stopped, however that ended.
     """
     from penstock.cli.interruptible import run_interruptible
     from penstock.cli.progress import batches_shown

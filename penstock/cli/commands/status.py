@@ -27,9 +27,7 @@ EXAMPLES = """
 
 def status(
     home: HomeArgument,
-    once: Annotated[
-        bool, typer.Option("--once", help="Print the state of things and end.")
-    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the status once and exit.")] = False,
     naive: Annotated[
         bool,
         typer.Option(
@@ -37,14 +35,14 @@ def status(
         ),
     ] = False,
     interval: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look again.")
+        float, typer.Option(metavar="SECONDS", min=0.1, help="Refresh interval.")
     ] = 1.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how a home is doing: lag, rates, batch times, state, subscriptions, messages.
+    """Show the status of a home: lag, rates, batch times, state, subscriptions, messages.
 
-    In a terminal it goes on until Ctrl-C. What the pipeline did is read from the files that it
-    writes into HOME/metrics: batches.jsonl, and penstock.prom for Prometheus.
+    In a terminal it refreshes until Ctrl-C. Metrics of the pipeline are read from HOME/metrics:
+    batches.jsonl, and penstock.prom for Prometheus.
     """
     from penstock.cli.status_report import status_members, status_rows
     from penstock.maintenance import status_of

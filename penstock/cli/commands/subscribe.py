@@ -43,35 +43,38 @@ def subscribe(
             metavar="SCRIPT",
             exists=True,
             dir_okay=False,
-            help="Many queries: one on each line, or between semicolons. All or none are taken.",
+            help="A file of queries: one per line, or separated by semicolons. All or none are "
+            "registered.",
         ),
     ] = None,
-    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Whose query it is.")] = None,
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The owner of the query.")
+    ] = None,
     payload: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="A bulky column of a query over one table: sent when it is not there yet, not "
-            "again with every change of the row. Can be given several times.",
+            help="A bulky column of a query over one table: sent once, not again with every "
+            "change of the row. Can be given several times.",
         ),
     ] = None,
     initial: Annotated[
-        Start, typer.Option(help="What it starts with; none: it wants to be told of changes only.")
+        Start, typer.Option(help="Initial content; none: changes only.")
     ] = Start.CONTENT,
     lease: Annotated[
         float | None,
         typer.Option(
             metavar="TIME",
             parser=duration,
-            help="It ends after this time, such as 90s, 10m, 12h, 7d, unless it is renewed.",
+            help="Lease: it ends after this time, such as 90s, 10m, 12h, 7d, unless renewed.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Register a standing query and print its id.
 
-    It becomes active with the next batch, and starts with what its SQL returns then. With
-    --initial none it is told of every change from now on, and has no content.
+    It becomes active with the next batch and starts with the rows its SQL returns then. With
+    --initial none it receives every change from now on, and has no content.
     """
     from penstock.cli.progress import working
     from penstock.cli.statements import given_statements

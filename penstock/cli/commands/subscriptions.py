@@ -26,7 +26,7 @@ def subscriptions(
         str | None, typer.Option(metavar="NAME", help="Only those of this owner.")
     ] = None,
     ended: Annotated[
-        bool, typer.Option("--ended", help="Those that have ended, instead of those that stand.")
+        bool, typer.Option("--ended", help="List ended subscriptions instead.")
     ] = False,
     limit: LimitOption = 50,
     as_json: JsonOption = False,

@@ -47,12 +47,12 @@ def tail(
         typer.Option(
             metavar="OFFSET",
             min=-1,
-            help="Only changes that come from records behind this offset.",
+            help="Only changes from records after this offset.",
         ),
     ] = None,
     as_json: JsonLinesOption = False,
 ) -> None:
-    """Print the notifications of a subscription, one on each line.
+    """Print the notifications of a subscription, one per line.
 
     Delivery is at least once: a notification may come again, after a crash for instance, and then
     has the same id. Each line of --json has a cursor to go on from with --from. It moves when all

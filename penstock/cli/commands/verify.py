@@ -25,21 +25,18 @@ EXAMPLES = """
 def verify(
     home: HomeArgument,
     sample: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Subscriptions whose content is compared.")
+        int, typer.Option(metavar="N", min=0, help="How many contents to compare.")
     ] = 20,
     everything: Annotated[
         bool, typer.Option("--all", help="Compare the contents of all subscriptions.")
     ] = False,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Draw the same sample again.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the sample.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that all files are whole, and that contents are what DuckDB makes of the log.
+    """Check all files against their checksums, and contents against DuckDB over the log.
 
-    Says which file is damaged and what to do. Nothing is changed, and the home may be in use. Ends
-    with 0 if all is well, 7 if a file is damaged or missing, 10 if all files are whole and yet do
-    not agree.
+    Reports which file is damaged and what to do. Read-only; the home may be in use. Exit code 0: no
+    problem; 7: a file is damaged or missing; 10: all files are intact but do not agree.
     """
     from penstock.cli.progress import bar
     from penstock.maintenance import Severity

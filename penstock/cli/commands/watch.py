@@ -28,34 +28,32 @@ def watch(
     home: HomeArgument,
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Where files come."),
+        typer.Argument(metavar="DIR", exists=True, file_okay=False, help="The directory to watch."),
     ],
     once: Annotated[
-        bool, typer.Option("--once", help="Take the files that are there, then end.")
+        bool, typer.Option("--once", help="Ingest the files that are there, then stop.")
     ] = False,
     op: Annotated[
         Op, typer.Option(help="What to do with the rows of CSV and Parquet files.")
     ] = Op.INSERT,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Leave files where they are; they are remembered.")
-    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave ingested files in place.")] = False,
     settle: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=0, help="A file is complete when it was quiet so long."
+            metavar="SECONDS", min=0, help="A file is complete when unchanged for this long."
         ),
     ] = 2.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Take the files that are dropped into a directory into the log, each exactly once.
+    """Ingest the files that are dropped into a directory, each exactly once.
 
-    JSON lines (plain, Debezium or CloudEvents), CSV and Parquet, by the end of their names. CSV and
-    Parquet files belong to the table they are called after: stocks.csv, stocks-2024-05.parquet, or
-    stocks/anything.csv. A file is then moved to DIR/taken; one that cannot be read goes to
-    DIR/refused, and to the quarantine with the reason. Names that begin with . or _ are left alone:
-    write under such a name and rename. Links, pipes and what may not be read stay where they are,
-    and are reported once. A file is known by its name and its content, so the same one dropped
-    again is not taken again.
+    JSON lines (plain, Debezium or CloudEvents), CSV and Parquet, by file name suffix. CSV and
+    Parquet files belong to the table they are named after: stocks.csv, stocks-2024-05.parquet, or
+    stocks/anything.csv. An ingested file is moved to DIR/taken; an unreadable one to DIR/refused,
+    with an entry in the quarantine. Names that begin with . or _ are ignored: write under such a
+    name and rename. Links, pipes and files without read permission stay where they are and are
+    reported once. A file is identified by its name and content, so the same file is not ingested
+    twice.
     """
     from penstock.cli.interruptible import run_interruptible
     from penstock.cli.watching import file_text
