@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import pytest
 
-from penstock import Hub, hub, sql, subscription
+from penstock import Hub, hub, sql
 from penstock.catalog import catalog as catalogs
 from penstock.cli.failures import EXIT_CODES
 from penstock.cli.output import size
+from penstock.delivery import subscription
 from penstock.flow import events, strict_json
 from penstock.ingest import csv_files, parquet_files, tabular
 from penstock.joins import make_scheme
