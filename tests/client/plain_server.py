@@ -77,7 +77,8 @@ class PlainFeed:
         self._number = number
         self._query = query
         self._placed = place(query, number, chosen)
-        self._held: Held = {one.point.id: {} for one in self._placed}
+        self.held: Held = {one.point.id: {} for one in self._placed}
+        """What its points hold, if it does as it is told."""
 
     def initial(self) -> list[Delivery]:
         """What it starts with."""
@@ -93,7 +94,7 @@ class PlainFeed:
         self._placed = place(self._query, self._number, chosen)
         for old, new in zip(before, self._placed, strict=True):
             if old.space != new.space:
-                self._held[new.point.id] = {}
+                self.held[new.point.id] = {}
         switch = Switch.at(offset, Replan(offset, self._number, chosen))
         return [switch, *self._differences(offset, INITIAL_STEP)]
 
@@ -106,14 +107,14 @@ class PlainFeed:
         return list(messages)
 
     def _of_space(self, position: Position, placed: list[Placed]) -> Iterator[Message]:
-        before = {one.point.id: self._held[one.point.id] for one in placed}
+        before = {one.point.id: self.held[one.point.id] for one in placed}
         for one in placed:
-            self._held[one.point.id] = rows_of(one, self._server)
+            self.held[one.point.id] = rows_of(one, self._server)
         for key in {key for one in placed for key in before[one.point.id]} | {
-            key for one in placed for key in self._held[one.point.id]
+            key for one in placed for key in self.held[one.point.id]
         }:
             olds = {one.point.id: before[one.point.id].get(key) for one in placed}
-            news = {one.point.id: self._held[one.point.id].get(key) for one in placed}
+            news = {one.point.id: self.held[one.point.id].get(key) for one in placed}
             takes = [p.point for p in placed if news[p.point.id] not in (None, olds[p.point.id])]
             had = [p.point for p in placed if olds[p.point.id] not in (None, news[p.point.id])]
             new = next((row for row in news.values() if row is not None), None)

@@ -78,6 +78,9 @@ class Subscriber:
         for built in (self.content, self._saved, self._absorbing, self._silent):
             assert comparable(row.values() for row in built.rows()) == expected
         assert +self._rows == texts(self.content.rows())
+        for point, rows in self.feed.held.items():
+            held = dict(self.content.branches[point.branch].items(point.node))
+            assert repr(sorted(held.items(), key=repr)) == repr(sorted(rows.items(), key=repr))
 
 
 def travelled(one: Delivery) -> Delivery:
