@@ -15,7 +15,7 @@ SCANNED_POINTS = 1_000
 
 
 def recipients(message: Message, points: SpacePoints) -> list[PointId]:
-    """The points that must take up or give up the message's row, in any order."""
+    """The points that must upsert or remove the message's row, in any order."""
     if message.recipients:
         return list(message.recipients)
     if points.space.edge is None:
@@ -36,7 +36,7 @@ def _newcomers(since: int, found: list[PointId], points: SpacePoints) -> list[Po
 
 
 def subscribers(message: Message, points: SpacePoints) -> set[int]:
-    """The subscriptions that must take up or give up the message's row at some point of theirs."""
+    """The subscriptions that must upsert or remove the message's row at some point of theirs."""
     is_many = points.space.edge is not None and len(points) > SCANNED_POINTS
     if message.recipients or message.since or not is_many:
         return {point.subscription for point in recipients(message, points)}

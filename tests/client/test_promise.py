@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.client import ChangesOnlyClient, Content, ContentRow, Delivery, Notification
 from penstock.client.saving import plain_content, restored_content
+from penstock.flow.changes import Change, Op
 from penstock.messages import Message, decode_message, encode_message
 from penstock.packing import pack, unpack
 from penstock.query import Query
@@ -162,6 +163,24 @@ def test_over_many_tables(story: Story, seed: int) -> None:
 @given(stories(SELF_JOINS, any_plan=True), seeds)
 def test_over_a_table_joined_with_itself(story: Story, seed: int) -> None:
     keep_promise(story, seed)
+
+
+def test_a_row_that_several_branches_hold() -> None:
+    """It stays as long as one of them holds it, also after the content was saved."""
+    rows = [{"id": 1, "a": 1, "b": 1}, {"id": 1, "b": 2}, {"id": 1, "a": 2}, {"id": 1, "b": 1}]
+    changes = [
+        Publish((Change("t", Op.UPDATE if number else Op.INSERT, row),))
+        for number, row in enumerate(rows)
+    ]
+    story = Story(
+        [
+            Define("CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT, b BIGINT)"),
+            Subscribe("both", "SELECT * FROM t WHERE a = 1 OR b = 1"),
+            *changes,
+        ]
+    )
+    for seed in range(8):
+        assert keep_promise(story, seed) == 3
 
 
 def test_stories_are_not_empty() -> None:
