@@ -16,7 +16,11 @@ READY := $(VENV)/.ready
 LOCKER := build/locker
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage fast lint format bench soak lock clean
+.PHONY: help setup demo test bounds coverage fast lint format bench soak lock clean
+# Where kernels are tested against plain twins, which is where wrong indices show.
+KERNEL_TESTS := tests/kernels tests/joins/test_kernels.py tests/joins/test_gap_steps.py \
+  tests/matching/test_kernels.py tests/routing/test_regions.py tests/flow/test_packed.py \
+  tests/flow/test_columnar.py
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -31,8 +35,12 @@ $(READY): requirements-dev.lock pyproject.toml
 demo: $(READY)  ## see it work
 	$(BIN)/penstock demo $(ARGS)
 
-test: $(READY)  ## run all tests, Spark included
+test: $(READY) bounds  ## run all tests, Spark included
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --hypothesis-profile=ci $(PYTEST_ARGS)
+
+# Kernels do not check indices; here they do, compiled apart (kept in the user's cache directory).
+bounds: $(READY)  ## run the tests of kernels with index checks
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -m "not spark and not slow and not soak" $(KERNEL_TESTS)
 
 # Apart, because on Python 3.11 following every line takes a third more time.
 coverage: PYTEST_ARGS += --cov --cov-report=term

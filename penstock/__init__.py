@@ -26,17 +26,14 @@ __all__ = [
     "Subscription",
 ]
 
-# Loaded when first asked for: a worker of the pipeline is one of a dozen processes, and should not
-# spend a second on what only the Hub needs.
 __getattr__ = lazy_door(
     __name__,
     {
-        "Change": "penstock.flow.changes",
-        "Explanation": "penstock.flow.explain",
-        "Hub": "penstock.hub",
-        "Notification": "penstock.client",
-        "Op": "penstock.flow.changes",
-        "PenstockError": "penstock.errors",
-        "Subscription": "penstock.delivery.subscription",
+        "client": "Notification",
+        "delivery.subscription": "Subscription",
+        "errors": "PenstockError",
+        "flow.changes": "Change Op",
+        "flow.explain": "Explanation",
+        "hub": "Hub",
     },
 )

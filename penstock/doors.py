@@ -1,7 +1,7 @@
-"""Doors of packages whose parts are loaded when they are first asked for.
+"""Doors that open when somebody asks: packages whose names are loaded on first use.
 
-Some parts need numba or pyarrow, which take half a second to load; whoever needs only the others
-should not wait for them.
+A worker of the pipeline is one of a dozen processes, and a command lives for a moment: neither
+should spend a second on modules that it does not use.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def lazy_door(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of a package: names, each with the module that defines it."""
+def lazy_door(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """The `__getattr__` of a package; `names` are those that it offers of each of its modules."""
+    modules = {
+        name: f"{package}.{module}" for module, found in names.items() for name in found.split()
+    }
 
     def load(name: str) -> object:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        return getattr(import_module(modules[name]), name)
 
     return load

@@ -12,6 +12,7 @@
     ├── HomeError                 a home is missing, foreign, or in use
     │   ├── CorruptionError       a checksum failed; names the file and the place
     │   ├── RecordError           a record of the log that another release wrote
+    │   ├── CompactedError        what a reader wants to be told of has been compacted away
     │   ├── LockedError           another process works on this home
     │   └── InputError            a file of events cannot be read; the home is as it was
     ├── BacklogError              the log runs too far ahead of the pipeline; try again later
@@ -151,6 +152,10 @@ class HomeError(PenstockError):
     """The home is missing, is not a home, or cannot be used."""
 
     exit_code = 6
+
+
+class CompactedError(HomeError):
+    """Changes that a reader asks for are no longer there; the content is."""
 
 
 class CorruptionError(HomeError):

@@ -21,13 +21,14 @@ from penstock.cli.failures import EXIT_CODES
 from penstock.cli.output import size
 from penstock.delivery import subscription
 from penstock.flow import events, strict_json
-from penstock.ingest import csv_files, parquet_files, tabular
+from penstock.ingest import row_writer
+from penstock.ingest.formats import csv_rows, parquet_rows
 from penstock.joins import make_scheme
 from penstock.lab.demo import Advance, run_demo
 from penstock.pipeline import offsets
 from penstock.pipeline import run as pipeline
 from penstock.predicates import budget
-from penstock.registry import leases, registry
+from penstock.registry import MAX_SUBSCRIPTIONS_AT_ONCE, leases
 from penstock.storage import frames
 
 ROOT = Path(__file__).parent.parent
@@ -143,7 +144,7 @@ def test_limits() -> None:
         "levels of nesting in an event": strict_json.MAX_EVENT_DEPTH,
         "changes in one batch of a Hub": hub.MAX_BATCH_CHANGES,
         "bytes of the log in one batch of the pipeline (`--batch-mb`)": offsets.BATCH_BYTES,
-        "subscriptions registered at once": registry.MAX_SUBSCRIPTIONS_AT_ONCE,
+        "subscriptions registered at once": MAX_SUBSCRIPTIONS_AT_ONCE,
         "days that a lease lasts": leases.MAX_LEASE_SECONDS // 86_400,
         "notifications that wait for one subscription of a Hub": (
             subscription.MAX_PENDING_NOTIFICATIONS
@@ -158,16 +159,16 @@ def test_limits_of_files() -> None:
     formats = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
     for what, limit in (
         ("bytes of a line", frames.MAX_RECORD_BYTES),
-        ("bytes of a CSV row, or of the header", csv_files.BLOCK_BYTES),
+        ("bytes of a CSV row, or of the header", csv_rows.BLOCK_BYTES),
         (
             "bytes of CSV rows with too many or too few fields, in one file",
-            csv_files.MAX_RAGGED_BYTES,
+            csv_rows.MAX_RAGGED_BYTES,
         ),
-        ("bytes of a Parquet footer", parquet_files.MAX_FOOTER_BYTES),
+        ("bytes of a Parquet footer", parquet_rows.MAX_FOOTER_BYTES),
     ):
         assert f"| {what} | {limit:,} |" in formats
-    assert f"{parquet_files.MAX_COMPRESSION} times its packed bytes" in formats
-    assert f"{tabular.MAX_EXPANSION:,} times the bytes of the file" in formats
+    assert f"{parquet_rows.MAX_COMPRESSION} times its packed bytes" in formats
+    assert f"{row_writer.MAX_EXPANSION:,} times the bytes of the file" in formats
     assert f"{events.MAX_EVENT_BYTES:,} bytes and {strict_json.MAX_EVENT_DEPTH} levels" in formats
 
 

@@ -1,21 +1,11 @@
 """Tables, streams, their columns and value types."""
 
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.number_types import DecimalType, DoubleType, IntegerType
 from penstock.catalog.relations import Column, Relation, Row, RowKey
-from penstock.catalog.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    Key,
-    Outside,
-    Stored,
-    StringType,
-    TimestampType,
-    ValueType,
-    joinable,
-)
+from penstock.catalog.text_types import BooleanType, StringType
+from penstock.catalog.time_types import DateType, TimestampType
+from penstock.catalog.types import Key, Outside, Stored, ValueType
 
 __all__ = [
     "BooleanType",
@@ -34,5 +24,4 @@ __all__ = [
     "StringType",
     "TimestampType",
     "ValueType",
-    "joinable",
 ]

@@ -30,3 +30,14 @@ def read_number(text: str) -> Decimal:
         value = Decimal(mantissa)
         farthest = -MAX_EMAX if exponent.startswith("-") else MAX_EMAX
         return Decimal((int(value.is_signed()), (1,), farthest)) if value else value
+
+
+def read_any_number(value: object) -> Decimal | None:
+    """A number in any Python form, or in a text, to the last digit; None if it is none."""
+    if isinstance(value, str):
+        return read_numeral(value)
+    if isinstance(value, float):
+        return Decimal(repr(value))  # what its shortest text shows, as everywhere
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Decimal(value)
+    return value if isinstance(value, Decimal) else None

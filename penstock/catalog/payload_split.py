@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from penstock.catalog.relations import Column, Relation, Row
-from penstock.catalog.types import StringType
+from penstock.catalog.text_types import StringType
 from penstock.packing import pack
 
 _SEPARATOR = "\0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -51,17 +51,35 @@ class Relation:
     @cached_property
     def has_doubles(self) -> bool:
         """Whether rows may hold NaN, which Python does not take for equal to itself."""
-        return any(column.type.kind == "double" for column in self.columns)
+        return any(column.type.stored_as is float for column in self.columns)
+
+    @cached_property
+    def all_columns(self) -> tuple[int, ...]:
+        return tuple(range(len(self.columns)))
+
+    @cached_property
+    def _stores(self) -> list[tuple[str, Callable[[Outside], Stored]]]:
+        return [(column.name, column.type.store) for column in self.columns]
+
+    @cached_property
+    def _required(self) -> list[int]:
+        return [i for i, column in enumerate(self.columns) if not column.nullable]
 
     def store_row(self, values: Mapping[str, Outside]) -> Row:
         """The stored form of a whole row; a missing column is NULL."""
-        # Most publishers give all columns, by the names they were declared with.
-        if len(values) != len(self.columns):
-            return self._store_named(values)
-        try:
-            return tuple([self.store_value(column, values[column.name]) for column in self.columns])
-        except KeyError:
-            return self._store_named(values)
+        # Most publishers give all columns, by the names they were declared with, and in the form
+        # that their types take as it is.
+        if len(values) == len(self.columns):
+            try:
+                row = [
+                    None if (value := values[name]) is None else store(value)
+                    for name, store in self._stores
+                ]
+            except (KeyError, ChangeError):
+                return self._store_named(values)
+            if None not in row or not any(row[i] is None for i in self._required):
+                return tuple(row)
+        return self._store_named(values)
 
     def _store_named(self, values: Mapping[str, Outside]) -> Row:
         """Some columns, by names in any case."""

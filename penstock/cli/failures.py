@@ -82,7 +82,7 @@ def failure_text(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         return "\n".join(_reasons(error, ""))
     if isinstance(error, OSError) and error.strerror:
-        from penstock.storage.disk import NO_ROOM, is_full
+        from penstock.storage import NO_ROOM, is_full
 
         of = f" ({error.filename})" if error.filename else ""
         hint = f"\n  hint: {NO_ROOM}" if is_full(error) else ""

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.output import Output, count
 from penstock.errors import PenstockError
-from penstock.ingest.files import Published
-from penstock.ingest.inputs import shown_name
-from penstock.storage.disk import NO_ROOM
+from penstock.ingest import Published, shown_name
+from penstock.storage import NO_ROOM
 
 if TYPE_CHECKING:
-    from penstock.ingest.checking import FileCheck, Refusal
+    from penstock.ingest import FileCheck, Refusal
 
 
 @dataclass(slots=True)

@@ -12,12 +12,9 @@ from penstock.flow.planning import Method, better_choices, explain_plan
 from penstock.flow.splitting import Filtering, filterings
 from penstock.joins.decomposition.costs import SelectiveCost, UniformCost
 from penstock.joins.decomposition.greedy import improvements
-from penstock.registry import Registry, StoredSubscription
-from penstock.registry.choosing import Analysed
+from penstock.registry import Analysed, Registry, StoredSubscription
 from penstock.spaces import Decomposition
-from penstock.storage import Home, RecordKind
-from penstock.storage.replaying import replay_tables
-from penstock.storage.statistics import load_statistics
+from penstock.storage import Home, RecordKind, load_statistics, replay_tables
 
 _EVENTS = frozenset({RecordKind.EVENT})
 

@@ -10,8 +10,7 @@ import msgspec
 from penstock.cli.output import count, size
 
 if TYPE_CHECKING:
-    from penstock.lab.traffic import Traffic
-    from penstock.maintenance.status import Status
+    from penstock.maintenance import Status, Traffic
 
 
 def status_members(status: Status, traffic: Traffic | None) -> dict[str, object]:
@@ -67,7 +66,7 @@ def status_rows(status: Status, traffic: Traffic | None) -> list[tuple[str, str]
 
 
 def _batch_rows(status: Status) -> list[tuple[str, str]]:
-    from penstock.maintenance.status import seconds_since
+    from penstock.maintenance import seconds_since
 
     last, rates = status.last, status.rates
     if last is None or rates is None:

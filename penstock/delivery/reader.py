@@ -10,7 +10,7 @@ from penstock.client import BEGINNING, ChangesOnlyClient, Content, ContentRow, I
 from penstock.delivery.batches import SubscriptionBatches
 from penstock.delivery.registration import Registration, registered
 from penstock.delivery.saved_contents import SavedContents
-from penstock.errors import HomeError
+from penstock.errors import CompactedError, HomeError
 from penstock.storage.home import Home
 from penstock.storage.interfaces import AnyHome, BatchLog, compacted_away
 
@@ -35,6 +35,10 @@ class ReadProgress:
     @property
     def complete(self) -> bool:
         return self.active and not self.waiting
+
+
+_READINGS = 10
+"""Each is overtaken only if another compaction is done meanwhile, which takes longer."""
 
 
 class SubscriptionReader:
@@ -100,7 +104,20 @@ class SubscriptionReader:
 
     def catch_up(self) -> None:
         """Apply the batches published since the last call, for those who want the content alone;
-        saves the content if that was much work."""
+        saves the content if that was much work.
+
+        A compaction that overtakes the reading leaves the same content: it is read again.
+        """
+        for _ in range(_READINGS):
+            try:
+                return self._catch_up()
+            except CompactedError:
+                self.client = self.registration.new_client()
+                self.batches = SubscriptionBatches(self._home.messages, self.registration)
+                self.cursor = BEGINNING
+        return self._catch_up()
+
+    def _catch_up(self) -> None:
         frontier = self._home.messages.frontier
         for header, deliveries in self.batches.new():
             if isinstance(self.client, ChangesOnlyClient):

@@ -24,7 +24,6 @@ from penstock.delivery.batches import SubscriptionBatches
 from penstock.delivery.registration import Registration
 from penstock.errors import PenstockError
 from penstock.packing import pack, unpack
-from penstock.storage.access import make_directory
 from penstock.storage.batch_codec import (
     COMPRESSED_VERSION,
     batch_name,
@@ -33,6 +32,7 @@ from penstock.storage.batch_codec import (
     read_batch,
 )
 from penstock.storage.disk import FileFormat, write_aside
+from penstock.storage.file_access import make_directory
 from penstock.storage.home import Home
 from penstock.storage.interfaces import BatchHeader
 

@@ -25,6 +25,10 @@ class Op(StrEnum):
     """Delete the row if it is there. With `UPSERT`, for publishers who may repeat themselves."""
 
 
+# Members of enums take long to reach.
+_INSERT, _UPSERT, _DELETE, _REMOVE = Op.INSERT, Op.UPSERT, Op.DELETE, Op.REMOVE
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One requested change. An update names the key and the columns that change; a delete needs
@@ -69,15 +73,14 @@ def check(change: Change, catalog: Catalog, offset: int) -> Checked:
         known = ", ".join(catalog.names()[:10]) or "none"
         raise ChangeError(f"unknown table {change.table}", hint=f"known tables: {known}")
     op = _repeatable_op(change, relation) if change.at_least_once else change.op
-    if relation.is_stream and op is not Op.INSERT:
+    if relation.is_stream and op is not _INSERT:
         raise ChangeError(
             f"{op} on stream {relation.name}: events can only be inserted",
             hint="declare it with CREATE TABLE if its rows change",
         )
-    if op in (Op.INSERT, Op.UPSERT):
+    if op is _INSERT or op is _UPSERT:
         row = relation.store_row(change.row)
-        everything = tuple(range(len(row)))
-        return Checked(relation, op, relation.key_of(row, offset), row, everything)
+        return Checked(relation, op, relation.key_of(row, offset), row, relation.all_columns)
     return _check_partial(change, op, relation)
 
 
@@ -109,10 +112,6 @@ def _check_partial(change: Change, op: Op, relation: Relation) -> Checked:
         )
     stored = tuple(row)
     return Checked(relation, op, relation.key_of(stored, 0), stored, tuple(sorted(given)))
-
-
-# Members of enums take long to reach.
-_INSERT, _UPSERT, _DELETE, _REMOVE = Op.INSERT, Op.UPSERT, Op.DELETE, Op.REMOVE
 
 
 def row_after(checked: Checked, current: Row | None) -> Row | None:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from penstock.catalog import Relation, Row, RowKey, Stored
-from penstock.flow.stages import RowStore
+from penstock.flow.plain import RowStore
 from penstock.joins.group import KeyedRow
 from penstock.predicates.boxes import Box, contains
 from penstock.query import Join, Query

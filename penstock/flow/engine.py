@@ -1,40 +1,52 @@
 """The whole of Penstock in one process and in memory: records in, messages out.
 
 An engine is a pure function of the log, one record at a time. A subscription is active from its own
-record on. The Hub drives it; the pipeline runs the same stages, partitioned.
+record on. The Hub drives it; it runs the same stages as the pipeline, on state in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
 from penstock.catalog.payload_split import is_split
-from penstock.errors import ChangeError, NoChangeError, SubscriptionError
+from penstock.errors import ChangeError, SubscriptionError
 from penstock.flow.changes import Change, Checked, Delta, check, row_after
-from penstock.flow.faults import RecordFaultError, blaming, is_fault
+from penstock.flow.exchange import SINGLE, StageInput
+from penstock.flow.faults import blaming
 from penstock.flow.index import Index
+from penstock.flow.kinds import Events, Kind, Reason, Span, StreamEvents
+from penstock.flow.local import run_locally
 from penstock.flow.memory import GroupsAside, MemoryGroups, MemoryRows, RowsAside
-from penstock.flow.plain_events import read_change
-from penstock.flow.stages import GroupStore, JoinStage, RowStage, RowStore, steps_of
+from penstock.flow.new_points import NewPoints
+from penstock.flow.plain import JoinStage, RowStage
+from penstock.flow.plan import plain
+from penstock.flow.stage import BatchView
+from penstock.flow.stages import STAGES
+from penstock.flow.stages.groups import StageGroups
+from penstock.flow.stages.rows import StageRows
 from penstock.joins import Scheme, SpacePoints, make_scheme
 from penstock.joins.decomposition.statistics import Statistics
-from penstock.joins.selections import NewSelections
 from penstock.messages import Message, each_message
 from penstock.spaces import Decomposition, Edge, JoinValue, Placed, Replan
 from penstock.sql import Query, ShapeBinder, parse_relation
 
 _POSITION = attrgetter("position")
 
+_GEAR = plain("the state of this process is objects")
+
 FEW_POINTS = 64
 """Up to here, a pass over a table for each point takes less than putting all groups together."""
 
 
-Refused: TypeAlias = tuple[int, bytes, ChangeError]
-"""The offset and the bytes of an event that could not be carried out, and why."""
+class Refused(NamedTuple):
+    """An event that could not be carried out, and why."""
+
+    offset: int
+    reason: Reason
 
 
 @dataclass
@@ -60,8 +72,8 @@ class Engine:
         scheme: Scheme | None = None,
         *,
         catalog: Catalog | None = None,
-        rows: RowStore | None = None,
-        groups: GroupStore | None = None,
+        rows: StageRows | None = None,
+        groups: StageGroups | None = None,
     ) -> None:
         self.catalog = Catalog() if catalog is None else catalog
         self._binder = ShapeBinder(self.catalog)
@@ -69,18 +81,18 @@ class Engine:
         self.queries: dict[int, Query] = {}
         self.chosen: dict[int, Decomposition | None] = {}
         self.statistics = Statistics()
-        self.rows: RowStore = MemoryRows() if rows is None else rows
-        self.groups: GroupStore = MemoryGroups() if groups is None else groups
-        self._row_stage = RowStage(self.rows, self.index)
-        self._join_stage = JoinStage(self.groups, self.index, scheme or make_scheme())
-        self._seeded: set[Edge] = set()
+        self.rows: StageRows = MemoryRows() if rows is None else rows
+        self.groups: StageGroups = MemoryGroups() if groups is None else groups
+        self._noted = _NotedRows(self.rows, self.catalog)
+        self._scheme = scheme or make_scheme()
+        self._edges: dict[str, Edge] = {}  # those whose groups are there
 
     def aside(self, subscriptions: Iterable[int], scheme: Scheme) -> Engine:
         """An engine with these tables and some of the subscriptions, to attempt something with:
         this one does not change with it."""
         rows, groups = RowsAside(self.rows), GroupsAside(self.groups)
         engine = Engine(scheme, catalog=self.catalog, rows=rows, groups=groups)
-        engine._seeded = set(self._seeded)
+        engine._edges = dict(self._edges)
         for number in subscriptions:
             points = self.index.points_of(number)
             changes_only = any(one.point.changes_only for one in points)
@@ -140,28 +152,27 @@ class Engine:
 
     def initial(self, offset: int, placed: Iterable[Placed]) -> list[Message]:
         """The rows that points start with, for them alone."""
-        messages: list[Message] = []
-        for points in self.index.parts(placed):
-            if points.space.edge is None:
-                messages += self._row_stage.initial(offset, NewSelections(points))
-            else:
-                values = self._join_values(points)
-                messages += self._join_stage.initial(offset, points, values=values)
-        return messages
+        points = list(placed)
+        if not points:
+            return []
+        new = NewPoints(self.index, points, values=self._join_values)
+        return self._run(_at(offset), new=new).messages
 
     def _join_values(self, points: SpacePoints) -> list[JoinValue] | None:
         """Which groups have rows for some points, if that is found sooner than by going through
         all of them."""
         if len(points) > FEW_POINTS or is_split(points.space.table):
             return None
-        return self._row_stage.join_values(points)
+        return RowStage(self.rows, self.index).join_values(points)
 
     def contents(self, offset: int) -> Iterator[Message]:
         """The rows that all points hold, told by regions: as many messages as there are rows that
         anybody needs, however many points there are."""
         everybody = [one for number in self.queries for one in self.index.points_of(number)]
+        rows = RowStage(self.rows, self.index)
+        groups = JoinStage(self.groups, self.index, self._scheme)
         for points in self.index.parts(everybody):
-            stage = self._row_stage if points.space.edge is None else self._join_stage
+            stage = rows if points.space.edge is None else groups
             yield from stage.contents(offset, points)
 
     def withdraw(self, subscription: int) -> None:
@@ -180,37 +191,43 @@ class Engine:
 
     def events(self, run: Iterable[tuple[int, bytes]]) -> Outcome:
         """Carry out published events, between which no subscription comes or goes."""
-        deltas, refused = self._resolve(run)
-        messages, steps = self._row_stage.consequences(deltas)
-        messages += each_message(self._join_stage.run(steps))
-        messages.sort(key=_POSITION)
-        return Outcome(messages, refused)
+        events = Events([], [])
+        for offset, body in run:
+            events.offsets.append(offset)
+            events.bodies.append(body)
+        return self._run(_around(events.offsets), events)
 
     def absorb(self, run: Iterable[tuple[int, bytes]]) -> Resolved:
         """Carry out events whose messages were emitted before: only the state changes."""
-        resolved = self._resolve(run)
-        self._join_stage.absorb(steps_of(self.index, resolved.deltas))
-        return resolved
+        events = Events([], [])
+        for offset, body in run:
+            events.offsets.append(offset)
+            events.bodies.append(body)
+        outcome = self._run(_around(events.offsets), events, silent=True)
+        return Resolved(self._noted.last, outcome.refused)
 
-    def _resolve(self, run: Iterable[tuple[int, bytes]]) -> Resolved:
-        """Make the changes of rows."""
-        deltas: list[Delta] = []
-        refused: list[Refused] = []
-        for offset, raw in run:
-            try:
-                checked = read_change(raw, self.catalog, offset)
-                delta = self._row_stage.resolve(offset, checked)
-            except NoChangeError:
-                continue
-            except ChangeError as error:
-                refused.append((offset, raw, error))
-            except Exception as error:
-                raise RecordFaultError(offset, error) if is_fault(error) else error from error
-            else:
-                deltas += [delta] if delta is not None else []
-        for _, relation, key, old, new in deltas:
-            self.statistics.note(relation.name, key, old, new)
-        return Resolved(deltas, refused)
+    def _run(
+        self,
+        span: Span,
+        events: Events | None = None,
+        new: NewPoints | None = None,
+        *,
+        silent: bool = False,
+    ) -> Outcome:
+        """Bring one batch through the flow."""
+        source = _Source(
+            self.catalog, self.index, self._edges, new or NewPoints(self.index), self._scheme
+        )
+        view = BatchView(source, span, SINGLE, _GEAR, silent=silent)
+        stores = {"rows": self._noted, "groups": self.groups}
+        self._noted.last = []
+        given = run_locally(STAGES, StageInput(SINGLE.buckets[0], span, events), stores, view)
+        for _, relation, key, old, after in self._noted.last:
+            self.statistics.note(relation.name, key, old, after)
+        messages = list(each_message(given.unpacked(Kind.MESSAGE)))
+        messages.sort(key=_POSITION)
+        refused = [Refused(row.offset, Reason.read(row.body)) for row in given.rows(Kind.BAD)]
+        return Outcome(messages, refused)
 
     def try_changes(self, offset: int, changes: Iterable[Change]) -> None:
         """ChangeError if the changes, one after the other from this offset, cannot be made."""
@@ -225,7 +242,65 @@ class Engine:
         return self.rows.get(checked.relation, checked.key)
 
     def _seed_new_edges(self, offset: int) -> None:
-        for edge in self.index.edges:
-            if edge not in self._seeded:
-                self._seeded.add(edge)
-                self._join_stage.seed(edge, self._row_stage.seed(offset, edge))
+        new = [edge for edge in self.index.edges if edge.name not in self._edges]
+        if new:
+            self._edges.update((edge.name, edge) for edge in new)
+            self._run(_at(offset), new=NewPoints(self.index, edges=new))
+
+
+def _at(offset: int) -> Span:
+    """A batch without records."""
+    return Span(offset, offset, offset, offset, offset)
+
+
+def _around(offsets: list[int]) -> Span:
+    start, end = (offsets[0], offsets[-1] + 1) if offsets else (0, 0)
+    return Span(start, end, start, start, start)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What the stages of one batch know: an `IndexSource`."""
+
+    tables: Catalog
+    index: Index
+    edges: Mapping[str, Edge]
+    new: NewPoints
+    joins: Scheme
+
+    def catalog(self, _end: int) -> Catalog:
+        return self.tables
+
+    def index_at(self, _span: Span) -> Index:
+        return self.index
+
+    def new_points(self, _span: Span) -> NewPoints:
+        return self.new
+
+    def not_applied(self, _span: Span) -> Mapping[int, ChangeError]:
+        return {}  # whoever drives an engine leaves them out
+
+    def scheme(self) -> Scheme:
+        return self.joins
+
+    def needs(self, _relation: Relation) -> bool:
+        return True
+
+
+class _NotedRows:
+    """Rows of a store, and what the last batch has done to them."""
+
+    def __init__(self, below: StageRows, catalog: Catalog) -> None:
+        self._below = below
+        self._catalog = catalog
+        self.get, self.put, self.rows = below.get, below.put, below.rows
+        self.last: list[Delta] = []
+
+    def keep_events(self, first_offset: int, events: bytes | StreamEvents) -> None:
+        self._below.keep_events(first_offset, events)
+        stream, kept = StreamEvents.read(events)
+        relation = self._catalog[stream]
+        self.last += [Delta(offset, relation, (offset,), None, row) for offset, row in kept]
+
+    def note(self, deltas: list[Delta]) -> None:
+        self.last += deltas

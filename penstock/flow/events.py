@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 
 from penstock.arguments import shown, text
-from penstock.catalog import Outside
+from penstock.catalog import Catalog, Outside
 from penstock.errors import ChangeError, EventError, NoChangeError
-from penstock.flow.changes import Change, Op
+from penstock.flow.changes import Change, Checked, Op, check
 from penstock.flow.debezium import change_from_debezium, looks_like_debezium
 from penstock.flow.strict_json import MAX_EVENT_BYTES, parse_json
 
@@ -34,6 +34,7 @@ __all__ = [
     "decode_event",
     "encode_change",
     "json_value",
+    "read_change",
     "unreadable_file_event",
 ]
 
@@ -47,10 +48,18 @@ _AS_THEY_ARE = frozenset({bool, str})
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
+def read_change(raw: bytes, catalog: Catalog, offset: int) -> Checked:
+    """The change that an event asks for, in stored values; ChangeError if it cannot be read, or
+    does not fit the catalog at `offset`."""
+    return check(decode_event(raw), catalog, offset)
+
+
 def decode_event(raw: bytes) -> Change:
     """The change that an event asks for; EventError says why it cannot be read, NoChangeError that
     it asks for none."""
     event = parse_json(raw)
+    if type(event) is dict and "table" in event and event.keys() <= _PLAIN_MEMBERS:
+        return change_from_mapping(event)  # nearly all are, and none is of another form
     if isinstance(event, dict) and "specversion" in event:
         event = _data_of_cloud_event(event)
     if event is None:

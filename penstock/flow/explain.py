@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from penstock.catalog import Catalog, Row
 from penstock.flow.changes import Change, Op, check, row_after
 from penstock.flow.effects import Effect, Tables, Version, effects
+from penstock.flow.plain import RowStore
 from penstock.flow.splitting import Filtering, filtering_text, join_text
-from penstock.flow.stages import RowStore
 from penstock.predicates.boxes import Box, contains, describe_box
 from penstock.predicates.intervals import describe, show_value
 from penstock.query import Query

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.catalog import Relation, Row, RowKey
-from penstock.flow.stages import GroupStore, RowStore
+from penstock.flow.changes import Delta
+from penstock.flow.kinds import StreamEvents
+from penstock.flow.plain import GroupStore, RowStore
 from penstock.joins import Group
 from penstock.spaces import Edge, JoinValue
 
@@ -23,6 +25,13 @@ class MemoryRows:
             table.pop(key, None)
         else:
             table[key] = row
+
+    def keep_events(self, _first_offset: int, events: bytes | StreamEvents) -> None:
+        stream, kept = StreamEvents.read(events)
+        self._tables.setdefault(stream, {}).update(((offset,), row) for offset, row in kept)
+
+    def note(self, deltas: list[Delta]) -> None:
+        """Nobody is interested."""
 
     def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]:
         return iter(self._tables.get(relation.name, {}).items())
@@ -45,6 +54,9 @@ class MemoryGroups:
     def groups(self, edge: Edge) -> Iterator[tuple[JoinValue, Group]]:
         return iter(self._edges.get(edge, {}).items())
 
+    def clear(self, edge: Edge) -> None:
+        self._edges.pop(edge, None)
+
 
 class RowsAside:
     """Rows that can be changed without changing those of the store below."""
@@ -59,6 +71,13 @@ class RowsAside:
 
     def put(self, relation: Relation, key: RowKey, row: Row | None) -> None:
         self._changed[relation.name, key] = row
+
+    def keep_events(self, _first_offset: int, events: bytes | StreamEvents) -> None:
+        stream, kept = StreamEvents.read(events)
+        self._changed.update(((stream, (offset,)), row) for offset, row in kept)
+
+    def note(self, deltas: list[Delta]) -> None:
+        """Nobody is interested."""
 
     def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]:
         for key, row in self._below.rows(relation):
@@ -93,3 +112,7 @@ class GroupsAside:
         for (taken_edge, value), group in self._taken.items():
             if taken_edge == edge and not group.is_empty:
                 yield value, group
+
+    def clear(self, edge: Edge) -> None:
+        for value, _ in self._below.groups(edge):
+            self._taken[edge, value] = Group()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from decimal import Decimal, InvalidOperation
 
 import msgspec
 
@@ -19,7 +20,8 @@ from penstock.errors import EventError
 MAX_EVENT_BYTES = 1 << 20  # 1 MiB
 MAX_EVENT_DEPTH = 64  # a change event with its schema nests about 8 deep
 
-_DECODER = msgspec.json.Decoder(float_hook=read_number)
+_DECODER = msgspec.json.Decoder(float_hook=Decimal)
+_ANY_EXPONENT_DECODER = msgspec.json.Decoder(float_hook=read_number)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _EXCERPT_BYTES = 20
 _DIGITS = "integers of more than 4,300 digits are not read"  # Python's own limit
@@ -33,7 +35,7 @@ def parse_json(raw: bytes) -> object:
     if raw.count(b"{") + raw.count(b"[") > MAX_EVENT_DEPTH:
         _check_depth(raw)
     try:
-        value = _DECODER.decode(raw)
+        value = _decode(raw)
     except UnicodeDecodeError as error:
         raise _not_utf8(raw, error) from None
     except msgspec.DecodeError as error:
@@ -43,6 +45,13 @@ def parse_json(raw: bytes) -> object:
     if raw.count(b":") != _count_members(value):
         _loads(raw, _without_duplicates)
     return value
+
+
+def _decode(raw: bytes) -> object:
+    try:
+        return _DECODER.decode(raw)
+    except InvalidOperation:  # an exponent beyond those that Decimal knows
+        return _ANY_EXPONENT_DECODER.decode(raw)
 
 
 def _loads(raw: bytes, hook: Callable[[list[tuple[str, object]]], object] | None = None) -> object:

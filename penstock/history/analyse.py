@@ -17,15 +17,15 @@ from penstock.catalog import Catalog
 from penstock.history.interest import Interest, interests
 from penstock.history.jobs import TaskProgress, brought_together, job_session, tasks_told
 from penstock.history.reading import catalog_at, checked_end, read_stretches, stretches
-from penstock.history.row_replay import change_rows
 from penstock.history.rows import HISTORY_SCHEMA, batches_of, rows_of
 from penstock.history.survey import Survey, TableSurvey
+from penstock.history.survey_changes import change_rows
 from penstock.history.surveying import survey_groups, survey_rows, whole
 from penstock.query import Query
 from penstock.registry import Registry
 from penstock.spaces import Edge, edge_of
 from penstock.storage import Home
-from penstock.storage.statistics import (
+from penstock.storage.home_statistics import (
     ColumnStatistics,
     EdgeStatistics,
     HomeStatistics,
@@ -79,12 +79,12 @@ def _run(
     edges: Sequence[Edge],
     tell: TaskProgress | None,
 ) -> Survey:
-    shares, path = stretches(end), str(home.path)
+    shares, path = stretches(0, end) or [(0, 0)], str(home.path)
     tables = frozenset(relation.name for relation in catalog)
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         mine = [number for batch in numbers for number in batch.column(0).to_pylist()]
-        return batches_of(change_rows(read_stretches(path, shares, mine, catalog), tables, 0))
+        return batches_of(change_rows(read_stretches(path, shares, mine, catalog), tables))
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches_of(survey_rows(rows_of(batches), catalog, edges))

@@ -1,12 +1,12 @@
 """Backtests: what queries would have received, had they been subscribed at an earlier offset.
 
-The log is read once, from its beginning, by as many tasks as it has stretches. Changes are brought
-together by row, their consequences by join value, and messages by query; each time Spark spreads
-the places over tasks and sorts them, so that tasks need no state but that of one place. The steps
-are those of the Hub and the pipeline (`penstock.flow.stages`, `penstock.client`), and the answer
-is what a pipeline would have sent whose batch begins at the start.
+The log is read once, from its beginning, in as many tasks as it has batches. The stages are those
+of the Hub and the pipeline (`penstock.flow.stages`): Spark spreads the buckets of each keyed stage
+over tasks and sorts them by batch, so that a task holds the state of one bucket at a time. Messages
+are brought together by query, and the answer is what a pipeline would have sent whose batch begins
+at the start.
 
-What cannot be spread: the history of one row, of one join value, of one query.
+What cannot be spread: the history of one bucket, of one query.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from pyspark.sql import SparkSession
 
 from penstock.client import Notification
 from penstock.errors import HomeError, PenstockError
+from penstock.flow.graph import FLOW, tasks_of
 from penstock.history.content_replay import Totals, replay_contents
-from penstock.history.group_replay import replay_groups
 from penstock.history.jobs import TaskProgress, brought_together, job_session, tasks_told
-from penstock.history.reading import catalog_at, check_known, checked_end, read_stretches, stretches
-from penstock.history.row_replay import change_rows, replay_rows
+from penstock.history.reading import catalog_at, check_known, checked_end
+from penstock.history.replay import keyed_task, read_task
 from penstock.history.rows import (
     HISTORY_SCHEMA,
+    ArrowStep,
     HistoryKind,
     HistoryRow,
     batches_of,
     rows_of,
 )
-from penstock.history.spec import BacktestSpec, prepared
+from penstock.history.spec import BacktestSpec, worker_spec
 from penstock.pipeline.gc_control import settle
 from penstock.sql import Query, bind
 from penstock.storage import Home
@@ -84,6 +85,7 @@ def backtest(
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
     on_progress: TaskProgress | None = None,
+    flow: str = FLOW,
 ) -> Backtest:
     """What these queries would have received, had they been subscribed at `start`, up to `end`.
 
@@ -97,7 +99,13 @@ def backtest(
     check_known(opened, start)
     catalog = catalog_at(opened.log, wanted)
     question = BacktestSpec(
-        catalog, bound(statements, catalog), start, wanted, min(shown, MAX_SHOWN), max(1, ranges)
+        catalog,
+        bound(statements, catalog),
+        start,
+        wanted,
+        min(shown, MAX_SHOWN),
+        max(1, ranges),
+        flow=flow,
     )
     with job_session(opened, master, conf) as spark:
         rows = _run(spark, opened, question, on_progress)
@@ -123,36 +131,33 @@ def bound(statements: Sequence[str], catalog: Catalog) -> tuple[Query, ...]:
 def _run(
     spark: SparkSession, home: Home, question: BacktestSpec, tell: TaskProgress | None
 ) -> list[HistoryRow]:
-    shares = stretches(question.end)
+    path, tasks_in_all = str(home.path), len(question.spans)
     sent = spark.sparkContext.broadcast(question)
-    path = str(home.path)
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        asked = sent.value
+        known = worker_spec(sent.value, path)
+        settle(known.spec.id)
         mine = [number for batch in numbers for number in batch.column(0).to_pylist()]
-        changes = read_stretches(path, shares, mine, asked.catalog)
-        settle(asked.id)
-        return batches_of(change_rows(changes, asked.tables, asked.start))
+        return batches_of(read_task(mine, known))
 
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known = prepared(sent.value)
-        settle(known.question.id)
-        return batches_of(replay_rows(rows_of(batches), known))
+    def keyed(number: int) -> ArrowStep:
+        def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            known = worker_spec(sent.value, path)
+            settle(known.spec.id)
+            return batches_of(keyed_task(number, rows_of(batches), known))
 
-    def groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known = prepared(sent.value)
-        settle(known.question.id)
-        return batches_of(replay_groups(rows_of(batches), known))
+        return step
 
     def contents(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches_of(replay_contents(rows_of(batches), sent.value))
 
-    steps = [rows, groups, contents] if question.has_joins else [rows, contents]
-    flow = spark.range(0, len(shares), 1, len(shares)).mapInArrow(read, HISTORY_SCHEMA)
-    for step in steps:
-        flow, tasks = brought_together(flow, len(shares), step)
-    with tasks_told(spark, len(shares) + tasks * len(steps), tell):
-        found = flow.toArrow()
+    count = len(question.spans)
+    rows = spark.range(0, count, 1, count).mapInArrow(read, HISTORY_SCHEMA)
+    for step in [*map(keyed, range(1, len(tasks_of(question.flow)))), contents]:
+        rows, tasks = brought_together(rows, count, step)
+        tasks_in_all += tasks
+    with tasks_told(spark, tasks_in_all, tell):
+        found = rows.toArrow()
     sent.destroy()
     return list(rows_of(found.to_batches()))
 

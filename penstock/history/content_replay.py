@@ -40,12 +40,17 @@ class Totals:
 
 
 def replay_contents(rows: Iterable[HistoryRow], question: BacktestSpec) -> Iterator[HistoryRow]:
-    """Notifications and totals of some queries, whose messages come sorted; other rows pass."""
-    for number, history in groupby(rows, attrgetter("place")):
+    """Notifications and totals of some queries, whose messages come sorted; counts pass, and what
+    is left of the flow is dropped."""
+    mine = (row for row in rows if row.kind in _KINDS)
+    for number, history in groupby(mine, attrgetter("place")):
         if number < 0:
             yield from history
         else:
             yield from _live_through(number, history, question)
+
+
+_KINDS = frozenset({HistoryKind.DELIVERY, HistoryKind.REFUSED})
 
 
 def _live_through(

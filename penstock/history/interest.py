@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.catalog import Relation, Row
-from penstock.matching.diagram.order import AttributeStatistics
+from penstock.matching.attribute_order import AttributeStatistics
 from penstock.predicates.boxes import Box, contains
 from penstock.predicates.intervals import Interval
 from penstock.query import Query

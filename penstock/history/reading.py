@@ -9,8 +9,8 @@ from itertools import pairwise
 from penstock.catalog import Catalog
 from penstock.errors import ChangeError, HomeError, NoChangeError
 from penstock.flow.changes import Checked
+from penstock.flow.events import read_change
 from penstock.flow.faults import RecordFaultError, blaming
-from penstock.flow.plain_events import read_change
 from penstock.sql import parse_relation
 from penstock.storage import Home, RecordKind, RecordLog
 from penstock.storage.set_aside import events_not_applied
@@ -58,9 +58,9 @@ def check_known(home: Home, start: int) -> None:
         )
 
 
-def stretches(end: int, records: int = RECORDS_PER_TASK) -> list[tuple[int, int]]:
-    """The log before `end` in the shares of the tasks that read it; at least one."""
-    return list(pairwise([*range(0, max(1, end), records), end]))
+def stretches(start: int, end: int, records: int = RECORDS_PER_TASK) -> list[tuple[int, int]]:
+    """The log from `start` to `end` in shares; at least one, unless both are 0."""
+    return list(pairwise([*range(start, max(start + 1, end), records), end])) if end else []
 
 
 def changes_in(

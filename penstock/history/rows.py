@@ -32,20 +32,19 @@ EVERYWHERE = -1
 
 
 class HistoryKind(IntEnum):
-    """What a row says; rows of one place and offset are sorted by this."""
+    """What a row says; rows of one place and offset are sorted by this. Rows of the flow have kinds
+    below these (`penstock.flow.kinds`)."""
 
-    REFUSED = 0
+    REFUSED = 100
     """So many events (`step`) could not be carried out."""
-    CHANGE = 1
+    CHANGE = 101
     """An event that fits the catalog, at the place of its row."""
-    SEED = 2
-    """A row that was there from the beginning, at the place of its group."""
-    STEP = 3
-    """What a change does to a group."""
-    DELIVERY = 4
+    SEED = 102
+    """A row that is in a group, at the place of that group."""
+    DELIVERY = 103
     """A message for one query, at the place of that query."""
-    NOTIFICATION = 5
-    TOTALS = 6
+    NOTIFICATION = 104
+    TOTALS = 105
     """What became of one query in all."""
 
 

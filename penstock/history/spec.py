@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from penstock.catalog import Catalog
+from penstock.catalog import Catalog, Relation
+from penstock.errors import ChangeError
+from penstock.flow.exchange import Spread
+from penstock.flow.graph import FLOW
 from penstock.flow.index import Index
-from penstock.history.rows import HistoryKind, HistoryRow
-from penstock.messages import Message, encode_message
+from penstock.flow.kinds import Span
+from penstock.flow.new_points import NewPoints
+from penstock.history.reading import RECORDS_PER_TASK, stretches
+from penstock.joins import Scheme, make_scheme
+from penstock.pipeline.worker_index import SCHEME
 from penstock.query import Query
-from penstock.routing import recipients
 from penstock.spaces import Edge, Placed
+from penstock.storage import Home
+from penstock.storage.set_aside import events_not_applied
 
 
 @dataclass(frozen=True)
@@ -27,52 +35,88 @@ class BacktestSpec:
     """So many notifications of each query are wanted themselves, not only counted."""
     ranges: int
     """Into so many ranges of offsets the counts are split."""
+    buckets: int = 64
+    """Into so many partitions the state of keyed stages is split."""
+    records: int = RECORDS_PER_TASK
+    """So many records are a batch, at most."""
+    flow: str = FLOW
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
-
-    @property
-    def has_joins(self) -> bool:
-        return any(query.joins for query in self.queries)
 
     @property
     def tables(self) -> frozenset[str]:
         """The names of the relations that any query reads."""
         return frozenset(node.relation.name for query in self.queries for node in query.nodes)
 
+    @cached_property
+    def spans(self) -> list[Span]:
+        """The batches, in order. Nobody is active in those before the start."""
+        before = [Span(low, high, 0, 0, 0) for low, high in stretches(0, self.start, self.records)]
+        active = self.start
+        return before + [
+            Span(low, high, active, active, active)
+            for low, high in stretches(self.start, self.end, self.records)
+        ]
+
+    def span_at(self, start: int) -> Span:
+        """The batch that begins at an offset; of two, the one that has new subscriptions."""
+        return self._by_start[start]
+
+    @cached_property
+    def _by_start(self) -> dict[int, Span]:
+        return {span.start: span for span in self.spans}
+
     def range_of(self, offset: int) -> int:
         return (offset - self.start) * self.ranges // max(1, self.end - self.start)
 
 
-class WorkerSpec:
-    """The points of all queries, as a worker needs them."""
+class BacktestIndex:
+    """The points of all queries, as the stages see them: an `IndexSource`."""
 
-    def __init__(self, question: BacktestSpec) -> None:
-        self.question = question
-        self.index = Index(question.catalog)
-        placed: list[Placed] = []
-        for number, query in enumerate(question.queries):
-            placed += self.index.add(number, query)
-        self.edges: dict[str, Edge] = {edge.name: edge for edge in self.index.edges}
-        everybody = list(self.index.parts(placed))
-        self.selections = [points for points in everybody if points.space.edge is None]
-        self.semijoins = [points for points in everybody if points.space.edge is not None]
+    def __init__(self, spec: BacktestSpec, home: Home) -> None:
+        self.spec = spec
+        self.home = home
+        self.spread = Spread(tuple(range(spec.buckets)))
+        self.index = Index(spec.catalog)
+        self._nobody = Index(spec.catalog)
+        self._placed: list[Placed] = []
+        for number, query in enumerate(spec.queries):
+            self._placed += self.index.add(number, query)
+        self.edges: Mapping[str, Edge] = {edge.name: edge for edge in self.index.edges}
 
-    def deliveries(self, messages: Iterable[Message]) -> Iterator[HistoryRow]:
-        """The messages, once for each query that must see them."""
-        for message in messages:
-            found = recipients(message, self.index.space(message.space))
-            numbers = {point.subscription for point in found}
-            body = encode_message(message) if numbers else b""
-            offset, step = message.position
-            for number in numbers:
-                yield HistoryRow(number, offset, HistoryKind.DELIVERY, step, body)
+    def catalog(self, _end: int) -> Catalog:
+        return self.spec.catalog
+
+    def index_at(self, span: Span) -> Index:
+        return self.index if self._is_after_start(span) else self._nobody
+
+    def new_points(self, span: Span) -> NewPoints:
+        if self._is_after_start(span) and span.start == self.spec.start:
+            return NewPoints(self.index, self._placed, self.index.edges)
+        return NewPoints(self.index)
+
+    def _is_after_start(self, span: Span) -> bool:
+        return span.start >= self.spec.start
+
+    @cached_property
+    def _not_applied(self) -> Mapping[int, ChangeError]:
+        return events_not_applied(self.home)
+
+    def not_applied(self, _span: Span) -> Mapping[int, ChangeError]:
+        return self._not_applied
+
+    def scheme(self) -> Scheme:
+        return make_scheme(SCHEME)
+
+    def needs(self, relation: Relation) -> bool:
+        return relation.name in self.spec.tables
 
 
-_prepared: WorkerSpec | None = None
+_known: BacktestIndex | None = None
 
 
-def prepared(question: BacktestSpec) -> WorkerSpec:
-    """What this process has made of a question; the last one is remembered."""
-    global _prepared
-    if _prepared is None or _prepared.question.id != question.id:
-        _prepared = WorkerSpec(question)
-    return _prepared
+def worker_spec(spec: BacktestSpec, path: str) -> BacktestIndex:
+    """What this process has made of a specification; the last one is remembered."""
+    global _known
+    if _known is None or _known.spec.id != spec.id:
+        _known = BacktestIndex(spec, Home.open(path))
+    return _known

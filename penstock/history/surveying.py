@@ -11,10 +11,11 @@ from operator import attrgetter
 from penstock.catalog import Catalog, Relation, Row
 from penstock.errors import ChangeError
 from penstock.flow.changes import row_after
+from penstock.flow.row_codec import group_place
 from penstock.history.rows import EVERYWHERE, HistoryKind, HistoryRow, place_of
 from penstock.history.survey import Survey
+from penstock.history.survey_changes import unpack_change
 from penstock.packing import pack, unpack
-from penstock.pipeline.shuffle_codec import group_place, unpack_change
 from penstock.spaces import Edge, join_value
 
 

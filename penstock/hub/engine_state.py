@@ -22,16 +22,24 @@ from penstock.registry import (
     Lease,
     Leases,
     Withdrawal,
+    ran_out,
     renewed,
     replan_of,
     subscribed,
+    suspended,
     withdrawn,
 )
-from penstock.registry.leases import ran_out
-from penstock.registry.subscriptions import suspended
 from penstock.spaces import Placed
-from penstock.storage import AnyHome, QuarantinedEvent, Record, RecordKind
-from penstock.storage.set_aside import events_not_applied, refusal, set_aside_in, suspects_among
+from penstock.storage import (
+    AnyHome,
+    QuarantinedEvent,
+    Record,
+    RecordKind,
+    events_not_applied,
+    refusal,
+    set_aside_in,
+    suspects_among,
+)
 
 
 @dataclass
@@ -193,12 +201,13 @@ class EngineState:
     def _apply_events(self, run: list[Record]) -> Effects:
         accepted = self._accepted(run)
         outcome = self.engine.events(accepted)
-        refused = {offset: error for offset, _, error in outcome.refused}
+        reasons: dict[int, tuple[str, str, str]] = dict(outcome.refused)
         quarantined = []
-        for one in run if refused or len(accepted) < len(run) else ():
-            error = refused.get(one.offset) or self._not_applied.get(one.offset)
-            if error is not None:
-                quarantined.append(QuarantinedEvent(one.offset, one.body, *error.reason()))
+        for one in run if reasons or len(accepted) < len(run) else ():
+            if one.offset in self._not_applied:
+                reasons[one.offset] = self._not_applied[one.offset].reason()
+            if one.offset in reasons:
+                quarantined.append(QuarantinedEvent(one.offset, one.body, *reasons[one.offset]))
         return Effects(outcome.messages, quarantined)
 
     def _enrol(self, record: Record) -> list[Placed]:

@@ -47,14 +47,19 @@ from penstock.hub.processor import Processor
 from penstock.hub.replan_schedule import REOPTIMISE_EVERY_CHANGES, ReplanSchedule
 from penstock.joins import Scheme
 from penstock.joins.registry import DEFAULT_NAME, make_scheme
-from penstock.registry import Registry, commands
-from penstock.registry.commands import Candidate
-from penstock.registry.leases import Clock
+from penstock.registry import Candidate, Clock, Registry, commands
 from penstock.spaces import Decomposition
-from penstock.storage import AnyHome, Home, MemoryHome, QuarantinedEvent, RecordKind
-from penstock.storage.families import claim_family
-from penstock.storage.home import home_path
-from penstock.storage.statistics import samples, usable_statistics
+from penstock.storage import (
+    AnyHome,
+    Home,
+    MemoryHome,
+    QuarantinedEvent,
+    RecordKind,
+    claim_family,
+    home_path,
+    samples,
+    usable_statistics,
+)
 
 MAX_BATCH_CHANGES = 1_000_000
 

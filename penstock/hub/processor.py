@@ -15,13 +15,9 @@ from penstock.hub.engine_state import Effects, EngineState
 from penstock.hub.live_subscriptions import LiveSubscriptions
 from penstock.hub.record_runs import split_runs
 from penstock.messages import Message, encode_message
-from penstock.registry import Registry, commands
-from penstock.registry.commands import Command
-from penstock.registry.leases import Clock, read_clock
-from penstock.registry.subscriptions import suspended
+from penstock.registry import Clock, Command, Registry, commands, read_clock, suspended
 from penstock.spaces import Placed
-from penstock.storage import AnyHome, BatchHeader, QuarantinedEvent, Record, Tail
-from penstock.storage.set_aside import set_aside_entry
+from penstock.storage import AnyHome, BatchHeader, QuarantinedEvent, Record, Tail, set_aside_entry
 
 _Result = TypeVar("_Result")
 

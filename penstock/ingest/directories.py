@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 
-from penstock.ingest.inputs import InputFile, open_input
+from penstock.ingest.input_files import InputFile, open_input
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 

@@ -27,15 +27,9 @@ __all__ = [
 __getattr__ = lazy_door(
     __name__,
     {
-        "Family": "penstock.joins.scheme",
-        "Group": "penstock.joins.group",
-        "GroupStep": "penstock.joins.group",
-        "GroupSteps": "penstock.joins.group",
-        "Scheme": "penstock.joins.scheme",
-        "SpacePoints": "penstock.joins.points",
-        "StepsByEdge": "penstock.joins.group",
-        "family_of": "penstock.joins.registry",
-        "make_scheme": "penstock.joins.registry",
-        "scheme_names": "penstock.joins.registry",
+        "group": "Group GroupStep GroupSteps StepsByEdge",
+        "points": "SpacePoints",
+        "registry": "family_of make_scheme scheme_names",
+        "scheme": "Family Scheme",
     },
 )

@@ -89,7 +89,7 @@ class ArrayCodes(Codes):
             return self.values(numbers)
         return np.array([self.value(key) for key in keys], np.int64)
 
-    def united(self, other: ArrayCodes) -> ArrayCodes:
+    def union(self, other: ArrayCodes) -> ArrayCodes:
         """Codes over the constants of both."""
         if not len(other.constants) or not len(self.constants):
             return self if len(self.constants) else other

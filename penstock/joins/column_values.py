@@ -14,7 +14,7 @@ from penstock.predicates.intervals import below
 
 def values_of(value_type: ValueType, stored: Sequence[Stored]) -> Values:
     if fits_int64(value_type) and None not in stored:
-        if value_type.kind == "double":
+        if value_type.stored_as is float:
             return double_keys(np.array(stored, np.float64))
         return np.array(stored, np.int64)
     return [None if value is None else value_type.key(value) for value in stored]

@@ -19,7 +19,7 @@ from penstock.joins.array_codes import ArrayCodes
 from penstock.joins.point_arrays import CodedRanges, PointArrays
 from penstock.joins.points import SpacePoints
 from penstock.joins.shadow_index import PreparedShadows, ShadowIndex
-from penstock.joins.shadow_segment import Plan, Segment
+from penstock.joins.shadow_segment import Plan, ShadowSegment
 from penstock.kernels.trees import Forest, Unions
 from penstock.spaces import Edge, Side, Space
 
@@ -100,7 +100,7 @@ def unpack_space(arrays: Mapping[str, AnyArray], texts: Mapping[str, str]) -> Fr
         arrays["next_high"],
     )
     column = json.loads(texts["shadows"])
-    segment = Segment(filters[0], points.base_ranges(column), plan)
+    segment = ShadowSegment(filters[0], points.base_ranges(column), plan)
     return FrozenSpace(space, points, PreparedShadows(column, segment))
 
 

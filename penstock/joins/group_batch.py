@@ -1,4 +1,4 @@
-"""The course of one group through many steps, and the messages that it gives in each space.
+"""Many steps of one group at once, and the messages that they give in each space.
 
 The rows that the group has or will have are numbered once; what the steps mean to the points of a
 space is then one call of a kernel (`penstock.joins.kernels.gap_steps`); Python is left to put the
@@ -15,13 +15,13 @@ from penstock.joins.group import Group, GroupStep, KeyedRow
 from penstock.joins.kernels.gap_steps import BEFORE, BEGIN, END, NONE, StepOps
 from penstock.joins.points import SpacePoints
 from penstock.joins.semijoin import base_row_message, joining_row_messages
-from penstock.joins.shadow_segment import Segment
+from penstock.joins.shadow_segment import ShadowSegment
 from penstock.joins.visibility import alone, reaches
 from penstock.messages import AnyMessage, Message, Reaches
 from penstock.predicates.intervals import below
 
 
-class GroupCourse:
+class GroupBatch:
     """Steps of one group, and all rows that take part in them, numbered by side."""
 
     def __init__(self, group: Group, steps: Sequence[GroupStep]) -> None:
@@ -57,40 +57,40 @@ class GroupCourse:
         return new, old
 
 
-class SpaceCourse:
-    """The course of a group as the points of one space see it.
+class SpaceBatch:
+    """What the steps of a group mean to the points of one space.
 
     The points must all be in one segment, made over this base column.
     """
 
     def __init__(
-        self, taken: GroupCourse, points: SpacePoints, segment: Segment, column: int | None
+        self, batch: GroupBatch, points: SpacePoints, segment: ShadowSegment, column: int | None
     ) -> None:
-        self._steps, self._points = taken.steps, points
+        self._steps, self._points = batch.steps, points
         side = points.space.side
-        self._base = taken.rows[side]
+        self._base = batch.rows[side]
         base = points.base_values(column, self._base)
-        distinct, played = segment.run_group(
+        distinct, effects = segment.run_group(
             base,
-            points.filter_values(taken.rows[1 - side]),
-            (taken.there[side], taken.there[1 - side]),
-            StepOps(taken.side == side, taken.new, taken.old),
+            points.filter_values(batch.rows[1 - side]),
+            (batch.there[side], batch.there[1 - side]),
+            StepOps(batch.side == side, batch.new, batch.old),
         )
-        self._course, self._order, self._new, self._old = played
+        self._effects, self._order, self._new, self._old = effects
         self._cuts = [below(key) for key in distinct]
-        self._last, self._first = self._course.last.tolist(), self._course.first.tolist()
+        self._last, self._first = self._effects.last.tolist(), self._effects.first.tolist()
         self._regions: dict[tuple[int, ...], Reaches] = {}
 
-    def told(self) -> Iterator[AnyMessage]:
+    def messages(self) -> Iterator[AnyMessage]:
         yield from self._of_base_rows()
         yield from self._of_joining_rows()
 
     def _of_base_rows(self) -> Iterator[Message]:
         """The messages that carry the changed rows themselves."""
-        spans = self._course.regions
-        told = np.flatnonzero((spans[..., END] > spans[..., BEGIN]).any(axis=1))
+        spans = self._effects.regions
+        changed = np.flatnonzero((spans[..., END] > spans[..., BEGIN]).any(axis=1))
         steps, points, region = self._steps, self._points, self._region
-        for step, (new, old) in zip(told.tolist(), spans[told].tolist(), strict=True):
+        for step, (new, old) in zip(changed.tolist(), spans[changed].tolist(), strict=True):
             yield base_row_message(steps[step], points, region(*new), region(*old))
 
     def _region(self, begin: int, end: int) -> Reaches:
@@ -107,10 +107,10 @@ class SpaceCourse:
 
     def _of_joining_rows(self) -> Iterator[AnyMessage]:
         """The messages that carry the rows on the other side, which steps show or hide."""
-        spans = self._course.exposed
-        rows = self._order[self._course.rows].tolist()
-        told = np.flatnonzero((spans[..., END] > spans[..., BEGIN]).any(axis=1))
-        for step, (shown, hidden) in zip(told.tolist(), spans[told].tolist(), strict=True):
+        spans = self._effects.exposed
+        rows = self._order[self._effects.rows].tolist()
+        changed = np.flatnonzero((spans[..., END] > spans[..., BEGIN]).any(axis=1))
+        for step, (shown, hidden) in zip(changed.tolist(), spans[changed].tolist(), strict=True):
             appearing, vanishing = (
                 [self._base[row] for row in rows[span[BEGIN] : span[END]]]
                 for span in (shown, hidden)

@@ -1,8 +1,8 @@
 """What many new points start with, described like everything else: by regions.
 
-To name each of them beside every row would take as much as telling each of them alone. A row means
-to new points what it would mean if it came just now; so it is told as if it did, to those who came
-lately and to nobody else.
+To name each of them beside every row would take as much as a message to each of them. A row means
+to new points what it would mean if it came just now; so it is emitted as if it did, to those who
+came lately and to nobody else.
 """
 
 from __future__ import annotations

@@ -62,9 +62,9 @@ class CodedRanges:
     def take(self, which: Mask | CodeArray | slice) -> CodedRanges:
         return CodedRanges(self.codes, self.low[which], self.high[which])
 
-    def joined(self, other: CodedRanges) -> CodedRanges:
+    def concat(self, other: CodedRanges) -> CodedRanges:
         """These and others behind them, in codes of all their constants."""
-        codes = self.codes.united(other.codes)
+        codes = self.codes.union(other.codes)
         (low, high), (other_low, other_high) = self._in(codes), other._in(codes)
         return CodedRanges(
             codes, np.concatenate([low, other_low]), np.concatenate([high, other_high])
@@ -152,19 +152,19 @@ class PointArrays:
             tuple(ranges.take(which) for ranges in self.filters),
         )
 
-    def joined(self, other: PointArrays) -> PointArrays:
+    def concat(self, other: PointArrays) -> PointArrays:
         """These points and others."""
         if not len(self) or not len(other):
             return self if len(self) else other
-        joined = PointArrays(
+        both = PointArrays(
             np.concatenate([self.numbers, other.numbers]),
             {
-                column: self.base_ranges(column).joined(other.base_ranges(column))
+                column: self.base_ranges(column).concat(other.base_ranges(column))
                 for column in sorted({*self.base, *other.base})
             },
-            tuple(a.joined(b) for a, b in zip(self.filters, other.filters, strict=True)),
+            tuple(a.concat(b) for a, b in zip(self.filters, other.filters, strict=True)),
         )
-        return joined._sorted()
+        return both._sorted()
 
     def points(self, space: int) -> Iterator[Point]:
         for i, number in enumerate(self.numbers.tolist()):

@@ -1,7 +1,7 @@
 """The points of one space: one by one, as arrays of order codes, and in indexes over them.
 
-Most points of a large space are *frozen*: they stand in arrays that somebody else has written, and
-become objects only when they are asked for one by one.
+Most points of a large space are *frozen*: they stand in arrays that another process has written,
+and become objects only when they are asked for one by one.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class SpacePoints:
     """The points of one space: added and removed one by one, asked in bulk.
 
     The arrays are built when they are first asked for after a change; indexes are built when they
-    are first asked for and told of every change after that. Not thread-safe; the owner of the index
-    serialises access.
+    are first asked for and notified of every change after that. Not thread-safe; the owner of the
+    index serialises access.
     """
 
     def __init__(self, space: Space, catalog: Catalog, sample: Sequence[Row] = ()) -> None:
@@ -359,5 +359,5 @@ class SpacePoints:
                 assert self._frozen is not None
                 is_whole = self._frozen_count == len(self._frozen)
                 frozen = self._frozen if is_whole else self._frozen.take(~self._gone)
-                self._arrays = frozen.joined(self._arrays)
+                self._arrays = frozen.concat(self._arrays)
         return self._arrays

@@ -23,7 +23,7 @@ def holds(flat: Flat, probe: Cut) -> bool:
     return bool(bisect_right(flat, probe) & 1)
 
 
-def united(flats: Iterable[Flat]) -> Flat:
+def union_ranges(flats: Iterable[Flat]) -> Flat:
     """The union of unions, in a list that may be one of them."""
     some = [flat for flat in flats if flat]
     if len(some) <= 1:
@@ -35,10 +35,10 @@ def united(flats: Iterable[Flat]) -> Flat:
             merged[-1] = max(merged[-1], high)
         else:
             merged += (low, high)
-    return bridged(merged)
+    return bridge_ranges(merged)
 
 
-def bridged(flat: Flat) -> Flat:
+def bridge_ranges(flat: Flat) -> Flat:
     """A union with at most MAX_RANGES ranges that contains this one."""
     while len(flat) > 2 * MAX_RANGES:
         flat = [cut for i, cut in enumerate(flat) if i % 4 in (0, 3) or i == len(flat) - 1]

@@ -1,8 +1,8 @@
 """The schemes there are, by name.
 
-A scheme is a module of `penstock.joins.schemes` with a class `SCHEME` that can be made without
-arguments; adding a scheme is adding a file. The name of the module is the name of the scheme in
-letters that Python allows.
+A scheme is a module of `penstock.joins.schemes`, or of `penstock.joins.comparators` if it exists
+for comparison, with a class `SCHEME` that can be made without arguments; adding a scheme is adding
+a file. The name of the module is the name of the scheme in letters that Python allows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import import_module
 
 from penstock.arguments import text
 from penstock.errors import PenstockError
-from penstock.joins import schemes
+from penstock.joins import comparators, schemes
 from penstock.joins.scheme import Family, Scheme
 from penstock.joins.wide_filters import Enveloping
 
@@ -31,7 +31,7 @@ _ANY_COLUMNS = frozenset({"enum-j", "enum-sj", "ref-j", "ref-j+", "rel-sel"})
 
 
 def scheme_names() -> list[str]:
-    return sorted(_name(module.name) for module in pkgutil.iter_modules(schemes.__path__))
+    return sorted(_modules())
 
 
 def make_scheme(name: str = DEFAULT_NAME) -> Scheme:
@@ -62,14 +62,16 @@ def _scheme_class(name: str) -> Callable[[], Scheme]:
         raise PenstockError(
             f"unknown scheme {name:.60}", hint=f"the schemes are {', '.join(known)}"
         )
-    module = import_module(f"{schemes.__name__}.{_module(name)}")
-    found: Callable[[], Scheme] = module.SCHEME
+    found: Callable[[], Scheme] = import_module(_modules()[name]).SCHEME
     return found
 
 
-def _name(module: str) -> str:
-    return module.replace("_plus", "+").replace("_", "-")
-
-
-def _module(name: str) -> str:
-    return name.replace("-", "_").replace("+", "_plus")
+@cache
+def _modules() -> dict[str, str]:
+    """The modules of all schemes by the names of these."""
+    return {
+        module.name.replace("_plus", "+").replace("_", "-"): f"{package.__name__}.{module.name}"
+        for package in (schemes, comparators)
+        for module in pkgutil.iter_modules(package.__path__)
+        if not module.ispkg
+    }

@@ -11,11 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.messages import AnyMessage, Message, Position
+
+if TYPE_CHECKING:
+    from penstock.joins.packed.interface import PackedScheme  # kernels, for those who use them
 
 
 class Family(StrEnum):
@@ -54,6 +57,11 @@ class Scheme(Protocol):
         """
         ...
 
+    @property
+    def packed(self) -> PackedScheme | None:
+        """The fast gear, for schemes that have one. It gives the same bytes."""
+        ...
+
     def initial(
         self, position: Position, groups: Iterable[Group], points: SpacePoints
     ) -> Iterator[Message]:
@@ -65,6 +73,7 @@ class StepByStep(ABC):
     """For schemes that gain nothing from seeing many steps at once."""
 
     family: ClassVar[Family] = Family.SEMIJOINS
+    packed: ClassVar[None] = None
 
     @abstractmethod
     def messages(

@@ -53,9 +53,9 @@ class Selections:
             found = [points is not None and points.selecting(row).any() for row in rows]
             return np.array(found, np.bool_)
         relation = _relation(self.points, self.covered)
-        return self.concerned_in(EventBatch.of_stored(relation, rows, self.mentioned_columns))
+        return self.any_match_in(EventBatch.of_stored(relation, rows, self.mentioned_columns))
 
-    def concerned_in(self, batch: EventBatch) -> Mask:
+    def any_match_in(self, batch: EventBatch) -> Mask:
         """The same for many rows, of which only `mentioned_columns` matter."""
         found = np.zeros(len(batch), np.bool_)
         if self.points is not None and len(self.points):

@@ -13,22 +13,22 @@ from penstock.catalog import Key
 from penstock.joins.array_codes import ArrayCodes, Values
 from penstock.joins.column_values import places
 from penstock.joins.kernels.gap_prepare import (
+    CodedNumbers,
     GroupEffects,
     GroupRows,
-    Numbered,
     run_group,
     run_group_numbers,
 )
 from penstock.joins.kernels.gap_steps import PointTree, StepOps
-from penstock.joins.kernels.gaps import Parted, all_gaps, anyone, split_gap
+from penstock.joins.kernels.gaps import Parted, all_gaps, any_point, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
 from penstock.joins.point_arrays import CodeArray, CodedRanges
-from penstock.joins.ranges import NO_RANGES, Flat, bridged
+from penstock.joins.ranges import NO_RANGES, Flat, bridge_ranges
 from penstock.kernels.trees import Forest, Unions, plant, unions_of
 from penstock.predicates.codes import NULL_CODE
 from penstock.predicates.intervals import Cut, Interval
 
-Wish = tuple[Interval, Interval]
+FilterAndBase = tuple[Interval, Interval]
 """A filter interval and an interval over the index's base column."""
 
 
@@ -45,7 +45,7 @@ class BaseValues:
 
     def __init__(self, values: Iterable[Key | None]) -> None:
         self._rows = Counter(values)
-        self._codes: dict[Segment, CodeCounts] = {}
+        self._codes: dict[ShadowSegment, CodeCounts] = {}
 
     def add(self, value: Key | None) -> None:
         self._rows[value] += 1
@@ -60,7 +60,7 @@ class BaseValues:
             for segment, codes in self._codes.items():
                 codes.remove(segment.base_value_codes.value(value))
 
-    def codes_in(self, segment: Segment) -> CodeArray:
+    def codes_in(self, segment: ShadowSegment) -> CodeArray:
         """The distinct codes of the values in a segment, sorted."""
         known = self._codes.get(segment)
         if known is None:
@@ -70,7 +70,7 @@ class BaseValues:
             known = self._codes[segment] = CodeCounts(np.append(coded, null).astype(np.int64))
         return known.distinct
 
-    def keep(self, segments: Collection[Segment]) -> None:
+    def keep(self, segments: Collection[ShadowSegment]) -> None:
         """Forget the codes in other segments, which are no more."""
         for gone in self._codes.keys() - set(segments):
             del self._codes[gone]
@@ -103,7 +103,7 @@ class Plan(NamedTuple):
     next_high: CodeArray
 
 
-class Segment:
+class ShadowSegment:
     """Some points, in codes of their own, in one tree."""
 
     def __init__(self, filters: CodedRanges, base: CodedRanges, plan: Plan | None = None) -> None:
@@ -114,11 +114,17 @@ class Segment:
         self._forest, self._unions, self._next_high = self._plan
 
     @classmethod
-    def of(cls, wishes: Sequence[Wish]) -> Segment:
-        return cls(CodedRanges.of([w[0] for w in wishes]), CodedRanges.of([w[1] for w in wishes]))
+    def of(cls, points: Sequence[FilterAndBase]) -> ShadowSegment:
+        filters, base = [one for one, _ in points], [one for _, one in points]
+        return cls(CodedRanges.of(filters), CodedRanges.of(base))
 
     def __len__(self) -> int:
         return len(self._filters)
+
+    @property
+    def dead_count(self) -> int:
+        """Points are not known by their ids here; the index counts those that are gone."""
+        return 0
 
     @property
     def plan(self) -> Plan:
@@ -132,7 +138,7 @@ class Segment:
     def base_value_codes(self) -> ArrayCodes:
         return self._base_codes
 
-    def wishes(self) -> Iterator[Wish]:
+    def intervals(self) -> Iterator[FilterAndBase]:
         return ((self._filters.interval(i), self._base.interval(i)) for i in range(len(self)))
 
     def next_end(self, after: Cut | None) -> Cut | None:
@@ -182,7 +188,7 @@ class Segment:
         return [cuts[last_of[gap - 1]] for gap in inner], bool(marks[-1])
 
     @cached_property
-    def wishes_in_codes(self) -> PointTree:
+    def point_tree(self) -> PointTree:
         """The points, for kernels."""
         return PointTree(self._forest, self._unions, self._next_high, self._filters.codes.top)
 
@@ -192,6 +198,8 @@ class Segment:
         """What steps mean to the points: given the values of all base rows and of all others, by
         number, and how many of each are there before the first step. Also the distinct values of
         the others, sorted, for which places stand."""
+        assert there[0] <= len(base)
+        assert there[1] <= len(filters)
         base_constants, constants = self._base_codes.numbers, self._codes.numbers
         if (
             isinstance(base, np.ndarray)
@@ -199,13 +207,13 @@ class Segment:
             and base_constants is not None
             and constants is not None
         ):
-            numbers = Numbered(base_constants, base), Numbered(constants, filters)
-            found, played = run_group_numbers(self.wishes_in_codes, *numbers, *there, steps)
-            return found.tolist(), played
+            numbers = CodedNumbers(base_constants, base), CodedNumbers(constants, filters)
+            found, effects = run_group_numbers(self.point_tree, *numbers, *there, steps)
+            return found.tolist(), effects
         distinct, place = places(filters)
         values = self._codes.all_values(distinct)
-        troupe = GroupRows(self._base_codes.all_values(base), place, values, *there)
-        return distinct, run_group(self.wishes_in_codes, troupe, steps)
+        group_rows = GroupRows(self._base_codes.all_values(base), place, values, *there)
+        return distinct, run_group(self.point_tree, group_rows, steps)
 
     def flat(self, low: CodeArray, high: CodeArray) -> Flat:
         """Ranges of base codes as cuts."""
@@ -213,13 +221,13 @@ class Segment:
         flat: Flat = []
         for first, last in zip(low.tolist(), high.tolist(), strict=True):
             flat += (codes.low_cut(first), codes.high_cut(last))
-        return bridged(flat) if flat else NO_RANGES
+        return bridge_ranges(flat) if flat else NO_RANGES
 
-    def anyone(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
+    def any_point(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
         """Whether a point selects the base value and contains, for some run of partner values (last
         and first), one of them, or reaches over all of the run."""
         last, first = (np.array([self._code(run[end]) for run in runs], np.int64) for end in (0, 1))
-        return anyone(self._forest, self._unions, self._base_codes.value(value), last, first)
+        return any_point(self._forest, self._unions, self._base_codes.value(value), last, first)
 
     def _code(self, cut: Cut) -> int:
         """The code of the filter value above a cut."""

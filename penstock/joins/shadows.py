@@ -20,7 +20,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
 
 from penstock.catalog import Key
-from penstock.joins.ranges import NO_RANGES, Flat, holds, united
+from penstock.joins.ranges import NO_RANGES, Flat, holds, union_ranges
 from penstock.joins.shadow_index import ShadowIndex
 from penstock.joins.shadow_segment import BaseValues
 from penstock.joins.visibility import Exposure, exposure, reaches
@@ -105,7 +105,7 @@ class ValueShadows:
             self._put_gap(x, left)
             self._put_gap(cut if y is not None else None, right)
             if middle:
-                self._affected = united([self._affected, middle])
+                self._affected = union_ranges([self._affected, middle])
         return exposure(x, cut, y, middle)
 
     def hide(self, value: Key | None, base: Callable[[], BaseValues]) -> Exposure | None:
@@ -124,7 +124,7 @@ class ValueShadows:
         if self._gaps is not None:
             self._put_gap(cut, NO_RANGES)
             inner = x is not None and y is not None
-            self._put_gap(x, united([left, middle, right]) if inner else NO_RANGES)
+            self._put_gap(x, union_ranges([left, middle, right]) if inner else NO_RANGES)
             self._loose = self._loose or bool(middle)
         return exposure(x, cut, y, middle)
 
@@ -132,17 +132,17 @@ class ValueShadows:
         """Take in the points that came since the last time; False if this must be made anew."""
         index = self.index
         index.refresh()
-        wishes = index.arrivals_since(self._arrived)
-        if index.generation != self._generation or wishes is None:
+        arrivals = index.arrivals_since(self._arrived)
+        if index.generation != self._generation or arrivals is None:
             return False
         self.stamp = index.stamp
         self._arrived = index.arrived
-        if wishes:
+        if arrivals:
             self._ends.clear()
             self._exact_ends.clear()
             self._boundaries = None
         if self._gaps is not None:
-            for interval, base in wishes:
+            for interval, base in arrivals:
                 self._take_in(interval.low, interval.high, [base.low, base.high])
         return True
 
@@ -153,10 +153,10 @@ class ValueShadows:
         if base[0] >= base[1] or low >= high:
             return
         if place < len(self._cuts) and self._cuts[place] < high:
-            self._affected = united([self._affected, base])
+            self._affected = union_ranges([self._affected, base])
         elif 0 < place < len(self._cuts):
             left = self._cuts[place - 1]
-            self._put_gap(left, united([self._gaps.get(left, NO_RANGES), base]))
+            self._put_gap(left, union_ranges([self._gaps.get(left, NO_RANGES), base]))
 
     def _around(self, place: int) -> tuple[Cut | None, Cut | None]:
         """The filter values before and behind a place between two of them."""
@@ -243,7 +243,7 @@ class ValueShadows:
             return ()
         gaps = self._gaps
         runs = self._runs([left for left in self._lefts if holds(gaps[left], probe)])
-        if self._loose and not self.index.anyone(value, runs):
+        if self._loose and not self.index.any_point(value, runs):
             return ()
         return reaches(runs)
 

@@ -1,7 +1,7 @@
 """Messages that nobody needs, left out.
 
 Gap shadows look at one base column. Where points constrain several, a row that another column
-excludes is told to nobody; under a join value that many rows share, these would be most messages.
+excludes goes to nobody; under a join value that many rows share, these would be most messages.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ TESTED_POINTS = 1_000
 """Up to so many points, testing a row (10 us) takes less than encoding a message of it."""
 
 
-def needed(told: Iterable[AnyMessage], spaces: Iterable[SpacePoints]) -> Iterator[AnyMessage]:
+def drop_needless(
+    messages: Iterable[AnyMessage], spaces: Iterable[SpacePoints]
+) -> Iterator[AnyMessage]:
     """Messages without those whose rows no point of their space selects."""
     tested = {
         points.space.id: points
         for points in spaces
         if points.constrained_columns > 1 and len(points) <= TESTED_POINTS
     }
-    for one in told:
+    for one in messages:
         points = tested.get(one.space)
         if points is None:
             yield one

@@ -1,4 +1,4 @@
-"""What all points of a space hold, told by regions: many groups at a time.
+"""What all points of a space hold, as regions: many groups at a time.
 
 All rows of a group come with the same region: the filter intervals that contain a partner's value.
 Two neighbouring values share a box where no interval lies between them. That may take more boxes

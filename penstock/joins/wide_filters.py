@@ -7,6 +7,7 @@ Spaces with more filter columns are all treated in the same way, by envelopes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.joins.envelopes import envelope_messages
 from penstock.joins.filter_vectors import FilterVectors
@@ -15,6 +16,9 @@ from penstock.joins.points import SpacePoints
 from penstock.joins.remembered import Memory
 from penstock.joins.scheme import Family, Scheme
 from penstock.messages import AnyMessage, Message, Position
+
+if TYPE_CHECKING:
+    from penstock.joins.packed.interface import PackedScheme
 
 
 class Enveloping:
@@ -31,6 +35,10 @@ class Enveloping:
     @property
     def family(self) -> Family:
         return self._scheme.family
+
+    @property
+    def packed(self) -> PackedScheme | None:
+        return self._scheme.packed
 
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]

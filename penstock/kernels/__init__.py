@@ -1,1 +1,2 @@
-"""Numba behind one door, and the kernels that several rooms share: trees, unions, MessagePack."""
+"""Numba behind one door, its cache, and the kernels that several rooms share: trees, unions of
+ranges, MessagePack, byte strings."""

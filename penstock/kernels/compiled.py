@@ -9,26 +9,31 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.extending import intrinsic
 
+from penstock.kernels.cache import KernelCache
+
 ir: Any = importlib.import_module("llvmlite.ir")  # it has no type information
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def njit(function: F) -> F:
-    """Compile a kernel: cached on disk, and without Python's lock, so that threads run it at once.
+    """Compile a kernel: kept on disk, and without Python's lock, so that threads run it at once.
 
-    Kernels are handed arrays that were checked before; they do not check indices again.
+    Kernels are handed arrays that were checked before; they do not check indices again, except in
+    a process with NUMBA_BOUNDSCHECK=1 (`make bounds`).
     """
-    compiled = numba.njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")(function)
-    return cast(F, compiled)
+    return _compile(function)
 
 
 def inlined(function: F) -> F:
     """A part of a kernel that takes many arrays: it is compiled into its callers, because handing
     arrays from function to function takes longer than a little work on them."""
-    compiled = numba.njit(
-        cache=True, nogil=True, boundscheck=False, error_model="numpy", inline="always"
-    )(function)
+    return _compile(function, inline="always")
+
+
+def _compile(function: F, **options: Any) -> F:
+    compiled = numba.njit(nogil=True, boundscheck=False, error_model="numpy", **options)(function)
+    compiled._cache = KernelCache(function)
     return cast(F, compiled)
 
 

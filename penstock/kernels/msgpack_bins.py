@@ -4,25 +4,24 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from penstock.kernels.arrays import Bytes8, Ints
 from penstock.kernels.compiled import njit
-
-Bytes8 = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
+from penstock.kernels.msgpack_write import put_array, put_marked
 
 MOST_MARK_BYTES = 5
 """Before a byte string, or before the array."""
 
-_FIX_ARRAY, _ARRAY_16, _ARRAY_32 = 0x90, 0xDC, 0xDD
 _BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
 
 
 def packed_bins(data: Bytes8, ends: Ints, order: Ints) -> memoryview:
-    """The array of the byte strings that lie behind one another in `data`, in another order.
+    """The array of the byte strings that are concatenated in `data`, in another order.
 
     `ends` has one number more than there are strings: where the first begins, and where each ends.
     """
+    assert len(ends) > 0
+    assert not len(order) or int(order.max()) < len(ends) - 1
     room = int(ends[-1] - ends[0]) + MOST_MARK_BYTES * (len(order) + 1)
     out = np.empty(room, np.uint8)
     return out.data[: _pack_bins(data, ends, order, out)]
@@ -30,22 +29,15 @@ def packed_bins(data: Bytes8, ends: Ints, order: Ints) -> memoryview:
 
 @njit
 def _pack_bins(data: Bytes8, ends: Ints, order: Ints, out: Bytes8) -> int:
-    count = order.shape[0]
-    if count < 16:
-        out[0] = _FIX_ARRAY + count
-        at = 1
-    elif count < 1 << 16:
-        at = _put(out, 0, _ARRAY_16, count, 2)
-    else:
-        at = _put(out, 0, _ARRAY_32, count, 4)
+    at = put_array(out, 0, order.shape[0])
     for i in order:
         begin, size = ends[i], ends[i + 1] - ends[i]
         if size < 1 << 8:
-            at = _put(out, at, _BIN_8, size, 1)
+            at = put_marked(out, at, _BIN_8, size, 1)
         elif size < 1 << 16:
-            at = _put(out, at, _BIN_16, size, 2)
+            at = put_marked(out, at, _BIN_16, size, 2)
         else:
-            at = _put(out, at, _BIN_32, size, 4)
+            at = put_marked(out, at, _BIN_32, size, 4)
         out[at : at + size] = data[begin : begin + size]
         at += size
     return at
@@ -86,12 +78,3 @@ def _is_less(data: Bytes8, ends: Ints, one: int, other: int) -> bool:
         if data[here + i] != data[there + i]:
             return bool(data[here + i] < data[there + i])
     return bool(size < other_size)
-
-
-@njit
-def _put(out: Bytes8, at: int, mark: int, number: int, count: int) -> int:
-    """A mark, and a number of so many bytes, the highest first."""
-    out[at] = mark
-    for i in range(count):
-        out[at + 1 + i] = (number >> 8 * (count - 1 - i)) & 0xFF
-    return at + 1 + count

@@ -124,6 +124,7 @@ def _plant(
     columns: int,
 ) -> int:
     """Build one tree over order[span]; returns the node after it."""
+    # Halving leaves at most one waiting sibling per level, and there are fewer than 60 levels.
     stack_first = np.empty(64, np.int64)
     stack_last = np.empty(64, np.int64)
     stack_first[0], stack_last[0] = span
@@ -150,6 +151,8 @@ def _plant(
 @njit
 def _plant_all(points: Points, order: Codes64, starts: Codes64, columns: int) -> Forest:
     trees = starts.shape[0] - 1
+    # A node of more than LEAF_POINTS points is split in half, so a leaf that is not a root has at
+    # least LEAF_POINTS / 2; a tree of k leaves has 2 k - 1 nodes.
     most = 2 * (points.shape[0] // (LEAF_POINTS // 2) + trees) + 2
     roots = np.zeros(trees + 1, np.int64)
     skip, first, last = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
@@ -176,6 +179,11 @@ def plant(points: Points, starts: Codes64 | None = None, columns: int = BY_FILTE
     """One tree over all points, or one over each points[starts[t]:starts[t + 1]]."""
     if starts is None:
         starts = np.array([0, len(points)], np.int64)
+    assert points.ndim == 2
+    assert points.shape[1] == 4
+    assert starts[0] == 0
+    assert starts[-1] == len(points)
+    assert (np.diff(starts) >= 0).all()
     order = np.arange(len(points), dtype=np.int64)
     return _plant_all(np.ascontiguousarray(points, np.int64), order, starts, columns)
 

@@ -21,7 +21,6 @@ from penstock.flow.changes import Change, Op
 from penstock.flow.events import encode_change
 from penstock.flow.explain import Explanation, explain
 from penstock.flow.memory import MemoryRows
-from penstock.lab.traffic import Clients, Traffic
 from penstock.lab.workloads.stocks import (
     CREATE_REVIEWS,
     CREATE_STOCKS,
@@ -29,6 +28,7 @@ from penstock.lab.workloads.stocks import (
     Market,
     draw_interests,
 )
+from penstock.maintenance import Clients, Traffic
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 

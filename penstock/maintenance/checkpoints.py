@@ -1,9 +1,5 @@
 """Spark's checkpoint: every file against the checksums that Hadoop keeps beside it, and whether
-the state of the last batch is all there.
-
-Hadoop writes `.NAME.crc` beside every file of a local file system: `crc` and a zero byte, the
-number of bytes that one checksum covers, then the CRC-32 of each such piece.
-"""
+the state of the last batch is all there."""
 
 from __future__ import annotations
 
@@ -13,16 +9,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from zlib import crc32
 
 from penstock.errors import HomeError, PenstockError
 from penstock.maintenance.findings import Finding, damage, difference, remark
 from penstock.pipeline.checkpoint import check_home, recordless_batches
+from penstock.pipeline.moved_checkpoint import hadoop_checksums
 from penstock.pipeline.offsets import is_anybody_new
 from penstock.storage import BatchHeader, Home
 
-_MAGIC = b"crc\x00"
-_HEADER_BYTES = len(_MAGIC) + 4
 # What Python's modules raise of damaged archives: RuntimeError for one that claims to be encrypted.
 _UNREADABLE_ZIP = (
     OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, struct.error, zlib.error,
@@ -85,18 +79,6 @@ def _check_file(path: Path, hint: str) -> Iterator[Finding]:
         return
     if checksums != hadoop_checksums(content, checksums):
         yield damage(path, "it is not what its checksums say", hint)
-
-
-def hadoop_checksums(content: bytes, like: bytes) -> bytes:
-    """The checksum file of some content, with as many bytes in a piece as another one has."""
-    if len(like) < _HEADER_BYTES:
-        return b""
-    (piece_bytes,) = struct.unpack_from(">I", like, len(_MAGIC))
-    if not 0 < piece_bytes <= max(len(content), 1 << 20):
-        return b""
-    pieces = (content[i : i + piece_bytes] for i in range(0, len(content), piece_bytes))
-    sums = b"".join(struct.pack(">I", crc32(piece)) for piece in pieces)
-    return _MAGIC + struct.pack(">I", piece_bytes) + sums
 
 
 def _incomplete(checkpoint: Path) -> Iterator[str]:

@@ -18,16 +18,17 @@ import msgspec
 
 from penstock.catalog import Catalog
 from penstock.errors import PenstockError, RecordError
-from penstock.ingest.ledger import taken_body
+from penstock.ingest import decode_taken
 from penstock.maintenance.findings import Finding, damage, remark
-from penstock.registry.binding import from_rows, replan_row
-from penstock.registry.catalogs import relation_row
-from penstock.registry.database import SCHEMA_VERSION
-from penstock.registry.leases import Lease
-from penstock.registry.records import (
+from penstock.registry import (
+    SCHEMA_VERSION,
+    Lease,
     Subscribed,
+    from_rows,
+    relation_row,
     renewed,
     replan_of,
+    replan_row,
     subscribed,
     withdrawn,
 )
@@ -196,7 +197,7 @@ def _sources(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
     expected: dict[tuple[str, str], tuple[object, ...]] = {}
     for record in logged.taken:
         if record.offset < applied:
-            body = taken_body(record.body)
+            body = decode_taken(record.body)
             rest = (body.events, int(body.complete), body.refused, record.offset)
             expected[body.file, body.digest] = rest
     rows = database.execute("SELECT name, digest, events, complete, refused, offset FROM files")

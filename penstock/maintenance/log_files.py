@@ -21,16 +21,16 @@ from penstock.storage import BatchHeader, Home
 from penstock.storage.batch_codec import Place, batch_name, parse_batch_name, read_batch
 from penstock.storage.batch_files import BatchFiles, BatchKind
 from penstock.storage.disk import FileFormat
+from penstock.storage.home_statistics import DIRECTORY as STATISTICS_DIRECTORY
+from penstock.storage.home_statistics import STATISTICS_FORMAT
+from penstock.storage.home_statistics import SUFFIX as STATISTICS_SUFFIX
+from penstock.storage.log_segment import SUFFIX as SEGMENT_SUFFIX
+from penstock.storage.log_segment import Segment
 from penstock.storage.message_log import BASE_FORMAT, BASE_SUFFIX, MESSAGE_FILES
 from penstock.storage.message_log import SUFFIX as MESSAGE_SUFFIX
 from penstock.storage.quarantine import QUARANTINE_FILES
 from penstock.storage.rolled import SUFFIX as ROLLED_SUFFIX
 from penstock.storage.rolled import Extent
-from penstock.storage.segment import SUFFIX as SEGMENT_SUFFIX
-from penstock.storage.segment import Segment
-from penstock.storage.statistics import DIRECTORY as STATISTICS_DIRECTORY
-from penstock.storage.statistics import STATISTICS_FORMAT
-from penstock.storage.statistics import SUFFIX as STATISTICS_SUFFIX
 from penstock.storage.witnesses import LOST_HINT
 
 _ALL_KINDS = -1

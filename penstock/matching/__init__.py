@@ -6,18 +6,18 @@ the default.
 """
 
 from penstock.matching.events import EventBatch
-from penstock.matching.interface import Explanation, Failure, Matcher, Statistics
+from penstock.matching.interface import Failure, Matcher, MatcherStatistics, MatchExplanation
 from penstock.matching.pairs import Pairs
 from penstock.matching.registry import DEFAULT_MATCHER, create, matcher_names, register
 
 __all__ = [
     "DEFAULT_MATCHER",
     "EventBatch",
-    "Explanation",
     "Failure",
+    "MatchExplanation",
     "Matcher",
+    "MatcherStatistics",
     "Pairs",
-    "Statistics",
     "create",
     "matcher_names",
     "register",

@@ -207,16 +207,17 @@ def _of_keys(column: Column, values: list[Stored]) -> KeyColumn:
     nulls = np.array([value is None for value in values], np.bool_) if None in values else None
     if nulls is not None:
         values = [0 if value is None else value for value in values]
-    kind = {"double": np.float64, "boolean": np.bool_}.get(column.type.kind, np.int64)
-    return _numbers(np.array(values, kind), nulls)
+    return _numbers(np.array(values, column.type.stored_as), nulls)
+
+
+_NUMPY_KINDS: dict[type, str] = {float: "f", bool: "b", int: "iu"}
+"""The kinds of NumPy arrays that hold stored values of a Python type."""
 
 
 def _of_array(column: Column, array: npt.NDArray[np.generic]) -> KeyColumn:
-    kind = column.type.kind
     if array.dtype.kind in "OUS" or not fits_int64(column.type):
         return _of_stored(column, array.tolist())
-    wanted = {"double": "f", "boolean": "b"}.get(kind, "iu")
-    if array.dtype.kind not in wanted:
+    if array.dtype.kind not in _NUMPY_KINDS[column.type.stored_as]:
         raise ChangeError(f"column {column.name}: {array.dtype} values are not {column.type}")
     return _numbers(array, None)
 

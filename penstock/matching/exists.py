@@ -1,6 +1,6 @@
-"""Whether events match anybody at all: for each, the first match ends the search.
+"""Whether events match any subscription: for each, the first match ends the search.
 
-Who tells everybody by one message needs to know no more. The more subscriptions an event matches,
+A message to all subscriptions needs no more than that. The more subscriptions an event matches,
 the sooner one of them is found; only events that match nobody cost what finding all would.
 """
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from penstock.catalog import Column, DoubleType, Key, Relation, Row, StringType
+from penstock.catalog import Column, Key, Relation, Row
 from penstock.matching.events import row_keys
-from penstock.matching.interface import Explanation, Failure
+from penstock.matching.interface import Failure, MatchExplanation
 from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import (
     ABOVE_NULL,
@@ -22,17 +21,17 @@ from penstock.predicates.intervals import (
 
 def explain_boxes(
     relation: Relation, subscription: int, boxes: Sequence[Box], row: Row
-) -> Explanation:
+) -> MatchExplanation:
     """The answer of every matcher's `explain`; predicates are tried in the order of a box."""
     keys = row_keys(relation, row)
     failures: list[Failure] = []
     for place, one in enumerate(boxes):
         failed = next(((c, i) for c, i in one if not i.contains(keys[c])), None)
         if failed is None:
-            return Explanation(subscription, place)
+            return MatchExplanation(subscription, place)
         column, interval = failed
         failures.append(_failure(place, relation.columns[column], interval, keys[column]))
-    return Explanation(subscription, None, tuple(failures))
+    return MatchExplanation(subscription, None, tuple(failures))
 
 
 def _failure(place: int, column: Column, interval: Interval, key: Key | None) -> Failure:
@@ -58,23 +57,11 @@ def passing_key(interval: Interval, column: Column, key: Key | None) -> Key | No
     candidates: list[Key | None] = []
     for cut in (interval.low, interval.high):
         if len(cut) == 3:
-            candidates += _around(cut[1], column)
+            candidates += column.type.near_keys(cut[1])
     ordered: list[Key | None] = candidates
     if isinstance(key, int):
         distance = key
         ordered = sorted(candidates, key=lambda c: abs(c - distance) if isinstance(c, int) else 0)
     if interval.low in (BOTTOM, ABOVE_NULL) or interval.high == TOP:
-        ordered = [*ordered, "" if isinstance(column.type, StringType) else 0]
+        ordered = [*ordered, "" if column.type.stored_as is str else 0]
     return next((c for c in [*ordered, None] if interval.contains(c)), _NONE)
-
-
-def _around(key: Key, column: Column) -> list[Key | None]:
-    """A constant and its nearest neighbours."""
-    if isinstance(key, str):
-        return [key, key + "a", key + "\0"]
-    if isinstance(column.type, DoubleType):
-        value = column.type.unkey(key)
-        assert isinstance(value, float)
-        near = [math.nextafter(value, -math.inf), math.nextafter(value, math.inf)]
-        return [key, *(column.type.key(v) for v in near)]
-    return [key, key - 1, key + 1]

@@ -33,7 +33,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class MatchExplanation:
     """Why a row matches a subscription, or does not."""
 
     subscription: int
@@ -48,7 +48,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class MatcherStatistics:
     """Sizes of a matcher. `details` is whatever says most about its structure and its work."""
 
     subscriptions: int
@@ -99,8 +99,8 @@ class Matcher(Protocol):
         """Which events match anybody at all."""
         ...
 
-    def statistics(self) -> Statistics: ...
+    def statistics(self) -> MatcherStatistics: ...
 
-    def explain(self, row: Row, subscription: int) -> Explanation:
+    def explain(self, row: Row, subscription: int) -> MatchExplanation:
         """SubscriptionError if the subscription is not held."""
         ...

@@ -5,25 +5,25 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.catalog import Column, DecimalType, DoubleType, Stored, StringType, ValueType
+from penstock.catalog import Column, Stored, ValueType
+from penstock.catalog.number_types import NAN_KEY
 from penstock.errors import ChangeError
 
 _MAGNITUDE = np.int64((1 << 63) - 1)
-_STORED_AS: dict[str, type] = {"double": float, "string": str, "boolean": bool}
-_INT64_DIGITS = 18
-"""Decimals of so many digits always fit 64 bits."""
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 def fits_int64(value_type: ValueType) -> bool:
     """Whether all keys of a type fit 64 bits."""
-    if isinstance(value_type, DecimalType):
-        return value_type.precision <= _INT64_DIGITS
-    return not isinstance(value_type, StringType)
+    lowest, highest = value_type.key_range
+    if not isinstance(lowest, int) or not isinstance(highest, int):
+        return False
+    return lowest >= _LOWEST and highest <= _HIGHEST
 
 
 def check_stored(column: Column, value: Stored) -> None:
     """ChangeError if a value is not of the kind in which the column stores its values."""
-    wanted = _STORED_AS.get(column.type.kind, int)
+    wanted = column.type.stored_as
     if type(value) is not wanted:
         raise ChangeError(
             f"column {column.name}: {value!r} is not a stored {column.type}",
@@ -35,5 +35,4 @@ def double_keys(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """What `DoubleType.key` gives, for all values at once."""
     bits = (values + 0.0).view(np.int64)  # -0.0 + 0.0 is 0.0
     keys = np.where(bits >= 0, bits, -(bits & _MAGNITUDE))
-    nan_key = DoubleType().key(float("nan"))
-    return np.where(np.isnan(values), np.int64(nan_key), keys)
+    return np.where(np.isnan(values), np.int64(NAN_KEY), keys)

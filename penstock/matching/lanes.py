@@ -14,13 +14,13 @@ from penstock.catalog import Relation, Row
 from penstock.errors import SubscriptionError
 from penstock.matching.events import EventBatch, row_keys
 from penstock.matching.explain import explain_boxes
-from penstock.matching.interface import Explanation, Statistics
+from penstock.matching.interface import MatcherStatistics, MatchExplanation
 from penstock.matching.merging import bury_missing, merge_segments, next_merge
 from penstock.matching.pairs import Ints64, Mask, Pairs
 from penstock.matching.ranges import RangeBoxes
 from penstock.matching.registry import register
 from penstock.matching.sampling import EventSample
-from penstock.matching.segment import DEFAULT_POLICY, Policy, Segment
+from penstock.matching.segment import DEFAULT_POLICY, BoxSegment, Policy
 from penstock.matching.snapshot import load_segments, save_segments
 from penstock.matching.table import BoxTable
 from penstock.predicates.boxes import Box
@@ -33,7 +33,7 @@ _INLINE_MERGE_BOXES = 4096
 
 @register("lanes")
 class LaneMatcher:
-    """Subscriptions in immutable segments (`Segment`), newest last.
+    """Subscriptions in immutable segments (`BoxSegment`), newest last.
 
     New subscriptions wait until the next match, become a small segment that is scanned, and are
     merged into ever larger ones, four of about equal size at a time. Small merges are done at
@@ -61,9 +61,9 @@ class LaneMatcher:
         self._policy = policy
         self._sample = EventSample(relation, sample)
         self._waiting: dict[int, tuple[Box, ...]] = {}
-        self._segments: tuple[Segment, ...] = ()
+        self._segments: tuple[BoxSegment, ...] = ()
         self._changing = threading.RLock()
-        self._merging: tuple[Segment, ...] = ()
+        self._merging: tuple[BoxSegment, ...] = ()
         self._merger: threading.Thread | None = None
         self._pool: ThreadPoolExecutor | None = None
 
@@ -97,7 +97,7 @@ class LaneMatcher:
                     self._bury(subscription)
             self._segments = (
                 *self._segments,
-                Segment.build(table, self._sample.batch, self._policy),
+                BoxSegment.build(table, self._sample.batch, self._policy),
             )
         self._merge_what_is_due()
 
@@ -107,7 +107,7 @@ class LaneMatcher:
                 return True
             return self._bury(subscription)
 
-    def _find(self, subscription: int) -> tuple[Segment, int] | None:
+    def _find(self, subscription: int) -> tuple[BoxSegment, int] | None:
         for segment in reversed(self._segments):
             place = segment.place_of(subscription)
             if place is not None:
@@ -149,11 +149,11 @@ class LaneMatcher:
         pool, share = self._sharing(batch)
         parts, firsts, rest = [], [], []
         for segment in segments:
-            route = segment.shared_route(share, self._threads)
-            if route is None:
+            strategy = segment.shared_strategy(share, self._threads)
+            if strategy is None:
                 rest.append(segment)
             else:
-                found = segment.match_sharing_boxes(batch, route, pool, self._threads)
+                found = segment.match_sharing_boxes(batch, strategy, pool, self._threads)
                 parts.append(found)
                 firsts.append(0)
         if rest:
@@ -167,10 +167,10 @@ class LaneMatcher:
         self._sample.observe(batch)
         segments = self._settle()
         if self._threads == 1 or len(batch) < _PARALLEL_EVENTS:
-            return _concerned(segments, batch)
+            return _any_match(segments, batch)
         pool, share = self._sharing(batch)
         slices = [batch.slice(start, start + share) for start in range(0, len(batch), share)]
-        return np.concatenate(list(pool.map(lambda part: _concerned(segments, part), slices)))
+        return np.concatenate(list(pool.map(lambda part: _any_match(segments, part), slices)))
 
     def _sharing(self, batch: EventBatch) -> tuple[ThreadPoolExecutor, int]:
         """The threads that share a batch, and how many events that makes for each."""
@@ -180,14 +180,14 @@ class LaneMatcher:
 
     # --- segments -------------------------------------------------------------------------------
 
-    def _settle(self) -> tuple[Segment, ...]:
+    def _settle(self) -> tuple[BoxSegment, ...]:
         """The segments, with all that was inserted so far."""
         if self._waiting:
             with self._changing:
                 if self._waiting:
                     table = BoxTable.of_unions(self.relation, self._waiting.items())
                     self._waiting = {}
-                    fresh = Segment.build(table, self._sample.batch, self._policy)
+                    fresh = BoxSegment.build(table, self._sample.batch, self._policy)
                     self._segments = (*self._segments, fresh)
             self._merge_what_is_due()
         return self._segments
@@ -209,7 +209,7 @@ class LaneMatcher:
         if not self._background:
             self._merger.join()
 
-    def _due(self) -> list[Segment]:
+    def _due(self) -> list[BoxSegment]:
         return next_merge([s for s in self._segments if s not in self._merging])
 
     def _merge_aside(self) -> None:
@@ -219,7 +219,7 @@ class LaneMatcher:
             with self._changing:
                 self._merging = tuple(self._due())
 
-    def _swap(self, old: Sequence[Segment]) -> None:
+    def _swap(self, old: Sequence[BoxSegment]) -> None:
         """Replace segments by one that holds what is alive of them."""
         merged = merge_segments(old, self._sample.batch, self._policy)
         with self._changing:
@@ -243,11 +243,11 @@ class LaneMatcher:
     # --- looking in -----------------------------------------------------------------------------
 
     @property
-    def segments(self) -> tuple[Segment, ...]:
+    def segments(self) -> tuple[BoxSegment, ...]:
         """The segments, with all that was inserted so far; largest first."""
         return self._settle()
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> MatcherStatistics:
         segments = self._settle()
         details: dict[str, int | float | str] = {
             "segments": len(segments),
@@ -256,9 +256,9 @@ class LaneMatcher:
             "nodes": sum(len(s.trie.nodes) - 1 for s in segments if s.trie is not None),
         }
         for segment in segments[:1]:
-            for (route, size), cost in sorted(segment.planner.costs.items()):
-                details[f"{route}_ns_per_event_at_{4**size}"] = round(cost)
-        return Statistics(
+            for (strategy, size), cost in sorted(segment.planner.costs.items()):
+                details[f"{strategy}_ns_per_event_at_{4**size}"] = round(cost)
+        return MatcherStatistics(
             sum(map(len, segments)),
             sum(len(segment.table.owners) for segment in segments),
             sum(segment.table.distinct_predicates for segment in segments),
@@ -266,7 +266,7 @@ class LaneMatcher:
             details,
         )
 
-    def explain(self, row: Row, subscription: int) -> Explanation:
+    def explain(self, row: Row, subscription: int) -> MatchExplanation:
         boxes = self.boxes_of(subscription)
         if boxes is None:
             raise SubscriptionError(f"no subscription {subscription} over {self.relation.name}")
@@ -299,12 +299,12 @@ class LaneMatcher:
         return matcher
 
 
-def _matched(segments: Sequence[Segment], batch: EventBatch) -> Pairs:
+def _matched(segments: Sequence[BoxSegment], batch: EventBatch) -> Pairs:
     parts = [segment.match_batch(batch) for segment in segments]
     return Pairs.join(parts, len(batch), [0] * len(parts))
 
 
-def _concerned(segments: Sequence[Segment], batch: EventBatch) -> Mask:
+def _any_match(segments: Sequence[BoxSegment], batch: EventBatch) -> Mask:
     found = np.zeros(len(batch), np.bool_)
     for segment in segments:
         left = np.flatnonzero(~found)

@@ -7,42 +7,34 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.matching.events import EventBatch
-from penstock.matching.segment import Policy, Segment
+from penstock.matching.segment import BoxSegment, Policy
 from penstock.matching.table import BoxTable
+from penstock.matching.tiers import TierPolicy
 
-FANOUT = 4
-"""So many segments of one tier become one of the next. A subscription is then indexed about
-log4(N / 2000) times, and there are at most three segments per tier to match against."""
+POLICY = TierPolicy(delta_items=1, smallest=64, ratio_bits=2, fanout=4)
+"""Sizes in boxes. A subscription is indexed about log4(N / 2000) times (smaller segments are
+scanned), and there are at most three segments per tier to match against. New subscriptions become a
+segment with the next match, however few they are."""
 
 
-def next_merge(segments: Sequence[Segment]) -> list[Segment]:
-    """The segments to merge next, of the smallest tier that is full; none if all is well.
-
-    A segment of which half is dead is merged alone.
-    """
-    tiers: dict[int, list[Segment]] = {}
+def next_merge(segments: Sequence[BoxSegment]) -> list[BoxSegment]:
+    """The segments to merge next; none if all is well."""
     for segment in segments:
-        if 2 * segment.dead_count > len(segment.table.ids):
+        if POLICY.is_mostly_dead(segment.dead_count, len(segment.table.ids)):
             return [segment]
-        tiers.setdefault(_tier(segment), []).append(segment)
-    for tier in sorted(tiers):
-        if len(tiers[tier]) >= FANOUT:
-            return tiers[tier]
-    return []
+    sizes = [(len(segment.table.owners), 0) for segment in segments]
+    return [segments[place] for place in POLICY.next_merge(sizes)]
 
 
-def _tier(segment: Segment) -> int:
-    """0 for up to 64 boxes, then one more for each factor of four."""
-    return max(0, (len(segment.table.owners) // 64).bit_length() + 1 >> 1)
-
-
-def merge_segments(old: Sequence[Segment], sample: EventBatch | None, policy: Policy) -> Segment:
+def merge_segments(
+    old: Sequence[BoxSegment], sample: EventBatch | None, policy: Policy
+) -> BoxSegment:
     """One segment with all that is alive in the old ones, which stay as they are."""
     dead = [s.dead != 0 if len(s.dead) else np.zeros(len(s.table.ids), np.bool_) for s in old]
-    return Segment.build(BoxTable.merge([s.table for s in old], dead), sample, policy)
+    return BoxSegment.build(BoxTable.merge([s.table for s in old], dead), sample, policy)
 
 
-def bury_missing(merged: Segment, old: Sequence[Segment]) -> None:
+def bury_missing(merged: BoxSegment, old: Sequence[BoxSegment]) -> None:
     """Mark dead what has died in the old segments since they were merged."""
     for segment in old:
         for subscription in segment.table.ids[: len(segment.dead)][segment.dead == 1].tolist():

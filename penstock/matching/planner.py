@@ -1,10 +1,10 @@
-"""Which route to take, from what the routes have cost so far.
+"""Which strategy to take, from what the strategies have cost so far.
 
-A route is one way of matching a segment. What it costs per event depends on the subscriptions, the
-events, the size of the batch and the machine, so nothing is predicted: a route that has not been
-tried on batches of about this size is tried, and the cheapest is taken from then on. A large batch
-is not risked on the unknown: routes are first compared on a few of its events, then on some more,
-and one that is hopelessly dear is left out.
+A strategy is one way of matching a segment. What it costs per event depends on the subscriptions,
+the events, the size of the batch and the machine, so nothing is predicted: a strategy that has not
+been tried on batches of about this size is tried, and the cheapest is taken from then on. A large
+batch is not risked on the unknown: strategies are first compared on a few of its events, then on
+some more, and one that is hopelessly dear is left out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PROBE_EVENTS = (128, 2048)
-"""Before a larger batch, routes are compared on so many of its events."""
+"""Before a larger batch, strategies are compared on so many of its events."""
 _HOPELESS = 6.0
-"""A route so many times dearer than the best one on a smaller batch is not tried on a larger."""
+"""A strategy so many times dearer than the best one on a smaller batch is not tried on a larger."""
 _SECOND_LOOK = 64
 """Every so many batches the second best is taken: times change, and measurements err. The dearer it
 is the more seldom, so that these looks cost 2 % at most."""
@@ -28,11 +28,11 @@ _MEMORY = 0.2
 
 
 class Planner:
-    """Measured nanoseconds per event, by route and size of batch. Safe to share among threads:
+    """Measured nanoseconds per event, by strategy and size of batch. Safe to share among threads:
     a lost update loses one measurement.
 
-    `steady` routes take one event at a time: what they cost in a small batch they cost in a large
-    one. The others may be many times cheaper per event in a larger batch.
+    `steady` strategies take one event at a time: what they cost in a small batch they cost in a
+    large one. The others may be many times cheaper per event in a larger batch.
     """
 
     def __init__(self, steady: Collection[str] = ()) -> None:
@@ -43,45 +43,47 @@ class Planner:
 
     @property
     def costs(self) -> dict[tuple[str, int], float]:
-        """By route and size class (powers of four)."""
+        """By strategy and size class (powers of four)."""
         return dict(self._costs)
 
-    def cost(self, route: str, events: int) -> float:
-        """Nanoseconds per event of a route in batches of about this size; 0 if never taken."""
-        return self._costs.get(self._key(route, size_class(events)), 0.0)
+    def cost(self, strategy: str, events: int) -> float:
+        """Nanoseconds per event of a strategy in batches of about this size; 0 if never taken."""
+        return self._costs.get(self._key(strategy, size_class(events)), 0.0)
 
-    def choose(self, routes: Sequence[str], events: int) -> str:
-        """The route to take for a batch of so many events; one that was never tried comes first."""
+    def choose(self, strategies: Sequence[str], events: int) -> str:
+        """The strategy for a batch of so many events; one that was never tried comes first."""
         size = size_class(events)
         self._choices += 1
         ranked = self._rankings.get(size)
-        if ranked is None or ranked[0] is not routes:
-            ranked = self._rankings[size] = (routes, *self._ranked(routes, events))
+        if ranked is None or ranked[0] is not strategies:
+            ranked = self._rankings[size] = (strategies, *self._ranked(strategies, events))
         _, first, second, interval = ranked
         return second if self._choices % interval == 0 else first
 
-    def _ranked(self, routes: Sequence[str], events: int) -> tuple[str, str, int]:
-        """The cheapest route, the next one, and how often to look at that again."""
-        by_cost = sorted(self.hopeful(routes, events), key=lambda route: self.cost(route, events))
+    def _ranked(self, strategies: Sequence[str], events: int) -> tuple[str, str, int]:
+        """The cheapest strategy, the next one, and how often to look at that again."""
+        by_cost = sorted(
+            self.hopeful(strategies, events), key=lambda strategy: self.cost(strategy, events)
+        )
         first, second = by_cost[0], by_cost[min(1, len(by_cost) - 1)]
         ratio = self.cost(second, events) / max(1.0, self.cost(first, events))
         return first, second, int(_SECOND_LOOK * max(1.0, ratio))
 
-    def probes(self, routes: Sequence[str], events: int) -> Iterator[int]:
-        """How many events the routes should be compared on before a batch of so many."""
-        for probe in PROBE_EVENTS if len(routes) > 1 else ():
+    def probes(self, strategies: Sequence[str], events: int) -> Iterator[int]:
+        """How many events the strategies should be compared on before a batch of so many."""
+        for probe in PROBE_EVENTS if len(strategies) > 1 else ():
             if events > 4 * probe and any(
-                self.cost(route, probe) == 0.0 for route in self.hopeful(routes, probe)
+                self.cost(strategy, probe) == 0.0 for strategy in self.hopeful(strategies, probe)
             ):
                 yield probe
 
-    def timed(self, route: str, events: int, work: Callable[[], T]) -> T:
+    def timed(self, strategy: str, events: int, work: Callable[[], T]) -> T:
         """Do the work and remember what it cost (time of this thread, not of the clock).
 
         Asking for the time of a thread is a system call that may take longer than to match an
         event, so the cost of small batches is looked at only now and then.
         """
-        key = self._key(route, size_class(events))
+        key = self._key(strategy, size_class(events))
         known = self._costs.get(key)
         if known is not None and events <= PROBE_EVENTS[0] and self._choices % _LOOK_AGAIN:
             return work()
@@ -92,28 +94,28 @@ class Planner:
         self._rankings = {}
         return result
 
-    def hopeful(self, routes: Sequence[str], events: int) -> list[str]:
-        """The routes that smaller batches have not shown to be far too dear for one of this size.
+    def hopeful(self, strategies: Sequence[str], events: int) -> list[str]:
+        """The strategies that smaller batches have not shown to be far too dear for this one.
 
-        A route that is not steady gets the benefit of the doubt: its cost per event may go down
+        A strategy that is not steady gets the benefit of the doubt: its cost per event may go down
         as batches grow.
         """
         size = size_class(events)
         for smaller in range(size - 1, -1, -1):
-            known = {r: self._costs[r, smaller] for r in routes if (r, smaller) in self._costs}
+            known = {r: self._costs[r, smaller] for r in strategies if (r, smaller) in self._costs}
             if len(known) > 1:
                 limit = _HOPELESS * min(known.values())
                 return [
-                    route
-                    for route in routes
-                    if known.get(route, 0.0)
-                    <= limit * (1 if route in self._steady else 4 ** (size - smaller))
+                    strategy
+                    for strategy in strategies
+                    if known.get(strategy, 0.0)
+                    <= limit * (1 if strategy in self._steady else 4 ** (size - smaller))
                 ]
-        return list(routes)
+        return list(strategies)
 
-    def _key(self, route: str, size: int) -> tuple[str, int]:
+    def _key(self, strategy: str, size: int) -> tuple[str, int]:
         largest = size_class(PROBE_EVENTS[0])
-        return (route, min(size, largest) if route in self._steady else size)
+        return (strategy, min(size, largest) if strategy in self._steady else size)
 
 
 def size_class(events: int) -> int:

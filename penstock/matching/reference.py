@@ -16,7 +16,7 @@ Flags = npt.NDArray[np.uint8]
 
 
 def plain_matches(table: BoxTable, cells: Ints32, dead: Flags) -> list[tuple[int, int]]:
-    """All pairs of event and owner, ascending: what every route finds, one box at a time."""
+    """All pairs of event and owner, ascending: what every strategy finds, one box at a time."""
     found = []
     for box, owner in enumerate(table.owners.tolist()):
         holds = np.full(len(cells), not dead[owner])

@@ -1,14 +1,19 @@
-"""Matchers by name. A matcher is added by adding a module of its name to this package."""
+"""Matchers by name.
+
+The one that serves is `penstock.matching.lanes`; those that exist for comparison are modules of
+`penstock.matching.matchers`, and adding one is adding a module of its name there.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import cache
 from typing import TypeVar
 
-import penstock.matching
 from penstock.catalog import Relation
+from penstock.matching import matchers
 from penstock.matching.interface import Matcher
 
 DEFAULT_MATCHER = "lanes"
@@ -37,17 +42,23 @@ def matcher_names() -> list[str]:
 
 def create(name: str, relation: Relation, **options: object) -> Matcher:
     """A new, empty matcher; `options` are those of its class."""
-    if name not in _factories and any(m.name == name for m in _modules()):
-        importlib.import_module(f"penstock.matching.{name}")
+    if name not in _factories and name in _modules():
+        importlib.import_module(_modules()[name])
     if name not in _factories:
         raise ValueError(f"no matcher is called {name!r}; there are {', '.join(matcher_names())}")
     return _factories[name](relation, **options)
 
 
-def _modules() -> Iterable[pkgutil.ModuleInfo]:
-    return pkgutil.iter_modules(penstock.matching.__path__)
+@cache
+def _modules() -> dict[str, str]:
+    """The modules of all matchers by the names of these."""
+    others = [module.name for module in pkgutil.iter_modules(matchers.__path__)]
+    return {
+        DEFAULT_MATCHER: f"penstock.matching.{DEFAULT_MATCHER}",
+        **{name: f"{matchers.__name__}.{name}" for name in others},
+    }
 
 
 def _import_all() -> None:
-    for module in _modules():
-        importlib.import_module(f"penstock.matching.{module.name}")
+    for module in _modules().values():
+        importlib.import_module(module)

@@ -46,13 +46,13 @@ _NOBODY: Flags = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How segments are built and matched. With a `route`, always by that one (for measuring)."""
+    """How segments are built and matched. With a `strategy`, always by that one (for measuring)."""
 
     unindexed_boxes: int = UNINDEXED_BOXES
-    route: str | None = None
+    strategy: str | None = None
 
-    def wants(self, *routes: str) -> bool:
-        return self.route is None or self.route in routes
+    def wants(self, *strategies: str) -> bool:
+        return self.strategy is None or self.strategy in strategies
 
 
 DEFAULT_POLICY = Policy()
@@ -60,7 +60,7 @@ FIRST, ALL = "first match", "all matches"
 """How to find out whether events match anybody."""
 
 
-class Segment:
+class BoxSegment:
     """Matches batches against one `BoxTable`.
 
     Threads may match at once; `kill` may run beside them and is seen by the next batch at the
@@ -73,7 +73,7 @@ class Segment:
         trie: Trie | None,
         box_index: BoxIndex | None,
         policy: Policy = DEFAULT_POLICY,
-        routes: Strategies | None = None,
+        strategies: Strategies | None = None,
     ) -> None:
         self.table = table
         self.trie = trie
@@ -84,24 +84,26 @@ class Segment:
         self._warm: set[str] = set()
         self.dead: Flags = _NOBODY
         self.dead_count = 0
-        self.routes = routes or Strategies(table, trie, box_index)
+        self.strategies = strategies or Strategies(table, trie, box_index)
         self._bitmap_debt_ns = 0
         self._any_overlap = bool(table.overlapping.any())
 
     @classmethod
     def build(
         cls, table: BoxTable, sample: EventBatch | None, policy: Policy = DEFAULT_POLICY
-    ) -> Segment:
+    ) -> BoxSegment:
         """Index a table, for events like those of the sample."""
-        if len(table.owners) < policy.unindexed_boxes or policy.route == "scan":
+        if len(table.owners) < policy.unindexed_boxes or policy.strategy == "scan":
             return cls(table, None, None, policy)
         rows = sum(boundaries.cell_count + 1 for boundaries in table.boundaries)
         trie = box_index = None
-        if policy.wants("lanes", "walk", "bitmaps") and (policy.route or rows <= MAX_ROWS):
+        if policy.wants("lanes", "walk", "bitmaps") and (policy.strategy or rows <= MAX_ROWS):
             columns = len(table.boundaries)
             cells = table.cells(sample) if sample else np.empty((0, columns), np.int32)
             trie = build_trie(table, cells)
-        if policy.wants("boxes", "blocks") and (policy.route or trie is None or _in_plane(table)):
+        if policy.wants("boxes", "blocks") and (
+            policy.strategy or trie is None or _in_plane(table)
+        ):
             box_index = build_box_index(table)
         return cls(table, trie, box_index, policy)
 
@@ -126,9 +128,9 @@ class Segment:
         self.dead = dead.copy()
         self.dead_count = int(dead.sum(dtype=np.int64))
 
-    def only(self, wanted: Mask) -> Segment:
+    def only(self, wanted: Mask) -> BoxSegment:
         """The same, for reading, with nobody alive but those of the living that are wanted."""
-        other = Segment(self.table, self.trie, self.box_index, self.policy, self.routes)
+        other = BoxSegment(self.table, self.trie, self.box_index, self.policy, self.strategies)
         other.bury(np.where(wanted, self.dead if len(self.dead) else 0, 1).astype(np.uint8))
         return other
 
@@ -138,19 +140,19 @@ class Segment:
 
     @property
     def nbytes(self) -> int:
-        parts = (self.table, self.trie, self.box_index, self.routes)
+        parts = (self.table, self.trie, self.box_index, self.strategies)
         return sum(part.nbytes for part in parts if part is not None) + self.dead.nbytes
 
     def choose(self, events: int) -> str:
-        """The route to take for a batch of so many events."""
+        """The strategy to take for a batch of so many events."""
         return self.planner.choose(self._names(events), events)
 
     def _names(self, events: int) -> tuple[str, ...]:
-        forced = self.policy.route
-        return self.routes.names(events) if forced is None or not self.is_indexed else (forced,)
+        forced = self.policy.strategy
+        return self.strategies.names(events) if forced is None or not self.is_indexed else (forced,)
 
     def match_batch(self, batch: EventBatch) -> Pairs:
-        """All pairs of the batch, by the route that is cheapest."""
+        """All pairs of the batch, by the strategy that is cheapest."""
         if not len(batch) or not len(self.table.ids):
             return Pairs.none(len(batch))
         return self._matched(self.table.cells(batch))
@@ -158,10 +160,10 @@ class Segment:
     def _matched(self, cells: Ints32) -> Pairs:
         names = self._names(len(cells))
         self._compare(self.planner, names, cells, self._batch)
-        route = self.planner.choose(names, len(cells))
+        strategy = self.planner.choose(names, len(cells))
         if len(cells) <= SINGLE_EVENTS:
-            self._pay_for_bitmaps(route, len(cells))
-        return Pairs(len(cells), self._batch(route, cells))
+            self._pay_for_bitmaps(strategy, len(cells))
+        return Pairs(len(cells), self._batch(strategy, cells))
 
     def any_match(self, batch: EventBatch) -> Mask:
         """Which events match anybody: by a search that ends with the first match, unless finding
@@ -179,7 +181,7 @@ class Segment:
                 self._searches, ALL, cells, lambda some: self._matched(some).any_match()
             )
         return self._timed(
-            self._searches, FIRST, cells, lambda some: self.routes.any_match(some, self.dead)
+            self._searches, FIRST, cells, lambda some: self.strategies.any_match(some, self.dead)
         )
 
     @staticmethod
@@ -191,19 +193,21 @@ class Segment:
             for name in planner.hopeful(names, probe):
                 work(name, cells[:probe])
 
-    def shared_route(self, events: int, threads: int) -> str | None:
-        """The route by which threads had better share the boxes of a batch, not `events` events
+    def shared_strategy(self, events: int, threads: int) -> str | None:
+        """The strategy by which threads had better share the boxes of a batch, not `events` events
         each; none before it is known what that costs."""
-        route = self.choose(events)
-        known = self.policy.route == route or self.planner.cost(route, events) > 0.0
-        return route if known and self.routes.shares_boxes(route, events, threads) else None
+        strategy = self.choose(events)
+        known = self.policy.strategy == strategy or self.planner.cost(strategy, events) > 0.0
+        return (
+            strategy if known and self.strategies.shares_boxes(strategy, events, threads) else None
+        )
 
     def match_sharing_boxes(
-        self, batch: EventBatch, route: str, pool: Executor, threads: int
+        self, batch: EventBatch, strategy: str, pool: Executor, threads: int
     ) -> Pairs:
         """All pairs of the batch; each thread takes some of the boxes."""
         cells = self.table.cells(batch)
-        parts = self.routes.batch_sharing_boxes(route, cells, self.dead, pool, threads)
+        parts = self.strategies.batch_sharing_boxes(strategy, cells, self.dead, pool, threads)
         return Pairs(len(cells), parts)
 
     def match_keys(self, keys: Sequence[Key | None]) -> Ints64:
@@ -212,12 +216,15 @@ class Segment:
             return self.table.ids
         found = [coder(key) for coder, key in zip(self._coders, keys, strict=True)]
         cells = np.array([found], np.int32)
-        route = self.choose(1)
-        self._pay_for_bitmaps(route, 1)
-        if route not in EACH:
-            return Pairs(1, self._batch(route, cells)).expand()[1]
+        strategy = self.choose(1)
+        self._pay_for_bitmaps(strategy, 1)
+        if strategy not in EACH:
+            return Pairs(1, self._batch(strategy, cells)).expand()[1]
         owners = self._timed(
-            self.planner, route, cells, lambda some: self.routes.each(route, some, self.dead)[1]
+            self.planner,
+            strategy,
+            cells,
+            lambda some: self.strategies.each(strategy, some, self.dead)[1],
         )
         return self.table.ids[np.unique(owners) if self._any_overlap else owners]
 
@@ -226,7 +233,7 @@ class Segment:
         return [key_coder(boundaries) for boundaries in self.table.boundaries]
 
     def match_each(
-        self, batch: EventBatch, route: str, at_once: int
+        self, batch: EventBatch, strategy: str, at_once: int
     ) -> Iterator[tuple[Ints64, Ints32]]:
         """Offsets and owners by event, found one event at a time, handed out for `at_once` events.
 
@@ -234,11 +241,14 @@ class Segment:
         """
         cells = self.table.cells(batch)
         for first in range(0, len(cells), at_once):
-            yield self.routes.each(route, cells[first : first + at_once], self.dead)
+            yield self.strategies.each(strategy, cells[first : first + at_once], self.dead)
 
-    def _batch(self, route: str, cells: Ints32) -> tuple[Runs, ...]:
+    def _batch(self, strategy: str, cells: Ints32) -> tuple[Runs, ...]:
         return self._timed(
-            self.planner, route, cells, lambda some: self.routes.batch(route, some, self.dead)
+            self.planner,
+            strategy,
+            cells,
+            lambda some: self.strategies.batch(strategy, some, self.dead),
         )
 
     def _timed(self, planner: Planner, name: str, cells: Ints32, work: Callable[[Ints32], T]) -> T:
@@ -248,13 +258,13 @@ class Segment:
             self._warm.add(name)
         return planner.timed(name, len(cells), lambda: work(cells))
 
-    def _pay_for_bitmaps(self, route: str, events: int) -> None:
+    def _pay_for_bitmaps(self, strategy: str, events: int) -> None:
         """Build the bitmaps once single events have cost about as much without them."""
-        if self.routes.has_bitmaps or not self.routes.affords_bitmaps:
+        if self.strategies.has_bitmaps or not self.strategies.affords_bitmaps:
             return
-        self._bitmap_debt_ns += int(self.planner.cost(route, events) * events)
-        if self._bitmap_debt_ns > _BITMAP_NANOSECONDS * self.routes.bitmap_bytes:
-            self.routes.make_bitmaps()
+        self._bitmap_debt_ns += int(self.planner.cost(strategy, events) * events)
+        if self._bitmap_debt_ns > _BITMAP_NANOSECONDS * self.strategies.bitmap_bytes:
+            self.strategies.make_bitmaps()
 
 
 def _in_plane(table: BoxTable) -> bool:

@@ -13,7 +13,7 @@ from penstock.catalog import Relation
 from penstock.matching.boundaries import Boundaries, CutBoundaries, NumberBoundaries
 from penstock.matching.box_index import BoxIndex
 from penstock.matching.key_arrays import fits_int64
-from penstock.matching.segment import Segment
+from penstock.matching.segment import BoxSegment
 from penstock.matching.table import BoxTable
 from penstock.matching.trie import Trie
 
@@ -44,7 +44,7 @@ _BOXES = (
 )
 
 
-def pack_segment(segment: Segment) -> tuple[dict[str, AnyArray], dict[str, str]]:
+def pack_segment(segment: BoxSegment) -> tuple[dict[str, AnyArray], dict[str, str]]:
     """Arrays and texts that `unpack_segment` makes the segment of."""
     arrays: dict[str, AnyArray] = {"dead": segment.dead}
     texts: dict[str, str] = {}
@@ -64,7 +64,7 @@ def pack_segment(segment: Segment) -> tuple[dict[str, AnyArray], dict[str, str]]
 
 def unpack_segment(
     relation: Relation, arrays: Mapping[str, AnyArray], texts: Mapping[str, str]
-) -> Segment:
+) -> BoxSegment:
     boundaries = tuple(
         _unpack_boundaries(column, fits_int64(declared.type), arrays, texts)
         for column, declared in enumerate(relation.columns)
@@ -77,7 +77,7 @@ def unpack_segment(
         x, y = arrays["boxes.axes"].tolist()
         counts = (boundaries[x].cell_count, boundaries[y].cell_count)
         box_index = BoxIndex((x, y), counts, *(arrays[f"boxes.{name}"] for name in _BOXES))
-    segment = Segment(table, trie, box_index)
+    segment = BoxSegment(table, trie, box_index)
     segment.bury(arrays["dead"])
     return segment
 

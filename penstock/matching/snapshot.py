@@ -17,14 +17,14 @@ from zlib import crc32
 from penstock.catalog import Relation
 from penstock.errors import CorruptionError, HomeError
 from penstock.matching.flatfile import read_arrays, write_arrays
-from penstock.matching.segment import Segment
+from penstock.matching.segment import BoxSegment
 from penstock.matching.segment_arrays import pack_segment, unpack_segment
 
 FORMAT = 2
 MANIFEST = "manifest.json"
 
 
-def save_segments(directory: Path, segments: Iterable[Segment]) -> None:
+def save_segments(directory: Path, segments: Iterable[BoxSegment]) -> None:
     """Write a snapshot: every segment anew, then the manifest."""
     directory.mkdir(parents=True, exist_ok=True)
     entries = []
@@ -43,7 +43,7 @@ def save_segments(directory: Path, segments: Iterable[Segment]) -> None:
     fresh.replace(directory / MANIFEST)
 
 
-def load_segments(directory: Path, relation: Relation) -> tuple[Segment, ...]:
+def load_segments(directory: Path, relation: Relation) -> tuple[BoxSegment, ...]:
     """Map the segments that the manifest names."""
     return tuple(
         unpack_segment(relation, *read_arrays(directory / name)) for name, _ in _named(directory)

@@ -47,9 +47,9 @@ Flags = npt.NDArray[np.uint8]
 Kernel = Callable[[Ints32, RunBuffers], bool]
 
 SINGLE_EVENTS = 64
-"""Up to so many events, routes that take one event at a time compete."""
+"""Up to so many events, strategies that take one event at a time compete."""
 EACH = ("walk", "bitmaps", "blocks")
-"""The routes that take one event at a time."""
+"""The strategies that take one event at a time."""
 BITMAP_BYTES_PER_BOX = 1024
 _SCAN_EVENTS = 4096
 _SCANNED_LISTS = 64
@@ -93,7 +93,7 @@ class Strategies:
         self._names: dict[bool, tuple[str, ...]] = {}
 
     def names(self, events: int) -> tuple[str, ...]:
-        """The routes that can be taken for so many events."""
+        """The strategies that can be taken for so many events."""
         few = events <= SINGLE_EVENTS
         if few not in self._names:
             self._names[few] = tuple(self._possible(few))
@@ -122,60 +122,60 @@ class Strategies:
 
     # --- many events ----------------------------------------------------------------------------
 
-    def batch(self, route: str, cells: Ints32, dead: Flags) -> tuple[Runs, ...]:
+    def batch(self, strategy: str, cells: Ints32, dead: Flags) -> tuple[Runs, ...]:
         """All matches of some events, each once."""
-        if route in EACH:
-            offsets, owners = self.each(route, cells, dead)
+        if strategy in EACH:
+            offsets, owners = self.each(strategy, cells, dead)
             return (self._each_once(np.diff(offsets), self._table.ids[owners]),)
-        if route == "lanes":
+        if strategy == "lanes":
             trie = self._trie
             assert trie is not None
             size = pass_events(trie, cells.shape[1])
             found = self._in_passes(
-                route,
+                strategy,
                 self._trie_names,
                 cells,
                 size,
                 lambda part, runs: lane_runs(trie, part, dead, runs),
             )
             return (*found, *self._unconditional(trie, len(cells), dead))
-        if route == "boxes":
+        if strategy == "boxes":
             index = self._box_index
             assert index is not None
             return self._in_passes(
-                route,
+                strategy,
                 self._block_names,
                 cells,
                 BOX_PASS_EVENTS,
                 lambda part, runs: box_runs(index, part, dead, runs),
             )
         return self._in_passes(
-            route,
+            strategy,
             self._table_names,
             cells,
             _SCAN_EVENTS,
             lambda part, runs: scan_runs(self._table, part, dead, runs),
         )
 
-    def shares_boxes(self, route: str, events: int, threads: int) -> bool:
+    def shares_boxes(self, strategy: str, events: int, threads: int) -> bool:
         """Whether threads had better share the boxes of a batch than take `events` of it each.
 
         Indexed events are cheaper the more of them there are, and so are those that walk the trie
         side by side, up to the size of a pass; but to share boxes there, the columns that events
         are sorted by must be enough for everybody.
         """
-        if route != "lanes":
-            return route == "boxes"
+        if strategy != "lanes":
+            return strategy == "boxes"
         trie = self._trie
         assert trie is not None
         too_few = events < pass_events(trie, len(trie.row_bases) - 1)
         return too_few and len(self._access) >= 2 * threads and not len(self._trie_names.doubtful)
 
     def batch_sharing_boxes(
-        self, route: str, cells: Ints32, dead: Flags, pool: Executor, threads: int
+        self, strategy: str, cells: Ints32, dead: Flags, pool: Executor, threads: int
     ) -> tuple[Runs, ...]:
-        """The same by a route that shares boxes: each thread takes some of them."""
-        if route == "lanes":
+        """The same by a strategy that shares boxes: each thread takes some of them."""
+        if strategy == "lanes":
             return self._sharing_columns(cells, dead, pool)
         return self._sharing_rectangles(cells, dead, pool, threads)
 
@@ -214,14 +214,14 @@ class Strategies:
             work = partial(self._with_room, "boxes", self._block_names, part, first)
             # A subscription's boxes may be in different shares, so doubts are settled at the end.
             parts = list(pool.map(work, kernels))
-            found += parts if not len(self._block_names.doubtful) else [_joined(parts)]
+            found += parts if not len(self._block_names.doubtful) else [_concat(parts)]
         return self._settled(found, self._block_names)
 
     def _in_passes(
-        self, route: str, names: BoxNames, cells: Ints32, pass_events: int, kernel: Kernel
+        self, strategy: str, names: BoxNames, cells: Ints32, pass_events: int, kernel: Kernel
     ) -> tuple[Runs, ...]:
         found = [
-            self._with_room(route, names, cells[first : first + pass_events], first, kernel)
+            self._with_room(strategy, names, cells[first : first + pass_events], first, kernel)
             for first in range(0, len(cells), pass_events)
         ]
         return self._settled(found, names)
@@ -233,11 +233,11 @@ class Strategies:
         return tuple(clean for part in found for clean in deduplicated(part, names.doubtful))
 
     def _with_room(
-        self, route: str, names: BoxNames, cells: Ints32, first_event: int, kernel: Kernel
+        self, strategy: str, names: BoxNames, cells: Ints32, first_event: int, kernel: Kernel
     ) -> Runs:
         """Run a kernel with as much room as it needs."""
-        room = self._room.setdefault(route, Room())
-        columns = cells.shape[1] if route != "scan" else _SCANNED_LISTS
+        room = self._room.setdefault(strategy, Room())
+        columns = cells.shape[1] if strategy != "scan" else _SCANNED_LISTS
         while True:
             room.events = max(room.events, len(cells) * columns)
             runs = RunBuffers.of(room)
@@ -259,29 +259,29 @@ class Strategies:
 
     # --- one event at a time --------------------------------------------------------------------
 
-    def each(self, route: str, cells: Ints32, dead: Flags) -> tuple[Ints64, Ints32]:
+    def each(self, strategy: str, cells: Ints32, dead: Flags) -> tuple[Ints64, Ints32]:
         """Offsets and owners by event, found one event at a time, nothing shared.
 
         An owner (a place among the ids of the table) comes once for each of its boxes. The next
         call of the same thread overwrites them.
         """
-        room = self._each.setdefault(route, EachEvent())
-        if route == "bitmaps":
+        room = self._each.setdefault(strategy, EachEvent())
+        if strategy == "bitmaps":
             return bitmap_matches(self.make_bitmaps(), cells, dead, room)
-        if route == "walk":
+        if strategy == "walk":
             assert self._trie is not None
             return walk_matches(self._trie, self._doors, cells, dead, room)
         assert self._box_index is not None
         return box_matches(self._box_index, cells, dead, room)
 
-    def each_routes(self) -> list[str]:
-        """The routes of `each`; bitmaps are among them if they can be made."""
-        routes = ["walk"] if self._trie is not None else []
+    def each_strategies(self) -> list[str]:
+        """The strategies of `each`; bitmaps are among them if they can be made."""
+        strategies = ["walk"] if self._trie is not None else []
         if self.affords_bitmaps:
-            routes.append("bitmaps")
+            strategies.append("bitmaps")
         if self._box_index is not None:
-            routes.append("blocks")
-        return routes
+            strategies.append("blocks")
+        return strategies
 
     def _each_once(self, counts: Ints64, ids: Ints64) -> Runs:
         if not self._table.overlapping.any():
@@ -354,7 +354,7 @@ class Strategies:
         return self._bitmaps
 
 
-def _joined(parts: list[Runs]) -> Runs:
+def _concat(parts: list[Runs]) -> Runs:
     """Runs over the same boxes and the same list of events as one."""
     lanes_before = np.cumsum([0, *(len(part.lanes) for part in parts)])
     starts = [

@@ -18,6 +18,7 @@ from penstock.messages.message import (
 )
 from penstock.messages.wire import (
     SIMPLE_START,
+    Encoded,
     EventTemplate,
     SpaceFilter,
     decode_message,
@@ -25,6 +26,7 @@ from penstock.messages.wire import (
     encode_messages,
     event_template,
     has_partner,
+    may_reach_anyone,
     packed_region,
 )
 
@@ -34,6 +36,7 @@ __all__ = [
     "INITIAL_STEP",
     "SIMPLE_START",
     "AnyMessage",
+    "Encoded",
     "Envelope",
     "EventTemplate",
     "Message",
@@ -51,5 +54,6 @@ __all__ = [
     "encode_messages",
     "event_template",
     "has_partner",
+    "may_reach_anyone",
     "packed_region",
 ]

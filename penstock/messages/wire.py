@@ -41,6 +41,8 @@ MAX_MESSAGE_BYTES = 64 << 20
 SIMPLE_START = bytes([VERSION, 0x98])
 """Begins a message of eight parts."""
 _NIL, _NO_RECIPIENTS = pack(None), pack([])
+_PACKED_ANYONE = pack([[]])
+"""The region ANYONE. Where boxes may be envelopes it has one more array around it."""
 _MAX_REGIONS = 10_000
 _MAX_ROWS = 50_000
 
@@ -219,6 +221,12 @@ def has_partner(data: bytes) -> bool:
     # A short array of MessagePack begins with 0x90 and its length.
     parts = 9 if data[:1] == bytes([NEWCOMER_VERSION]) else 8
     return data[1:2] != bytes([0x90 + parts]) and decode_message(data).partner is not None
+
+
+def may_reach_anyone(data: bytes) -> bool:
+    """False only if no region of a message is ANYONE. It looks for the bytes of that region
+    anywhere in the message, without decoding it, so some others pass as well."""
+    return _PACKED_ANYONE in data
 
 
 def _message(body: list[Any], boxes: Callable[[list[Any]], Reaches], has_since: bool) -> Message:

@@ -1,4 +1,4 @@
-"""How culprits travel from the stage that found them to the sink, and what that does with them."""
+"""Culprits that stages have found: set aside by the process that runs the query."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import logging
 from collections.abc import Sequence
 
 from penstock.errors import PipelineError
+from penstock.flow.exchange import StageInput
 from penstock.flow.faults import SetAside
-from penstock.packing import pack, unpack
-from penstock.pipeline.rows import BUCKETS, RowKind, StageInput, StageOutput
+from penstock.flow.kinds import Kind
+from penstock.flow.safely import FAST_GEAR
+from penstock.packing import unpack
 from penstock.storage import AnyHome
-
-FAST_PATH = -1
-"""In place of an offset: no record is to blame, the plain path succeeded."""
 
 _LOGGER = logging.getLogger("penstock.pipeline")
 
@@ -25,18 +24,13 @@ class FaultsFoundError(PipelineError):
         super().__init__(f"records are set aside: {offsets}")
 
 
-def add_fault(out: StageOutput, one: SetAside) -> None:
-    body = pack((one.primary, one.detail, one.suspect))
-    out.add(BUCKETS[0], RowKind.FAULT, one.offset, body)
-
-
-def check_faults(inbox: StageInput, home: AnyHome) -> None:
+def check_faults(given: StageInput, home: AnyHome) -> None:
     """Set aside what a batch failed of, and raise FaultsFoundError."""
     found = []
-    for row in inbox.rows(RowKind.FAULT):
+    for row in given.rows(Kind.FAULT):
         one = SetAside(row.offset, *unpack(row.body))
-        if one.offset == FAST_PATH:
-            _LOGGER.warning("a fast path failed, the plain one did without it: %s", one.primary)
+        if one.offset == FAST_GEAR:
+            _LOGGER.warning("the fast gear failed, the plain one did not: %s", one.primary)
         else:
             _LOGGER.warning("set aside the record at offset %d: %s", one.offset, one.primary)
             found.append(one)

@@ -3,23 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 _settled: object = None
-
-
-@contextmanager
-def without_garbage() -> Iterator[None]:
-    """Make many small things at once. None of them points back at itself, so there is no garbage to
-    look for, and looking takes longer than the work."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def settle(occasion: object) -> None:

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.errors import HomeError
-from penstock.pipeline.rows import Span
+from penstock.flow.kinds import Span
 from penstock.storage import BatchHeader, RecordKind, RecordLog
 
 LAYOUT = 2
@@ -42,14 +42,20 @@ _SUBSCRIBING = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.
 
 class StreamOffset(NamedTuple):
     """The records before `position` are done, for the subscriptions before `active`. When the batch
-    that ended here began, those before `told` had content already."""
+    that ended here began, those before `initial_from` had content already."""
 
     position: int = 0
     active: int = 0
-    told: int = 0
+    initial_from: int = 0
 
     def to_json(self) -> dict[str, int]:
-        return {**self._asdict(), "layout": LAYOUT}
+        """As checkpoints have it, old ones included."""
+        return {
+            "position": self.position,
+            "active": self.active,
+            "told": self.initial_from,
+            "layout": LAYOUT,
+        }
 
     @classmethod
     def from_json(cls, members: Mapping[str, int]) -> StreamOffset:
@@ -58,7 +64,7 @@ class StreamOffset(NamedTuple):
 
 def span_of(start: StreamOffset, end: StreamOffset) -> Span:
     """The batch between two offsets."""
-    return Span(start.position, end.position, end.active, start.active, end.told)
+    return Span(start.position, end.position, end.active, start.active, end.initial_from)
 
 
 def next_offset(
@@ -76,9 +82,9 @@ def next_offset(
         if start.position < published:
             return start._replace(position=min(end, published))
         end = _cut_before_silent_join(log, start.position, end)
-        return StreamOffset(end, start.position, _told(frontier))
+        return StreamOffset(end, start.position, _first_without_content(frontier))
     if start.position >= published and _has_pending(log, start):
-        return StreamOffset(start.position, start.position, _told(frontier))
+        return StreamOffset(start.position, start.position, _first_without_content(frontier))
     return start
 
 
@@ -103,7 +109,7 @@ def _is_silent(body: bytes) -> bool:
         return False
 
 
-def _told(frontier: BatchHeader | None) -> int:
+def _first_without_content(frontier: BatchHeader | None) -> int:
     return 0 if frontier is None else frontier.active
 
 
@@ -114,8 +120,8 @@ def _has_pending(log: RecordLog, start: StreamOffset) -> bool:
     return next(log.read(start.active, start.position, _SUBSCRIBING), None) is not None
 
 
-def is_anybody_new(log: RecordLog, told: int, active: int) -> bool:
+def is_anybody_new(log: RecordLog, before: int, active: int) -> bool:
     """Whether a batch without records makes points active that were not before."""
-    if active <= told:
+    if active <= before:
         return False
-    return next(log.read(told, active, _GETTING_POINTS), None) is not None
+    return next(log.read(before, active, _GETTING_POINTS), None) is not None

@@ -9,8 +9,7 @@ from typing import Any
 
 from penstock.catalog import Catalog
 from penstock.errors import CorruptionError, HomeError
-from penstock.registry.catalogs import StoredCatalog, relation_row
-from penstock.registry.tables import relations
+from penstock.registry import StoredCatalog, relation_row, relations
 from penstock.storage import Home, RecordKind
 
 _DDL = frozenset({RecordKind.DDL})

@@ -1,12 +1,11 @@
-"""The stages with state, as Spark runs them: thin shells that carry the path of the home.
+"""Keyed stages as Spark runs them: a thin shell that carries the path of the home.
 
-Spark loads these classes in several processes that never see a row, to ask for their schemas. So
-what the work needs is imported when there is work: it takes a second of processor time.
+Spark loads this class in several processes that never see a row, to ask for its schemas. So what
+the work needs is imported when there is work: it takes a second of processor time.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -19,79 +18,57 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from penstock.pipeline.gc_control import settle, without_garbage
-from penstock.pipeline.rows import ARROW_SCHEMA, BUCKETS, StageInput, StageOutput
+from penstock.garbage import without_garbage
+from penstock.pipeline.gc_control import settle
 
 if TYPE_CHECKING:
-    from penstock.pipeline.faults import BucketStage
+    from penstock.flow.exchange import Spread
     from penstock.pipeline.state import BucketState
 
 # Not as text: each task would have Java parse it.
 KEY_SCHEMA = StructType([StructField("name", StringType()), StructField("key", BinaryType())])
 VALUE_SCHEMA = StructType([StructField("value", BinaryType())])
 
-_ROW = Row(*ARROW_SCHEMA.names)
+_ROW = Row("bucket", "kind", "count", "chunk")
 
 
-class _Processor(StatefulProcessor):
-    """All rows of one bucket in one batch go through `handleInputRows` at once."""
+class TaskProcessor(StatefulProcessor):
+    """A task of the flow. All rows of one bucket in one batch go through `handleInputRows` at
+    once."""
 
-    state: str
-
-    def __init__(self, home: str, term: str) -> None:
+    def __init__(self, home: str, term: str, flow: str, number: int, state: str) -> None:
+        """The task of this number; `state` is the name of its keyed stage."""
         self._home = home
         self._term = term
+        self._flow = flow
+        self._number = number
+        self._state = state
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._stored = handle.getMapState(self.state, KEY_SCHEMA, VALUE_SCHEMA)
+        self._stored = handle.getMapState(self._state, KEY_SCHEMA, VALUE_SCHEMA)
 
     def close(self) -> None:
         pass
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Row]:
-        from penstock.pipeline.faults import advance_safely
-        from penstock.pipeline.worker_index import worker_view
+        from penstock.flow.exchange import StageInput
+        from penstock.flow.graph import tasks_of
+        from penstock.flow.safely import advance_task
+        from penstock.pipeline.chunks import chunk_rows
+        from penstock.pipeline.worker_index import worker_home, worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
-        with without_garbage(), self._opened(bucket) as state:
-            sent = self._sent(
-                advance_safely(self._stage(), bucket, StageInput.of_rows(rows), state, view)
-            )
+        stages, given = tasks_of(self._flow)[self._number], StageInput.of_chunks(rows)
+        with without_garbage(), self._open_state(bucket, view.spread) as state:
+            out = advance_task(stages, given, state, view, view.spread)
+            chunks = chunk_rows(out, worker_home(self._home).staging)
         settle((self._home, view.active))
-        return sent
+        return iter([_ROW(*chunk) for chunk in chunks])
 
-    @abstractmethod
-    def _stage(self) -> BucketStage:
-        """What brings one bucket through one batch."""
-
-    def _opened(self, bucket: int) -> AbstractContextManager[BucketState]:
+    def _open_state(self, bucket: int, spread: Spread) -> AbstractContextManager[BucketState]:
         """The state of a bucket. It is written whole now and then, other buckets at other times."""
         from penstock.pipeline.state import BucketState, Mirror, mirror_directory
 
-        mirror = Mirror(mirror_directory(self._term) / f"{self.state}-{bucket}")
-        rewrite_ratio = 1 + BUCKETS.index(bucket) / len(BUCKETS)
+        mirror = Mirror(mirror_directory(self._term) / f"{self._state}-{bucket}")
+        rewrite_ratio = 1 + spread.phase(bucket)
         return BucketState.opened(self._stored, mirror, rewrite_ratio)
-
-    def _sent(self, out: StageOutput) -> Iterator[Row]:
-        from penstock.pipeline.worker_index import worker_home
-
-        chunks = out.to_rows(worker_home(self._home).staging)
-        return iter([_ROW(*chunk) for chunk in chunks])
-
-
-class RowProcessor(_Processor):
-    state = "rows"
-
-    def _stage(self) -> BucketStage:
-        from penstock.pipeline.faults import ROWS
-
-        return ROWS
-
-
-class JoinProcessor(_Processor):
-    state = "groups"
-
-    def _stage(self) -> BucketStage:
-        from penstock.pipeline.faults import GROUPS
-
-        return GROUPS

@@ -20,23 +20,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError
+from penstock.flow.graph import FLOW, tasks_of
 from penstock.joins import family_of
 from penstock.pipeline.allocator import keep_memory
+from penstock.pipeline.buckets import CHUNK_SCHEMA
 from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.in_java import settings_elsewhere
-from penstock.pipeline.join_stage import SCHEME
 from penstock.pipeline.listener import BatchListener, listening
+from penstock.pipeline.moved_checkpoint import correct_paths
 from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset
 from penstock.pipeline.preflight import check_before_run
-from penstock.pipeline.processors import JoinProcessor, RowProcessor
-from penstock.pipeline.rows import CHUNK_SCHEMA
+from penstock.pipeline.processors import TaskProcessor
 from penstock.pipeline.session import JVM_EXIT_GRACE_SECONDS, end_of_java, spark_session
 from penstock.pipeline.sink import MessageSink, sweep_staging
 from penstock.pipeline.source import SOURCE_NAME, LogSource
+from penstock.pipeline.worker_index import SCHEME
 from penstock.storage import Home
-from penstock.storage.access import umask_of
 from penstock.storage.families import claim_family
+from penstock.storage.file_access import umask_of
 
 BATCH_ROWS = 50_000
 """Fixed costs of some 0.3 s a batch weigh little against this many rows, and they fit in memory."""
@@ -110,19 +112,22 @@ def run(
     ui: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
+    flow: str = FLOW,
 ) -> RunSummary:
     """Process the log of a home: up to its present end (`once`), or until `stop` is set.
 
     LockedError if somebody else processes the home, HomeError if its parts do not fit together,
     PipelineError if Spark does not start or the query fails. Spark stays for the next run of this
     process, and ends with it. A batch has at most `batch_rows` records, and `batch_bytes` of the
-    log; with `latency_ms`, fewer, if it would otherwise take longer than that.
+    log; with `latency_ms`, fewer, if it would otherwise take longer than that. `flow` refers to
+    other stages than the usual ones (`penstock.flow.graph`).
     """
     opened = Home.open(home.resolve())
     log_file = opened.path / "logs" / "spark.log"
     began = time.monotonic()
     with opened.processing_lock("pipeline") as processing:
         check_home(opened)
+        correct_paths(opened.checkpoint)
         claim_family(opened, family_of(SCHEME), "the pipeline")
         check_before_run(opened)
         keep_memory()
@@ -140,7 +145,7 @@ def run(
         try:
             with listening(spark, opened, sink.counted) as listener:
                 batches = _Batches(batch_rows, batch_bytes, latency_ms or 0)
-                stages = _stages(spark, str(opened.path), processing.term, batches)
+                stages = _stages(spark, str(opened.path), processing.term, batches, flow)
                 settings = {name: (conf or {}).get(name, ours) for name, ours in _LIGHT.items()}
                 for told in _process(
                     lambda: _started(spark, settings, stages, sink, opened.checkpoint, once),
@@ -231,8 +236,8 @@ def _make_active(spark: SparkSession) -> None:
     sessions.setActiveSession(spark._jsparkSession)
 
 
-def _stages(spark: SparkSession, path: str, term: str, batches: _Batches) -> DataFrame:
-    """From the log to what the sink is told."""
+def _stages(spark: SparkSession, path: str, term: str, batches: _Batches, flow: str) -> DataFrame:
+    """From the log to what the sink gets."""
     _make_active(spark)
     spark.dataSource.register(LogSource)
     stream = (
@@ -241,10 +246,12 @@ def _stages(spark: SparkSession, path: str, term: str, batches: _Batches) -> Dat
         .option("batch_rows", batches.most_rows)
         .option("batch_bytes", batches.most_bytes)
         .option("latency_ms", batches.latency_ms)
+        .option("flow", flow)
         .option("partitions", spark.sparkContext.defaultParallelism)
         .load()
     )
-    for processor in (RowProcessor(path, term), JoinProcessor(path, term)):
+    for number, task in enumerate(tasks_of(flow)[1:], 1):
+        processor = TaskProcessor(path, term, flow, number, task[0].name)
         stream = stream.groupBy("bucket").transformWithState(
             processor, CHUNK_SCHEMA, "append", "none"
         )

@@ -32,8 +32,8 @@ from penstock.pipeline import allocator as kept_memory
 from penstock.pipeline.in_java import class_directory, compiled
 from penstock.pipeline.java import HOW_TO_INSTALL, find_java, trouble_with
 from penstock.pipeline.scratch import Scratch
-from penstock.storage.access import make_directory, open_appending
 from penstock.storage.disk import os_errors
+from penstock.storage.file_access import make_directory, open_appending
 
 # State is stored by partition, and a checkpoint keeps the number it was begun with: a query that
 # has run once cannot be given another. Two suits a small machine (218 ms for a small stateful
@@ -88,7 +88,7 @@ def spark_session(
     free only when both are gone.
 
     `umask` is that of Java and of the workers: what they write is for this user alone, unless a
-    home is for a group (`penstock.storage.access.umask_of`).
+    home is for a group (`penstock.storage.file_access.umask_of`).
 
     A process has one Java, which keeps the log file, the descriptors and the umask it was started
     with.

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import HomeError
+from penstock.flow.exchange import StageInput
+from penstock.flow.kinds import Kind, Reason, Span, StageRow
+from penstock.garbage import without_garbage
+from penstock.pipeline.chunks import staged_names
 from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
-from penstock.pipeline.gc_control import without_garbage
 from penstock.pipeline.offsets import is_anybody_new
-from penstock.pipeline.rows import Reason, RowKind, Span, StageInput, StageRow
 from penstock.pipeline.staging import STAGED_SUFFIX, merged
 from penstock.storage import BatchHeader, Home, QuarantinedEvent, RecordKind, RecordLog
 
@@ -49,14 +51,14 @@ class MessageSink:
         except Exception as failure:
             self.failure = failure
             raise
-        inbox = StageInput.of_rows(rows)
+        given = StageInput.of_chunks(rows)
         self._counted[batch_id] = {
-            "messages": inbox.count(RowKind.MESSAGE),
-            "bad": inbox.count(RowKind.BAD),
-            "skipped": inbox.count(RowKind.SKIPPED),
+            "messages": given.count(Kind.MESSAGE),
+            "bad": given.count(Kind.BAD),
+            "skipped": given.count(Kind.SKIPPED),
         }
         try:
-            self.commit(inbox)
+            self.commit(given)
         except FaultsFoundError:
             self._found_faults = True
             raise
@@ -70,11 +72,11 @@ class MessageSink:
         """How many messages, bad and skipped events a batch had; asked once."""
         return self._counted.pop(batch_id, {})
 
-    def commit(self, inbox: StageInput) -> None:
+    def commit(self, given: StageInput) -> None:
         home = self._home
         with without_garbage(), home.publishing(self._term):
-            check_faults(inbox, home)
-            publish(home.log, home.messages, gather(inbox, home.staging))
+            check_faults(given, home)
+            publish(home.log, home.messages, gather(given, home.staging))
             # Not only what was told: workers that were killed leave files that nobody knows of.
             sweep_staging(home.staging)
 
@@ -99,15 +101,14 @@ class Outcome:
         return BatchHeader(self.span.start, self.span.end, self.span.active)
 
 
-def gather(inbox: StageInput, staging: Path) -> Outcome:
+def gather(given: StageInput, staging: Path) -> Outcome:
     """What the workers say of a batch, and the messages that they have staged."""
-    headers = inbox.rows(RowKind.HEADER)
-    if len(headers) != 1:
-        raise HomeError(f"a batch came with {len(headers)} headers instead of one")
+    if not given.has_span():
+        raise HomeError("a batch came without its span, or with several")
     return Outcome(
-        Span.from_bytes(headers[0].body),
-        merged([staging / name for name in inbox.staged()]),
-        inbox.rows(RowKind.BAD),
+        given.span,
+        merged([staging / name for name in staged_names(given)]),
+        given.rows(Kind.BAD),
     )
 
 
@@ -142,7 +143,7 @@ def is_published(log: RecordLog, header: BatchHeader, frontier: BatchHeader | No
 
 def quarantined(log: RecordLog, outcome: Outcome) -> Iterator[QuarantinedEvent]:
     """The bad events with their bytes, which only the log has."""
-    reasons = {row.offset: Reason.from_bytes(row.body) for row in outcome.bad}
+    reasons = {row.offset: Reason.read(row.body) for row in outcome.bad}
     if not reasons:
         return
     events = log.frames(min(reasons), max(reasons) + 1, frozenset({RecordKind.EVENT}))

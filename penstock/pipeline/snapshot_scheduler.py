@@ -10,7 +10,7 @@ from penstock.pipeline.snapshots import compile_snapshot, discard_damaged, newes
 from penstock.registry import Registry
 from penstock.storage import Home
 from penstock.storage.disk import os_errors
-from penstock.storage.statistics import samples, usable_statistics
+from penstock.storage.home_statistics import samples, usable_statistics
 
 FEW_SUBSCRIPTIONS = 5_000
 """So many, each worker makes objects of in half a second."""

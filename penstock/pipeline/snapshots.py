@@ -27,6 +27,7 @@ import numpy.typing as npt
 from penstock.catalog import Catalog, Relation, Row
 from penstock.client import Initial
 from penstock.errors import PenstockError
+from penstock.garbage import without_garbage
 from penstock.joins.frozen import (
     FrozenSpace,
     edge_of_plain,
@@ -41,11 +42,10 @@ from penstock.matching.flatfile import read_arrays, write_arrays
 from penstock.matching.lanes import LaneMatcher
 from penstock.matching.snapshot import damaged_segments
 from penstock.messages import Point
-from penstock.pipeline.gc_control import without_garbage
 from penstock.registry import Registry, StoredSubscription
 from penstock.spaces import Edge, Space, place
-from penstock.storage.access import make_directory
 from penstock.storage.disk import write_aside
+from penstock.storage.file_access import make_directory
 
 FORMAT = 4
 """Before 4, constants of text columns may have been taken for numbers."""
@@ -221,7 +221,7 @@ class _Compiler:
             else:
                 known = self._frozen.get(space)
                 more = PointArrays.of(points, len(space.more))
-                self._frozen[space] = more if known is None else known.joined(more)
+                self._frozen[space] = more if known is None else known.concat(more)
 
     def _cover(self, table: str) -> MatcherPoints:
         if table not in self._covered:

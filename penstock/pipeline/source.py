@@ -1,4 +1,4 @@
-"""The source: the log of a home, as a stream of rows for Spark (`penstock.pipeline.rows`).
+"""The source: the log of a home, as a stream of rows for Spark (`penstock.flow.exchange`).
 
 Workers read their share of a batch and decode it at once: between two processes, events would be
 packed, copied and unpacked for nothing.
@@ -10,8 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import compress, pairwise
-from operator import itemgetter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -23,16 +22,18 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.errors import LockedError
-from penstock.pipeline.gc_control import settle, without_garbage
+from penstock.flow.graph import FLOW
+from penstock.flow.kinds import Span
+from penstock.garbage import without_garbage
+from penstock.pipeline.buckets import CHUNK_SCHEMA
+from penstock.pipeline.gc_control import settle
 from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset, next_offset, span_of
-from penstock.pipeline.rows import CHUNK_SCHEMA, Span
 from penstock.pipeline.sizing import BatchSizer
-from penstock.storage import Home, RecordKind, RecordLog
+from penstock.storage import Home
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.pipeline.decode import Events
     from penstock.pipeline.snapshot_scheduler import SnapshotScheduler
     from penstock.registry import Registry
 
@@ -40,13 +41,6 @@ SOURCE_NAME = "penstock_log"
 
 RECORDS_PER_PARTITION = 2_000
 """A smaller share of a batch is not worth a task of its own, which takes some 10 ms to start."""
-
-EVENTS_AT_ONCE = 1 << 17
-BYTES_AT_ONCE = 64 << 20  # 64 MiB
-"""The more events are read, matched and packed at once, the less each costs, and the fewer files
-messages are staged in."""
-
-_EVENTS = frozenset({RecordKind.EVENT})
 
 
 @dataclass(frozen=True)
@@ -78,6 +72,7 @@ class LogSource(DataSource):
             int(self.options["partitions"]),
             int(self.options["latency_ms"]),
             int(self.options["batch_bytes"]),
+            self.options["flow"],
         )
 
 
@@ -91,8 +86,10 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions: int,
         latency_ms: int = 0,
         batch_bytes: int = BATCH_BYTES,
+        flow: str = FLOW,
     ) -> None:
         self._path = path
+        self._flow = flow
         self._batch_rows = batch_rows
         self._batch_bytes = batch_bytes
         self._sizer = BatchSizer(batch_rows, latency_ms / 1000 if latency_ms else None)
@@ -143,18 +140,24 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: LogRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         # Here, because other processes that load this class only look at it.
-        from penstock.pipeline.decode import ticks
-        from penstock.pipeline.faults import decode_safely
+        from penstock.flow.exchange import StageInput
+        from penstock.flow.graph import tasks_of
+        from penstock.flow.safely import advance_task
+        from penstock.pipeline.chunks import chunk_batch, ticks
+        from penstock.pipeline.log_events import events_of
         from penstock.pipeline.worker_index import worker_home, worker_view
 
         home, view, span = worker_home(self._path), worker_view(self._path), partition.header
+        stages = tasks_of(self._flow)[0]
         settle("read")
         if partition.leads:
-            yield ticks(span).to_arrow(home.staging)
-        for events in events_of(home.log, partition):
+            yield chunk_batch(ticks(span, view.spread), home.staging)
+        for events in events_of(home.log, partition.start, partition.end):
             with without_garbage():
-                out = decode_safely(events, span, view).to_arrow(home.staging)
-            yield out
+                given = StageInput(view.spread.buckets[0], span, events)
+                out = advance_task(stages, given, None, view, view.spread)
+                sent = chunk_batch(out, home.staging)
+            yield sent
 
     def stop(self) -> None:
         if self._registry is not None:
@@ -189,21 +192,3 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._keeper = SnapshotScheduler(self._opened(), self._registry)
         self._registry.catch_up(end)
         return self._keeper
-
-
-def events_of(log: RecordLog, part: LogRange) -> Iterator[Events]:
-    """The events of a share of a batch, in pieces of limited size. Other records are for the
-    registry."""
-    from penstock.pipeline.decode import Events
-
-    events, size = Events([], []), 0
-    for first, entries in log.frames(part.start, part.end, _EVENTS):
-        is_event = list(map(_EVENTS.__contains__, map(itemgetter(0), entries)))
-        bodies = list(compress(map(itemgetter(1), entries), is_event))
-        events.offsets.extend(compress(range(first, first + len(entries)), is_event))
-        events.bodies.extend(bodies)
-        size += sum(map(len, bodies))
-        if size >= BYTES_AT_ONCE or len(events.bodies) >= EVENTS_AT_ONCE:
-            yield events
-            events, size = Events([], []), 0
-    yield events

@@ -10,68 +10,31 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
-from penstock.catalog import Catalog
+from penstock.catalog import Catalog, Relation
 from penstock.client import Initial
 from penstock.errors import ChangeError, PenstockError
 from penstock.flow.faults import blaming
 from penstock.flow.index import Index
-from penstock.joins import SpacePoints
+from penstock.flow.kinds import Span
+from penstock.flow.new_points import NewPoints
+from penstock.joins import Scheme, make_scheme
 from penstock.joins.frozen import FrozenSpace
 from penstock.joins.matcher_points import MatcherPoints
-from penstock.joins.selections import NewSelections
-from penstock.pipeline.rows import Span
+from penstock.pipeline.buckets import spread_of
 from penstock.pipeline.snapshots import Snapshot, newest
 from penstock.query import Query
 from penstock.registry import Registry, StoredSubscription, SubscriptionChanges
 from penstock.spaces import Decomposition, Edge, Placed, Replan, place
 from penstock.storage import AnyHome, Home
+from penstock.storage.home_statistics import samples, usable_statistics
 from penstock.storage.set_aside import events_in_quarantine, refusal, suspects_among
-from penstock.storage.statistics import samples, usable_statistics
 
-
-@dataclass(frozen=True)
-class NewPoints:
-    """What a batch has to begin with, before its first change; for one thread, like the index."""
-
-    index: Index
-    since: int
-    """Subscriptions that were recorded from here on are new."""
-    points: list[Placed]
-    """Active from this batch on, and without rows so far: those of new subscriptions, and those
-    that another decomposition has moved."""
-    edges: list[Edge]
-    """Not known before: no subscription that was ever recorded needed them."""
-    has_covered: bool
-    """Whether covered and frozen subscriptions are among the new ones."""
-
-    @cached_property
-    def selections(self) -> list[NewSelections]:
-        """The new points of the spaces of tables, space by space."""
-        objects = {p.base.name: p for p in self.index.parts(self.points) if p.space.edge is None}
-        covered = {}
-        if self.has_covered:
-            covered = {c.relation.name: c.since(self.since) for c in self.index.covered}
-        found = [
-            NewSelections(objects.get(name), covered.get(name), self.since)
-            for name in sorted({*objects, *covered})
-        ]
-        return [new for new in found if len(new)]
-
-    @cached_property
-    def semijoins(self) -> list[tuple[SpacePoints, int | None]]:
-        """The new points of the spaces over edges, space by space; for new subscriptions, with when
-        they begin."""
-        moved = [one for one in self.points if one.point.id.subscription < self.since]
-        new = [one for one in self.points if one.point.id.subscription >= self.since]
-        frozen_since = self.since if self.has_covered else None
-        found: list[tuple[SpacePoints, int | None]] = [
-            (points, self.since) for points in self.index.parts(new, frozen_since)
-        ]
-        found += [(points, None) for points in self.index.parts(moved)]
-        return [one for one in found if one[0].space.edge is not None]
+SCHEME = "ref-sj-gap"
+"""Describes regions as the kernels do, so that messages are the same bytes in both gears: a run
+that starts over fills its groups anew, and then uses another gear for a batch."""
 
 
 class WorkerIndex:
@@ -85,6 +48,7 @@ class WorkerIndex:
     def __init__(self, home: AnyHome, only: Collection[int] | None = None) -> None:
         self._home = home
         self._only = only
+        self.spread = spread_of(home.buckets)
         self._registry = Registry(home, catch_up=False)
         stored = home if isinstance(home, Home) else None
         self._snapshots = None if stored is None or only is not None else stored.snapshots
@@ -106,10 +70,10 @@ class WorkerIndex:
         self._first_needed: dict[Edge, int] = {}
         self._replanned: dict[int, _Replanned] = {}
         # Subscriptions that need nothing to start with, in the index although recorded after
-        # `active`: all of those before `_ahead_to`.
-        self._ahead: set[int] = set()
-        self._ahead_to = 0
-        self._arrived: tuple[Span, NewPoints] | None = None
+        # `active`: all of those before `_early_to`.
+        self._early: set[int] = set()
+        self._early_to = 0
+        self._new_points: tuple[Span, NewPoints] | None = None
         self._aside = self._registry.count_set_aside()
         self._refused: tuple[tuple[Span, int], Mapping[int, ChangeError]] | None = None
 
@@ -120,8 +84,8 @@ class WorkerIndex:
     def subscriptions(self, span: Span) -> list[int]:
         """Those that take part in a batch."""
         active = [one.id for one in self._registry.subscriptions(span.active)]
-        ahead = self._registry.changes_only(span.active, max(span.active, span.end))
-        return sorted({*active, *(one.id for one in ahead)})
+        early = self._registry.changes_only(span.active, max(span.active, span.end))
+        return sorted({*active, *(one.id for one in early)})
 
     def suspects(self) -> set[int]:
         """Subscriptions that took part in faults of events."""
@@ -153,20 +117,20 @@ class WorkerIndex:
         """Make `index` and `edges` those of the subscriptions before `active`, and of those before
         `end`, where the batch ends, that need nothing to start with."""
         end = max(active, end)
-        if (active, end) != (self.active, self._ahead_to):
-            self._arrived = None
+        if (active, end) != (self.active, self._early_to):
+            self._new_points = None
         has_changed = self._registry.count_set_aside() != self._aside
-        if active < self.active or end < self._ahead_to or has_changed:
+        if active < self.active or end < self._early_to or has_changed:
             self._begin()
         if active > self.active:
             self._move_to(active)
-        if end > max(active, self._ahead_to):
-            for one in self._registry.changes_only(max(active, self._ahead_to), end):
+        if end > max(active, self._early_to):
+            for one in self._registry.changes_only(max(active, self._early_to), end):
                 if self._is_wanted(one.id):
-                    self._ahead.add(one.id)
+                    self._early.add(one.id)
                     with blaming(one.id):
                         self.index.add(one.id, one.query(self.catalog(end)), changes_only=True)
-        self._ahead_to = end
+        self._early_to = end
 
     def _move_to(self, active: int) -> None:
         snapshot = None
@@ -186,11 +150,11 @@ class WorkerIndex:
         others = self._registry.numbered(snapshot.others_from(self.active))
         changes = self._registry.changes_between(self.active, snapshot.active, added=False)
         self._follow(replace(changes, added=others), snapshot.active)
-        ahead = {number for number in self._ahead if number < snapshot.active}
+        early = {number for number in self._early if number < snapshot.active}
         others_too = set(snapshot.others_from(0))
-        for number in [n for n in (*self._recorded, *ahead) if n not in others_too]:
+        for number in [n for n in (*self._recorded, *early) if n not in others_too]:
             self.index.remove(number)
-        self._ahead -= ahead
+        self._early -= early
         self._recorded = [number for number in self._recorded if number in self.index]
         self.index.cover(covered)
         self.index.freeze(frozen)
@@ -221,8 +185,8 @@ class WorkerIndex:
         if added.suspended or not self._is_wanted(added.id):
             return []
         self._recorded.append(added.id)
-        if added.id in self._ahead:
-            self._ahead.remove(added.id)
+        if added.id in self._early:
+            self._early.remove(added.id)
             return []
         with blaming(added.id):
             query, changes_only = added.query(catalog), added.initial is Initial.NONE
@@ -260,22 +224,36 @@ class WorkerIndex:
                 self.edges[edge.name] = edge
                 self._first_needed[edge] = offset
 
-    def arrivals(self, span: Span) -> NewPoints:
-        """What is new in a batch; the view must be that of the batch."""
-        assert self.active == span.active
-        if self._arrived is None or self._arrived[0] != span:
-            self._arrived = span, self._arrivals(span)
-        return self._arrived[1]
+    def index_at(self, span: Span) -> Index:
+        """The points that are active in a batch."""
+        self.move_to(span.active, span.end)
+        return self.index
 
-    def _arrivals(self, span: Span) -> NewPoints:
+    def new_points(self, span: Span) -> NewPoints:
+        """What is new in a batch."""
+        self.move_to(span.active, span.end)
+        if self._new_points is None or self._new_points[0] != span:
+            self._new_points = span, self._find_new_points(span)
+        return self._new_points[1]
+
+    def _find_new_points(self, span: Span) -> NewPoints:
+        since = span.initial_from
         points: list[Placed] = []
-        for number in self._recorded[bisect_left(self._recorded, span.told) :]:
+        for number in self._recorded[bisect_left(self._recorded, since) :]:
             points += self.index.points_of(number)
         for number, known in self._replanned.items():
-            if number < span.told <= known.chosen[-1][0]:
-                points += self.index.points_of(number, known.points_at(number, span.told))
-        edges = [edge for edge, first in self._first_needed.items() if first >= span.previous]
-        return NewPoints(self.index, span.told, points, edges, span.told < self._covered_to)
+            if number < since <= known.chosen[-1][0]:
+                points += self.index.points_of(number, known.points_at(number, since))
+        edges = [edge for edge, first in self._first_needed.items() if first >= span.active_before]
+        return NewPoints(self.index, points, edges, since, since < self._covered_to)
+
+    def scheme(self) -> Scheme:
+        """A new one for each partition and batch: what it would remember of groups is of no use in
+        the next batch, which reads them anew."""
+        return make_scheme(SCHEME)
+
+    def needs(self, _relation: Relation) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ between two cuts, so open and closed ends, missing ends and NULL need no special
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple, TypeAlias
 
-from penstock.catalog.types import INFINITY_KEY, NAN_KEY, DoubleType, Key, Stored, ValueType
+from penstock.catalog.types import Key, Stored, ValueType
 
 Cut: TypeAlias = tuple[int] | tuple[int, Key, int]
 
@@ -88,11 +87,9 @@ def normalise(interval: Interval, value_type: ValueType) -> Interval:
 def _normal_cut(cut: Cut, value_type: ValueType) -> Cut:
     if len(cut) == 1:
         return cut
-    if value_type.discrete and cut[2] == 1:
-        assert isinstance(cut[1], int)
-        cut = below(cut[1] + 1)
-    elif isinstance(value_type, DoubleType) and cut == above(INFINITY_KEY):
-        cut = below(NAN_KEY)  # nothing lies between infinity and NaN
+    if cut[2] == 1:
+        following = value_type.successor(cut[1])
+        cut = cut if following is None else below(following)
     lowest, highest = value_type.key_range
     if lowest is not None and cut <= below(lowest):
         return ABOVE_NULL
@@ -150,14 +147,4 @@ def _show(key: Key, value_type: ValueType) -> str:
 
 def show_value(stored: Stored, value_type: ValueType) -> str:
     """A stored value as SQL would write it."""
-    if stored is None:
-        return "NULL"
-    if isinstance(stored, bool):
-        return "TRUE" if stored else "FALSE"
-    shown = str(value_type.show(stored))
-    if isinstance(stored, float) and not math.isfinite(stored):
-        name = "NaN" if math.isnan(stored) else "Infinity" if stored > 0 else "-Infinity"
-        return f"'{name}'::DOUBLE"
-    if isinstance(stored, str) or value_type.kind in ("date", "timestamp"):
-        return "'" + shown.replace("'", "''") + "'"
-    return shown
+    return "NULL" if stored is None else value_type.literal(stored)

@@ -73,9 +73,10 @@ def branches_of(
     tables: int,
     never_null: frozenset[Place] = frozenset(),
     findings: Findings | None = None,
+    budget: Budget | None = None,
 ) -> tuple[tuple[Box, ...], ...]:
     """The condition as a union of branches, simplified and sorted; TooComplexError if it is big."""
-    budget = Budget()
+    budget = budget or Budget()
     products = _Multiplier(never_null, findings or Findings(), budget).products(condition)
     count = sum(map(split_count, products))
     size = sum(split_count(product) * len(product) for product in products)

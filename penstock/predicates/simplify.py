@@ -179,14 +179,20 @@ def _without_covered(products: Sequence[Product], budget: Budget) -> list[Produc
     """The products that are not inside another one. No two of them may be equal."""
     flat = [dict(product) for product in products]
     masks = coverers([{place: hull_of(u) for place, u in one.items()} for one in flat])
-    kept: list[Product] = []
-    for i, mask in enumerate(masks):
-        # Unions with the same hull may cover each other: each pair is looked at.
-        budget.spend(mask.bit_count() * weight(products[i]))
-        others = (flat[j] for j in bits(mask) if j != i)
-        if not any(_covers(other, flat[i]) for other in others):
-            kept.append(products[i])
-    return kept
+    return [
+        product for i, product in enumerate(products) if not _is_covered(i, masks[i], flat, budget)
+    ]
+
+
+def _is_covered(i: int, mask: int, flat: Sequence[Mapping[Place, Union]], budget: Budget) -> bool:
+    """Whether another product of the mask, all of whose hulls cover that of product `i`, covers it.
+    They need not: unions with the same hull have different gaps."""
+    steps = weight(tuple(flat[i].items()))
+    for j in bits(mask):
+        budget.spend(steps)
+        if j != i and _covers(flat[j], flat[i]):
+            return True
+    return False
 
 
 def _covers(one: Mapping[Place, Union], other: Mapping[Place, Union]) -> bool:

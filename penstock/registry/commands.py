@@ -28,7 +28,7 @@ from penstock.registry.records import (
     withdraw_body,
 )
 from penstock.spaces import Decomposition
-from penstock.storage.interfaces import Entry, RecordKind
+from penstock.storage import Entry, RecordKind
 
 MAX_SUBSCRIPTIONS_AT_ONCE = 100_000  # one frame of the log, so that all or none are accepted
 

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from penstock.errors import CorruptionError, HomeError, LockedError, PenstockError
-from penstock.storage.disk import NO_ROOM
+from penstock.storage import NO_ROOM
 
 ROOM_BYTES = 1 << 20
 """With less than 1 MiB free a disk counts as full: SQLite needs 32 KiB beside each file, and only

@@ -34,10 +34,7 @@ from sqlalchemy import (
 
 from penstock.errors import CorruptionError
 from penstock.registry.damage import damaged, sqlite_failure
-from penstock.storage import RecordLog
-from penstock.storage.access import open_file
-from penstock.storage.disk import os_errors
-from penstock.storage.witnesses import Witness, lost_end
+from penstock.storage import RecordLog, Witness, lost_end, open_file, os_errors
 
 SCHEMA_VERSION = 7
 """Rises with every change of the tables, or of the plans stored in them."""

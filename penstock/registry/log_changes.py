@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.flow.faults import SetAside, describe_fault, is_fault
-from penstock.registry.binding import Binder
 from penstock.registry.leases import Lease
 from penstock.registry.records import Withdrawal, renewed, replan_of, withdrawn
-from penstock.registry.subscriptions import StoredSubscription
+from penstock.registry.registry_rows import Binder
+from penstock.registry.stored_subscription import StoredSubscription
 from penstock.spaces import Replan
-from penstock.storage import Record, RecordKind
-from penstock.storage.interfaces import RecordLog
-from penstock.storage.set_aside import set_aside_of
+from penstock.storage import Record, RecordKind, RecordLog, set_aside_of
 
 _KINDS = frozenset(
     {

@@ -20,13 +20,13 @@ from penstock.client import Initial
 from penstock.errors import SubscriptionError
 from penstock.flow.faults import SetAside
 from penstock.query import Query
-from penstock.registry.binding import from_rows, replans_from_rows
-from penstock.registry.catalogs import StoredCatalog
 from penstock.registry.database import DerivedDatabase
 from penstock.registry.leases import Lease, ran_out
 from penstock.registry.records import LEASE_RAN_OUT
-from penstock.registry.subscriptions import StoredSubscription, SubscriptionChanges
-from penstock.registry.tables import replans, set_aside, subscriptions
+from penstock.registry.registry_rows import from_rows, replans_from_rows
+from penstock.registry.schema import replans, set_aside, subscriptions
+from penstock.registry.stored_catalog import StoredCatalog
+from penstock.registry.stored_subscription import StoredSubscription, SubscriptionChanges
 from penstock.spaces import Replan
 
 MAX_NUMBERED = 1 << 24  # beyond what one process can keep subscriptions in memory for

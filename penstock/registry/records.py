@@ -30,8 +30,7 @@ from penstock.spaces import (
     decomposition_from_plain,
     plain_decomposition,
 )
-from penstock.storage import Record
-from penstock.storage.interfaces import UNREADABLE_BODY, Offset
+from penstock.storage import UNREADABLE_BODY, Offset, Record
 
 MAX_OWNER_CHARACTERS = 200
 LEASE_RAN_OUT = "lease"

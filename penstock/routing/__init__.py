@@ -11,10 +11,4 @@ if TYPE_CHECKING:
 
 __all__ = ["PlainRegions", "RoutingTable", "recipients", "subscribers"]
 
-__getattr__ = lazy_door(
-    __name__,
-    {
-        "recipients": "penstock.routing.space_recipients",
-        "subscribers": "penstock.routing.space_recipients",
-    },
-)
+__getattr__ = lazy_door(__name__, {"space_recipients": "recipients subscribers"})

@@ -1,11 +1,9 @@
 """An index over the points of one space that finds those in a message's region.
 
-Points live in a few *segments*, each with codes of its own and one tree over them. A new point goes
-to an open list that is looked through; when the list is full it becomes a segment, and segments of
-similar size are merged, so a point is built into a tree O(log n) times. A point that is withdrawn
-is struck out where it stands; a segment of which most is struck out is built anew. The answer is
-exact: the tree decides over the (first) filter interval and the base column that most points
-constrain, and further columns are tested on what it finds.
+Points live in a few *segments* (`penstock.matching.tiers`), each with codes of its own and one tree
+over them; the delta is looked through. A point that is withdrawn is struck out where it stands. The
+answer is exact: the tree decides over the (first) filter interval and the base column that most
+points constrain, and further columns are tested on what it finds.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from penstock.joins.point_arrays import CodedRanges
 from penstock.joins.points import SpacePoints
 from penstock.kernels.trees import BY_ALL, plant
 from penstock.kernels.unions import Codes64
+from penstock.matching.tiers import TierPolicy, Tiers
 from penstock.messages import Envelope, Point, PointId, Reach, Reaches
 from penstock.messages.point_masks import PointMasks
 from penstock.predicates.codes import Codes
@@ -26,13 +25,12 @@ from penstock.predicates.intervals import Cut
 from penstock.predicates.masks import bits
 from penstock.routing.kernels import points_in_region
 
-OPEN_POINTS = 512
-"""So many new points are kept as bit masks: made anew, at 2 us a point, when points have come."""
-MERGE_RATIO = 4
-"""A segment is merged with the one before it unless that one is so many times larger."""
+POLICY = TierPolicy(delta_items=512, smallest=2048, ratio_bits=2, fanout=2)
+"""The delta is kept as bit masks, made anew at 2 us a point when points have come. Each question
+goes to all segments, so there is at most one per tier."""
 
 
-class _Segment:
+class RegionSegment:
     """Some points in codes of their own, in one tree."""
 
     def __init__(self, points: SpacePoints, base: Relation) -> None:
@@ -51,7 +49,10 @@ class _Segment:
         self.subscriptions = np.array([one.subscription for one in self.ids], np.int64)
         self._is_alive = np.ones(len(self.ids), np.bool_)
         self._numbers: dict[PointId, int] | None = None
-        self.alive = len(self.ids)
+        self.dead_count = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
 
     def strike_out(self, point: PointId) -> bool:
         """Whether the point was here."""
@@ -61,7 +62,7 @@ class _Segment:
         if number is None:
             return False
         self._is_alive[number] = False
-        self.alive -= 1
+        self.dead_count += 1
         return True
 
     def living(self) -> list[PointId]:
@@ -72,7 +73,7 @@ class _Segment:
         boxes = np.array([coded_reach(reach, self._codes) for reach in reaches], np.int64)
         code = self._base_codes.value(self._key(self._column, row))
         found = points_in_region(self._forest, boxes, code)
-        if self.alive < len(self.ids):
+        if self.dead_count:
             found = found[self._is_alive[found]]
         for column, ranges in self._others:
             code = ranges.codes.value(self._key(column, row))
@@ -91,30 +92,25 @@ class RegionIndex:
 
     def __init__(self, points: SpacePoints) -> None:
         self._points = points
-        self._segments = [_Segment(points, points.base)] if len(points) else []
-        self._open: dict[PointId, Point] = {}
-        self._open_masks: PointMasks | None = None
+        self._tiers: Tiers[PointId, Point, RegionSegment] = Tiers(
+            POLICY, self._merged, [RegionSegment(points, points.base)] if len(points) else []
+        )
+        self._delta_masks: PointMasks | None = None
 
     def add(self, point: Point) -> None:
-        self._open[point.id] = point
-        self._open_masks = None
-        if len(self._open) > OPEN_POINTS:
-            self._close()
+        self._tiers.add(point.id, point)
+        self._delta_masks = None
 
     def remove(self, point: Point) -> None:
-        if self._open.pop(point.id, None) is not None:
-            self._open_masks = None
-            return
-        for number, segment in enumerate(self._segments):
-            if segment.strike_out(point.id):
-                if 2 * segment.alive < len(segment.ids):
-                    self._replace(number, segment)
-                return
+        if self._tiers.delta.pop(point.id, None) is not None:
+            self._delta_masks = None
+        elif any(segment.strike_out(point.id) for segment in self._tiers.segments):
+            self._tiers.merge_what_is_due()
 
     def within(self, reaches: Reaches, row: Row) -> list[PointId]:
         """The points in the region whose base boxes contain the row."""
-        found = self._open_within(reaches, row)
-        for segment in self._segments:
+        found = self._delta_within(reaches, row)
+        for segment in self._tiers.segments:
             ids = segment.ids
             found += [ids[number] for number in self._found(segment, reaches, row).tolist()]
         return found
@@ -122,21 +118,22 @@ class RegionIndex:
     def subscriptions_within(self, reaches: Reaches, row: Row) -> set[int]:
         """The subscriptions of these points. (Their numbers stand in an array; each PointId would
         have to be fetched from its own place in memory.)"""
-        found = {point.subscription for point in self._open_within(reaches, row)}
-        for segment in self._segments:
+        found = {point.subscription for point in self._delta_within(reaches, row)}
+        for segment in self._tiers.segments:
             found.update(segment.subscriptions[self._found(segment, reaches, row)].tolist())
         return found
 
-    def _open_within(self, reaches: Reaches, row: Row) -> list[PointId]:
-        if not self._open:
+    def _delta_within(self, reaches: Reaches, row: Row) -> list[PointId]:
+        delta = self._tiers.delta
+        if not delta:
             return []
-        if self._open_masks is None:
-            self._open_masks = PointMasks(list(self._open.values()), self._points.base)
-        masks = self._open_masks
+        if self._delta_masks is None:
+            self._delta_masks = PointMasks(list(delta.values()), self._points.base)
+        masks = self._delta_masks
         found = masks.within(reaches) & masks.selecting(row)
         return [masks.points[number].id for number in bits(found)]
 
-    def _found(self, segment: _Segment, reaches: Reaches, row: Row) -> Codes64:
+    def _found(self, segment: RegionSegment, reaches: Reaches, row: Row) -> Codes64:
         """The numbers of those in a segment."""
         if not reaches:
             return np.zeros(0, np.int64)
@@ -147,19 +144,13 @@ class RegionIndex:
             found = found[[any(reach.meets(point) for reach in reaches) for point in points]]
         return found
 
-    def _replace(self, number: int, segment: _Segment) -> None:
-        living = segment.living()
-        self._segments[number : number + 1] = [self._segment(living)] if living else []
-
-    def _close(self) -> None:
-        ids = list(self._open)
-        while self._segments and self._segments[-1].alive < MERGE_RATIO * len(ids):
-            ids += self._segments.pop().living()
-        self._segments.append(self._segment(ids))
-        self._open, self._open_masks = {}, None
-
-    def _segment(self, ids: list[PointId]) -> _Segment:
-        return _Segment(self._points.subset(ids), self._points.base)
+    def _merged(
+        self, points: Sequence[Point], old: Sequence[RegionSegment]
+    ) -> RegionSegment | None:
+        ids = [point.id for point in points]
+        for segment in old:
+            ids += segment.living()
+        return RegionSegment(self._points.subset(ids), self._points.base) if ids else None
 
 
 def coded_reach(reach: Reach, codes: Codes) -> tuple[int, int, int, int]:

@@ -24,7 +24,7 @@ from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
 from penstock.predicates.intervals import EVERYTHING
 from penstock.query import Join, Query
-from penstock.spaces import Choice, Decomposition, decomposition_of
+from penstock.spaces.decomposition import Choice, Decomposition, decomposition_of
 
 JoinValue: TypeAlias = tuple[Key, ...]
 

@@ -36,13 +36,10 @@ __all__ = [
 __getattr__ = lazy_door(
     __name__,
     {
-        "MAX_BYTES": "penstock.sql.guard",
-        "MAX_DEPTH": "penstock.sql.guard",
-        "MAX_NAME_LENGTH": "penstock.sql.guard",
-        "MAX_TOKENS": "penstock.sql.guard",
-        "ShapeBinder": "penstock.sql.shapes",
-        "bind": "penstock.sql.binding",
-        "hinted": "penstock.sql.payload",
-        "parse_relation": "penstock.sql.ddl",
+        "binding": "bind",
+        "ddl": "parse_relation",
+        "guard": "MAX_BYTES MAX_DEPTH MAX_NAME_LENGTH MAX_TOKENS",
+        "payload": "hinted",
+        "shapes": "ShapeBinder",
     },
 )

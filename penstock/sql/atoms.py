@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.catalog import BooleanType, StringType, ValueType
+from penstock.catalog import ValueType
 from penstock.errors import SqlError
 from penstock.predicates.intervals import (
     ABOVE_NULL,
@@ -16,8 +16,8 @@ from penstock.predicates.intervals import (
     point,
     prefix,
 )
-from penstock.sql.literals import NULL, Constant
-from penstock.sql.placing import check_null, place
+from penstock.sql.constants import NULL, Constant
+from penstock.sql.literal_rules import check_null, place, rules_of
 from penstock.sql.truth import ISNULL, UNKNOWN, Truth, exactly, unless_null
 
 MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -46,7 +46,7 @@ def comparison(kind: type[exp.Expr], constant: Constant, value_type: ValueType) 
 
 def like(pattern: Constant, value_type: ValueType) -> Truth:
     """`column LIKE pattern`, for patterns that are an interval."""
-    if not isinstance(value_type, StringType):
+    if not rules_of(value_type).has_patterns:
         raise SqlError(f"LIKE needs a string column, this one is {value_type}")
     if pattern == NULL:
         check_null(pattern, value_type)
@@ -65,12 +65,12 @@ def like(pattern: Constant, value_type: ValueType) -> Truth:
 
 def is_boolean(value: bool, value_type: ValueType) -> Truth:
     """`column IS TRUE` and `column IS FALSE`."""
-    if not isinstance(value_type, BooleanType):
+    if not rules_of(value_type).is_condition:
         raise SqlError(f"IS {str(value).upper()} needs a boolean column, this one is {value_type}")
     return exactly(normalise(point(int(value)), value_type))
 
 
-def is_true(value_type: BooleanType) -> Truth:
+def is_true(value_type: ValueType) -> Truth:
     """A boolean column by itself."""
     return unless_null(normalise(point(1), value_type))
 

@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from penstock.catalog import Catalog
 from penstock.errors import SqlError
+from penstock.garbage import without_garbage
 from penstock.predicates.boxes import ANY_ROW, Box
-from penstock.predicates.budget import MAX_WORK, TooComplexError
+from penstock.predicates.budget import MAX_WORK, READING_STEPS, Budget, TooComplexError
 from penstock.predicates.normal_form import (
     MAX_BRANCHES,
     MAX_SIZE,
@@ -63,9 +64,10 @@ class Analysis:
 
 
 def analyse(sql: str, catalog: Catalog) -> Analysis:
-    source = Source(sql)
-    with source.not_too_deep():
-        return _analyse(source, catalog)
+    with without_garbage():
+        source = Source(sql)
+        with source.not_too_deep():
+            return _analyse(source, catalog)
 
 
 def _analyse(source: Source, catalog: Catalog) -> Analysis:
@@ -94,9 +96,10 @@ def normal_form(
 ) -> tuple[tuple[Box, ...], ...]:
     """The branches of conditions that are combined by AND; adds to the warnings."""
     findings = Findings()
+    budget = Budget(MAX_WORK - READING_STEPS * len(scope.source.tokens))
     try:
         condition = All(tuple(conditions))
-        branches = branches_of(condition, len(scope.nodes), scope.never_null(), findings)
+        branches = branches_of(condition, len(scope.nodes), scope.never_null(), findings, budget)
     except TooComplexError as error:
         raise _too_complex(scope.source, error) from None
     warnings += _found(scope, findings)

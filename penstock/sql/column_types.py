@@ -19,7 +19,7 @@ from penstock.sql.names import other_arguments
 
 _T = exp.DType
 
-_PLAIN: dict[exp.DType, ValueType] = {
+SQL_NAMES: dict[exp.DType, ValueType] = {
     _T.TINYINT: IntegerType("TINYINT", 8),
     _T.SMALLINT: IntegerType("SMALLINT", 16),
     _T.INT: IntegerType("INTEGER", 32),
@@ -46,8 +46,8 @@ def value_type_of(data_type: exp.DataType) -> ValueType:
     known = not any(other_arguments(data_type, "this", "expressions")) and None not in sizes
     if known:
         numbers = [size for size in sizes if size is not None]
-        if kind in _PLAIN and not numbers:
-            return _PLAIN[kind]
+        if kind in SQL_NAMES and not numbers:
+            return SQL_NAMES[kind]
         if kind in _TEXT and len(numbers) <= 1:
             return _string(numbers)
         if kind == _T.DECIMAL and len(numbers) <= 2:

@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from penstock.catalog import BooleanType, ValueType
+from penstock.catalog import ValueType
 from penstock.errors import NotYetError, SqlError
 from penstock.predicates.normal_form import FALSE, TRUE, All, Atom, Condition, Some
 from penstock.predicates.simplify import Place
 from penstock.predicates.unions import ANY_BUT_NULL, intersect_unions
 from penstock.sql.atoms import MIRRORED, comparison, is_boolean, is_true, like
-from penstock.sql.literals import NULL, Constant, as_double, compared, read_constant
+from penstock.sql.constants import NULL, Constant, as_double
+from penstock.sql.literal_rules import check_digits, rules_of
+from penstock.sql.literals import compared, read_constant
 from penstock.sql.names import clause_name, other_arguments, refusal
-from penstock.sql.placing import check_digits
 from penstock.sql.scope import Scope
 from penstock.sql.truth import ISNULL, Truth, any_of
 
@@ -168,7 +169,7 @@ class ConditionBinder:
     def _boolean_column(self, expression: exp.Column, negated: bool) -> Condition:
         where = self.scope.resolve(expression)
         value_type = self.scope.column(where).type
-        if not isinstance(value_type, BooleanType):
+        if not rules_of(value_type).is_condition:
             raise SqlError(
                 f"{expression.name} is of type {value_type}, not a condition",
                 hint="compare it with a value",

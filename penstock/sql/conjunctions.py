@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeAlias
 
 from sqlglot import exp
 
-from penstock.catalog import DecimalType, DoubleType, IntegerType, StringType, ValueType
+from penstock.catalog import ValueType
 from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import (
     ABOVE_NULL,
@@ -22,16 +21,11 @@ from penstock.predicates.intervals import (
     TOP,
     Cut,
     Interval,
-    above,
-    below,
     normalise,
 )
 from penstock.predicates.simplify import Place
-from penstock.sql.literals import MAX_DIGITS, Constant
-from penstock.sql.placing import place
-
-Placing: TypeAlias = Callable[[str], tuple[Cut, Cut]]
-"""The cuts below and above a literal, as it is written, among the values of a column."""
+from penstock.sql.constants import Constant
+from penstock.sql.literal_rules import Placing, place, rules_of
 
 _ENDS: dict[type[exp.Expr], Callable[[Cut, Cut], Interval]] = {
     exp.EQ: Interval,
@@ -104,38 +98,10 @@ def literal_constant(literal: str) -> Constant:
 
 
 def _placing(value_type: ValueType) -> Placing:
-    """Like `penstock.sql.placing.place`, without a look at what cannot be."""
+    """`penstock.sql.literal_rules.place` for plain literals."""
 
     def usual(literal: str) -> tuple[Cut, Cut]:
         return place(literal_constant(literal), value_type)
 
-    if isinstance(value_type, StringType):
-        return lambda text: _on_string(text) if text.startswith("'") else usual(text)
-    if isinstance(value_type, DoubleType):
-        return lambda text: usual(text) if text.startswith("'") else _on_double(text, value_type)
-    if isinstance(value_type, IntegerType | DecimalType):
-        scale = value_type.scale if isinstance(value_type, DecimalType) else 0
-        lowest, highest = value_type.key_range
-        assert isinstance(lowest, int)
-        assert isinstance(highest, int)
-
-        def number(text: str) -> tuple[Cut, Cut]:
-            whole, _, fraction = text.partition(".")
-            if text.startswith("'") or len(fraction) > scale or len(whole) + scale > MAX_DIGITS:
-                return usual(text)
-            key = int(whole + fraction.ljust(scale, "0"))
-            if key > highest:
-                return TOP, TOP
-            return (below(key), above(key)) if key >= lowest else (ABOVE_NULL, ABOVE_NULL)
-
-        return number
-    return usual
-
-
-def _on_string(text: str) -> tuple[Cut, Cut]:
-    return below(text[1:-1]), above(text[1:-1])
-
-
-def _on_double(text: str, value_type: DoubleType) -> tuple[Cut, Cut]:
-    key = value_type.key(float(text))
-    return below(key), above(key)
+    plain_placing = rules_of(value_type).plain_placing
+    return usual if plain_placing is None else plain_placing(usual, value_type)

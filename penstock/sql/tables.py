@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.catalog import joinable
 from penstock.errors import NotYetError, SqlError
 from penstock.predicates.normal_form import Condition
 from penstock.predicates.simplify import Place
@@ -173,7 +172,7 @@ class TableBinder:
 
     def _add_equality(self, one: Place, other: Place) -> None:
         first, second = self.scope.column(one).type, self.scope.column(other).type
-        if not joinable(first, second):
+        if not first.joins_with(second):
             raise SqlError(
                 f"{self.scope.show(one)} is {first} and {self.scope.show(other)} is {second}: "
                 "they cannot be joined",

@@ -175,11 +175,14 @@ class BatchFiles:
     # Reading
 
     def headers(self, after: Place | None = None) -> Iterator[BatchHeader]:
-        """The batches that are there now, or those behind a place, in order."""
+        """The batches that are there now, or those behind a place, in order. Ends early if the
+        others are compacted meanwhile."""
         extents = self.listed().extents
         last = extents[-1].last if extents else None
         while last is not None and (after is None or after < last):
             extents, headers = self._next_headers(extents, after)
+            if not headers:
+                return
             for header in headers:
                 after = (header.start, header.end)
                 if after > last:
@@ -194,7 +197,7 @@ class BatchFiles:
 
         def look(extents: list[Extent]) -> tuple[list[Extent], list[BatchHeader]]:
             at = 0 if after is None else bisect_right(extents, after, key=_last)
-            headers = self.opened(extents[at]).headers()
+            headers = [] if at == len(extents) else self.opened(extents[at]).headers()
             behind = [one for one in headers if after is None or (one.start, one.end) > after]
             return extents, behind
 

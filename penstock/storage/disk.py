@@ -16,7 +16,7 @@ from typing import ClassVar
 from zlib import crc32
 
 from penstock.errors import CorruptionError, HomeError, LockedError
-from penstock.storage.access import open_file, open_new
+from penstock.storage.file_access import open_file, open_new
 
 TEMPORARY_SUFFIX = ".tmp"
 

@@ -36,14 +36,20 @@ import msgspec
 
 from penstock.arguments import shown
 from penstock.errors import HomeError, LockedError
-from penstock.storage.access import OWNER_ALONE, OWNER_AND_GROUP, make_directory, open_file
 from penstock.storage.disk import file_lock, locked_within, os_errors, sync_directory, write_aside
+from penstock.storage.file_access import OWNER_ALONE, OWNER_AND_GROUP, make_directory, open_file
+from penstock.storage.interfaces import DEFAULT_BUCKETS, MAX_BUCKETS
 from penstock.storage.log import Log
 from penstock.storage.message_log import MessageLog
 from penstock.storage.quarantine import Quarantine
 from penstock.storage.witnesses import Witness, read_applied
 
 LAYOUT_VERSION = 1
+BUCKETS_LAYOUT_VERSION = 2
+"""Of homes with another number of buckets than `DEFAULT_BUCKETS`. Earlier releases know only
+that one, so they must refuse them."""
+BUCKET_NUMBERS = tuple(1 << power for power in range(MAX_BUCKETS.bit_length()))
+"""Powers of two, which Spark can divide evenly among its partitions."""
 MAX_PATH_BYTES = 4096  # as operating systems have it (PATH_MAX)
 
 PUBLISHING_LOCK_SECONDS = 60.0  # far longer than writing the largest batch
@@ -64,6 +70,7 @@ class _Marker(msgspec.Struct):
     created: str
     shared: bool = False
     schemes: str = OLDEST_FAMILY
+    buckets: int = DEFAULT_BUCKETS
 
 
 class _Holder(msgspec.Struct):
@@ -90,9 +97,10 @@ class Processing:
 class Home:
     """The places of one instance. `Home.open` checks that it is one."""
 
-    def __init__(self, path: Path, *, shared: bool = False) -> None:
+    def __init__(self, path: Path, *, shared: bool = False, buckets: int = DEFAULT_BUCKETS) -> None:
         self.path = path
         self.shared = shared
+        self.buckets = buckets
         self.log = Log(path / "log", witnesses=self._witnesses)
         self.messages = MessageLog(path / "messages", path / "quarantine")
         self.catalog_db = path / "catalog.db"
@@ -119,12 +127,21 @@ class Home:
                 yield Witness(applied, f"were there before: {path.name} has seen them")
 
     @classmethod
-    def create(cls, path: Path | str, *, shared: bool = False, group_access: bool = False) -> Home:
+    def create(
+        cls,
+        path: Path | str,
+        *,
+        shared: bool = False,
+        group_access: bool = False,
+        buckets: int = DEFAULT_BUCKETS,
+    ) -> Home:
         """Make a new home in a directory that is empty or not there yet.
 
         One that processes on several machines are going to use must be made as `shared`. Nobody
         but its owner may look into it; with `group_access`, the members of its group may use it.
+        The pipeline keeps its state in as many `buckets` as are given here, for good.
         """
+        check_buckets(buckets)
         path = home_path(path)
         with os_errors("create the home", path):
             path.mkdir(parents=True, exist_ok=True)
@@ -135,10 +152,11 @@ class Home:
                 _restrict(path / name, path.stat().st_mode)
             created = datetime.now(UTC).isoformat(timespec="seconds")
             # The marker comes last: a directory that has it is a whole home.
-            marker = _Marker(LAYOUT_VERSION, created, shared)
+            version = LAYOUT_VERSION if buckets == DEFAULT_BUCKETS else BUCKETS_LAYOUT_VERSION
+            marker = _Marker(version, created, shared, buckets=buckets)
             write_aside(path / _MARKER, msgspec.json.encode(marker))
             sync_directory(path.absolute().parent)
-        return cls(path, shared=shared)
+        return cls(path, shared=shared, buckets=buckets)
 
     @classmethod
     def open(cls, path: Path | str) -> Home:
@@ -150,7 +168,7 @@ class Home:
             raise HomeError(
                 f"{path} lacks its directory {missing[0]}", hint="was it moved in part?"
             )
-        return cls(path, shared=marker.shared)
+        return cls(path, shared=marker.shared, buckets=marker.buckets)
 
     @property
     def schemes(self) -> str:
@@ -283,13 +301,22 @@ def _read_marker(path: Path) -> _Marker:
             detail=f"{_MARKER}: {error}",
             hint=f"restore {_MARKER} from a backup",
         ) from None
-    if marker.penstock_home != LAYOUT_VERSION:
+    if marker.penstock_home not in (LAYOUT_VERSION, BUCKETS_LAYOUT_VERSION):
         raise HomeError(
             f"{path} has layout version {marker.penstock_home}",
-            detail=f"this release knows version {LAYOUT_VERSION}",
+            detail=f"this release knows versions up to {BUCKETS_LAYOUT_VERSION}",
             hint="use the release that made it, or a newer one",
         )
+    check_buckets(marker.buckets)
     return marker
+
+
+def check_buckets(buckets: object) -> int:
+    if isinstance(buckets, bool) or buckets not in BUCKET_NUMBERS:
+        numbers = ", ".join(map(str, BUCKET_NUMBERS))
+        raise HomeError(f"a home has {numbers} buckets, not {shown(buckets)}")
+    assert isinstance(buckets, int)
+    return buckets
 
 
 def _restrict(path: Path, mode: int) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Protocol, TypeAlias
 import msgspec
 
 from penstock.arguments import MAX_OFFSET
-from penstock.errors import CorruptionError, HomeError
+from penstock.errors import CompactedError, CorruptionError, HomeError
 
 
 class RecordKind(IntEnum):
@@ -51,6 +51,11 @@ UNREADABLE_BODY = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 Entry: TypeAlias = tuple[RecordKind, bytes]
 """A record that has no offset yet."""
+
+DEFAULT_BUCKETS = 8
+"""Of homes whose marker does not say how many buckets the pipeline keeps its state in."""
+MAX_BUCKETS = 64
+"""Each stateful stage runs Python once per bucket and batch; 64 serve 64 cores."""
 
 CONTROL_KINDS = frozenset(RecordKind) - {RecordKind.EVENT}
 
@@ -202,8 +207,8 @@ def check_follows(frontier: BatchHeader | None, header: BatchHeader, where: obje
         )
 
 
-def compacted_away(offset: int, compacted_to: int) -> HomeError:
-    return HomeError(
+def compacted_away(offset: int, compacted_to: int) -> CompactedError:
+    return CompactedError(
         f"what changed between offsets {offset} and {compacted_to} is no longer there",
         detail=f"the home was compacted up to offset {compacted_to}",
         hint="start again from the content",
@@ -233,6 +238,10 @@ class AnyHome(Protocol):
     @property
     def shared(self) -> bool:
         """Whether processes on several machines use it, so that they share files but no memory."""
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets the pipeline keeps its state in."""
 
     def processing_lock(self, who: str) -> AbstractContextManager[object]:
         """Be the only one that turns log records into messages; LockedError names who is."""

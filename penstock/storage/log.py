@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.errors import CorruptionError, HomeError, LockedError
-from penstock.storage.access import open_new
 from penstock.storage.acknowledged import read_acknowledged, write_acknowledged
 from penstock.storage.disk import (
     file_lock,
@@ -22,6 +21,7 @@ from penstock.storage.disk import (
     write_all,
     write_aside,
 )
+from penstock.storage.file_access import open_new
 from penstock.storage.frames import (
     COMPACTED_BYTES,
     COMPACTED_FORMAT,
@@ -33,7 +33,7 @@ from penstock.storage.frames import (
     record,
 )
 from penstock.storage.interfaces import Entry, Record, RecordKind, check_range
-from penstock.storage.segment import SUFFIX, Segment
+from penstock.storage.log_segment import SUFFIX, Segment
 from penstock.storage.witnesses import Witness, check_witnesses
 
 SEGMENT_BYTES = (

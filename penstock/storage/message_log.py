@@ -84,12 +84,24 @@ class MessageLog:
             yield self._base_header(base)
             begin = base
         # A base stands for all before it; without one, the first batch begins with the log.
-        reached = 0 if begin is None else begin[1]
+        first = reached = 0 if begin is None else begin[1]
+        last = self._files.listed().last
         for header in self._files.headers(begin):
             if header.start != reached:
-                raise self._gap(reached, header.start)
+                last = (header.start, header.end)
+                break
             yield header
             reached = header.end
+        else:
+            if last is None or last[1] <= reached:
+                return
+        # The next ones were compacted while these were read, or they are lost.
+        compacted = self._base()
+        if compacted is None or compacted[1] <= reached:
+            raise self._gap(reached, last[0])
+        if after is not None or base is not None or reached > first:
+            raise compacted_away(reached, compacted[1])
+        yield from self.batches()
 
     def read(self, header: BatchHeader) -> list[bytes]:
         place = (header.start, header.end)

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.maintenance.compact import compact
-from penstock.maintenance.verify import verify
+from penstock.maintenance.compaction import compact
+from penstock.maintenance.verification import verify
 from penstock.registry import Registry, rebuild
 from penstock.storage import Home, RecordKind
+from penstock.testing import LocalPipeline
 from tests.maintenance.test_verify import silent
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import content, values_of
 
 TABLES = (
@@ -79,7 +79,7 @@ def by_hub(home: Home) -> None:
 
 
 def by_pipeline(home: Home) -> None:
-    DryPipeline(home, batch_rows=5).run()
+    LocalPipeline(home, batch_rows=5).run()
 
 
 def check_served(home: Home, rows: int) -> None:

@@ -19,7 +19,6 @@ from penstock.catalog import (
     StringType,
     TimestampType,
     ValueType,
-    joinable,
 )
 from penstock.errors import ChangeError
 
@@ -151,9 +150,9 @@ def test_timestamps_come_back(value: datetime) -> None:
 
 
 def test_which_types_join() -> None:
-    assert joinable(BIGINT, TINYINT)
-    assert joinable(DECIMAL, DecimalType(38, 10))
-    assert joinable(StringType(3), VARCHAR)
-    assert not joinable(BIGINT, DOUBLE)
-    assert not joinable(NAIVE, ZONED)
-    assert not joinable(DateType(), NAIVE)
+    assert BIGINT.joins_with(TINYINT)
+    assert DECIMAL.joins_with(DecimalType(38, 10))
+    assert StringType(3).joins_with(VARCHAR)
+    assert not BIGINT.joins_with(DOUBLE)
+    assert not NAIVE.joins_with(ZONED)
+    assert not DateType().joins_with(NAIVE)

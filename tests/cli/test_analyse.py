@@ -9,7 +9,7 @@ import pytest
 
 from penstock.history import analyse as history
 from penstock.storage import Home
-from penstock.storage.statistics import HomeStatistics, save_statistics
+from penstock.storage.home_statistics import HomeStatistics, save_statistics
 from tests.cli.conftest import Cli, insert, lines
 from tests.history.test_analyse import dry_analyse
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -17,7 +18,7 @@ from penstock.cli.main import app, main
 from penstock.errors import PipelineError
 from penstock.registry import rebuild
 from penstock.storage import Home
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, Ran
 
 JOIN = "SELECT stocks.id, rating FROM stocks JOIN reviews USING (symbol) WHERE per < 20"
 FAULTS = ("Traceback", "fault of Penstock", "Error:", "error: \n")
@@ -66,10 +67,16 @@ SOUND_OF: dict[tuple[str, ...], dict[str, str]] = {
     ("subscribe",): {"sql": ODD_WORDS["statement"]},
     ("backtest",): {"sql": ODD_WORDS["statement"]},
     ("explain",): {"change": ODD_WORDS["JSON"]},
+    ("publish",): {"files": "sound.csv"},
+    ("watch",): {"directory": "incoming"},
 }
-APART = {"demo", "bench", "lab", "publish", "watch"}
-"""The first three work on homes of their own, for as long as they are told to; files that are
-published or dropped are tried out where their commands are tested."""
+SOUND_OPTIONS: dict[tuple[str, ...], dict[str, list[str]]] = {
+    ("publish",): {"table": ["--table", "stocks"]},
+    ("watch",): {"once": ["--once"]},
+}
+"""What a command is given beside its arguments, unless it is what is odd."""
+LABS = {"demo", "bench", "lab"}
+"""They work on homes of their own, for as long as they are told to: here until work begins."""
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -83,9 +90,9 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
             yield (*path, name), command
 
 
-COMMANDS = {
-    path: command for path, command in commands(typer.main.get_command(app)) if path[0] not in APART
-}
+ALL_COMMANDS = dict(commands(typer.main.get_command(app)))
+COMMANDS = {path: command for path, command in ALL_COMMANDS.items() if path[0] not in LABS}
+LAB_COMMANDS = {path: command for path, command in ALL_COMMANDS.items() if path[0] in LABS}
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +118,17 @@ def places(tmp_path: Path) -> Path:
     (tmp_path / "directory").mkdir()
     (tmp_path / "empty.csv").touch()
     (tmp_path / "odd.jsonl").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "sound.csv").write_text("id,symbol\n7,G\n")
+    drop(tmp_path)
     return tmp_path
+
+
+def drop(places: Path) -> None:
+    """A file for `watch` that nobody has touched for long."""
+    dropped = places / "incoming" / "stocks.csv"
+    dropped.parent.mkdir(exist_ok=True)
+    dropped.write_text("id,symbol\n8,H\n")
+    os.utime(dropped, (0, 0))
 
 
 @pytest.fixture(autouse=True)
@@ -144,6 +161,8 @@ def command_line(path: tuple[str, ...], command: Any, home: Path, odd: str, word
                 options += [parameter.opts[-1]] + ([] if parameter.is_flag else [word])
         elif parameter.param_type_name == "argument" and name in sound:
             words.append(sound[name])
+        else:
+            options += SOUND_OPTIONS.get(path, {}).get(name, [])
     return [*words[:1], *options, *words[1:]] if not rest else [*words, *options]
 
 
@@ -174,17 +193,49 @@ def try_out(cli: Cli, path: tuple[str, ...], used: Path, places: Path, tried: li
             end = Home.open(home).log.end
             words = command_line(path, COMMANDS[path], home, odd, word)
             ran = cli(*words, input="")
-            said = f"penstock {' '.join(words)[:300]}\n{ran.code}: {ran.err[:2000]}"
-            assert ran.code in EXIT_CODES, said
-            assert ran.code != 1, said
-            assert not [fault for fault in FAULTS if fault in ran.err], said
-            assert (ran.code == 0) or ran.err.strip(), said
+            check_ending(words, ran)
             if home.exists() and Home.open(home).log.end != end:
                 rebuild(Home.open(home))
                 shutil.rmtree(home)
+            drop(places)
             for made in (places / word for word in ODD_WORDS.values() if 0 < len(word) < 99):
                 if made.is_dir():
                     shutil.rmtree(made)
+
+
+def check_ending(words: list[str], ran: Ran) -> None:
+    said = f"penstock {' '.join(words)[:300]}\n{ran.code}: {ran.err[:2000]}"
+    assert ran.code in EXIT_CODES, said
+    assert ran.code != 1, said
+    assert not [fault for fault in FAULTS if fault in ran.err], said
+    assert (ran.code == 0) or ran.err.strip(), said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", LAB_COMMANDS, ids=" ".join)
+def test_odd_arguments_of_demonstrations_and_measurements(
+    cli: Cli, places: Path, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
+) -> None:
+    """They are refused before work begins, or work begins."""
+    monkeypatch.chdir(places)
+    began: list[str] = []
+
+    def begin(text: str, *_: object) -> None:
+        began.append(text)
+        raise PipelineError("no work is done in this test")
+
+    command = LAB_COMMANDS[path]
+    module = sys.modules[command.callback.__module__]
+    if path == ("demo",):
+        monkeypatch.setattr(module._Steps, "step", lambda _, text: begin(text))
+    else:
+        monkeypatch.setattr(module, "progress", begin)
+    for parameter in command.params:
+        for word in [*ODD_WORDS.values(), *PLACES]:
+            words = [*path, parameter.opts[-1], *([] if parameter.is_flag else [word])]
+            check_ending(words, cli(*words, input=""))
+    check_ending([*path], cli(*path, input=""))
+    assert began
 
 
 def test_a_name_that_is_not_utf_8(

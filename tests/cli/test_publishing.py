@@ -18,7 +18,8 @@ import pytest
 
 from penstock import Hub
 from penstock.errors import HomeError
-from penstock.ingest import files, resuming
+from penstock.ingest import formats, resumable_file
+from penstock.ingest.formats import json_lines
 from penstock.storage import Home, RecordKind
 from penstock.storage.disk import NO_ROOM
 from penstock.storage.interfaces import Entry
@@ -153,7 +154,7 @@ def test_a_good_file_and_then_a_bad_one(cli: Cli, home: Path, tmp_path: Path) ->
 def test_a_full_disk_in_the_middle_of_a_file(
     cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(json_lines, "CHUNK_BYTES", 1000)
     file = tmp_path / "large.jsonl"
     file.write_text(stocks(0, 100))
     with full_disk(after=3):
@@ -208,10 +209,10 @@ def test_more_is_left_out_than_there_is(cli: Cli, home: Path, tmp_path: Path) ->
 KILLED = """
 import os, signal, sys
 from penstock.cli.main import main
-from penstock.ingest import files
-from penstock.ingest import resuming
-files.CHUNK_BYTES = 300
-original, left, before = resuming.append_taken, [int(sys.argv[1])], sys.argv[2] == "before"
+from penstock.ingest.formats import json_lines
+from penstock.ingest import resumable_file
+json_lines.CHUNK_BYTES = 300
+original, left, before = resumable_file.append_taken, [int(sys.argv[1])], sys.argv[2] == "before"
 def append(*arguments):
     left[0] -= 1
     if left[0] < 0 and before:
@@ -220,7 +221,7 @@ def append(*arguments):
     if left[0] < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return offset
-resuming.append_taken = append
+resumable_file.append_taken = append
 sys.argv = ["penstock", *sys.argv[3:]]
 main()
 """
@@ -264,10 +265,10 @@ def test_resuming_knows_what_a_file_is_published_as(cli: Cli, home: Path, tmp_pa
 def test_a_file_that_changed_since_it_was_half_published(
     cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "CHUNK_BYTES", 300)
+    monkeypatch.setattr(json_lines, "CHUNK_BYTES", 300)
     file = tmp_path / "x.jsonl"
     file.write_text(stocks(0, 20))
-    original = resuming.append_taken
+    original = resumable_file.append_taken
     left = [2]
 
     def append(*arguments: object) -> int:
@@ -276,7 +277,7 @@ def test_a_file_that_changed_since_it_was_half_published(
             raise HomeError("cannot append: No space left on device", hint=NO_ROOM)
         return original(*arguments)  # type: ignore[arg-type]
 
-    with mock.patch.object(resuming, "append_taken", append):
+    with mock.patch.object(resumable_file, "append_taken", append):
         ran = cli("publish", home, file, "--resume")
     assert "repeat the command" in ran.err
     there = len(events(home))
@@ -299,13 +300,13 @@ def test_a_file_that_vanishes_before_it_is_read(cli: Cli, home: Path, tmp_path: 
     one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
     for number, file in enumerate((one, other)):
         file.write_text(stocks(number, 1))
-    original = files.open_input
+    original = formats.open_input
 
     def vanish(path: Path) -> object:
         other.unlink(missing_ok=True)
         return original(path)
 
-    with mock.patch.object(files, "open_input", vanish):
+    with mock.patch.object(formats, "open_input", vanish):
         ran = cli("publish", home, one, other)
     assert ran.code == 6
     assert f"in the log: all 1 event of {one} (offsets 2 to 2), none of {other}" in ran.err

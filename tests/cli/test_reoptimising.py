@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.storage import Home
-from penstock.storage.statistics import save_statistics
+from penstock.storage.home_statistics import save_statistics
 from tests.cli.conftest import Cli, insert, lines
 from tests.history.test_analyse import dry_analyse
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.ingest import IngestResult
+from penstock.ingest.watcher import Watcher
 from penstock.pipeline import run as pipeline
 from penstock.storage import Home
 from tests.cli.conftest import Cli, insert, lines
@@ -63,8 +66,17 @@ def test_keep_and_op(cli: Cli, home: Path, drop: Path) -> None:
     assert b'"upsert"' in last
 
 
-def test_ctrl_c_ends_it(cli: Cli, home: Path, drop: Path) -> None:
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+def test_ctrl_c_ends_it(cli: Cli, home: Path, drop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pressed when both files are taken, and it waits for more."""
+    look = Watcher.look
+
+    def press_when_idle(watcher: Watcher) -> Iterator[IngestResult]:
+        took = list(look(watcher))
+        if not took:
+            os.kill(os.getpid(), signal.SIGINT)
+        return iter(took)
+
+    monkeypatch.setattr(Watcher, "look", press_when_idle)
     ran = cli("watch", home, drop)
     assert ran.code == 130
     assert "took 1 event" in ran.out

@@ -14,9 +14,9 @@ from penstock.delivery import FanOut, SubscriptionReader
 from penstock.registry import Registry
 from penstock.routing import table
 from penstock.storage import Home
+from penstock.testing import LocalPipeline
 from tests.differential.stories import MIXED, Story, stories
 from tests.differential.test_changes_only import with_twins
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller
 from tests.pipeline.test_stages import EVENTS, happen
 
@@ -59,7 +59,7 @@ def test_together_as_alone(story: Story, events: list[str], rows: int, plain_poi
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         patch.setattr(table.RoutingTable.__init__, "__defaults__", (plain_points,))
         teller = Teller(Home.create(Path(directory) / "home"))
-        pipeline = DryPipeline(teller.home, rows)
+        pipeline = LocalPipeline(teller.home, rows)
         for step, event in zip(with_twins(story), events * 99, strict=False):
             teller.tell([step])
             pipeline = happen(event, pipeline, rows)

@@ -11,11 +11,11 @@ from penstock.client import Notification
 from penstock.delivery import SubscriptionReader
 from penstock.errors import HomeError
 from penstock.flow.changes import Change, Op
-from penstock.maintenance.compact import compact
-from penstock.storage import Home
+from penstock.maintenance.compaction import compact
+from penstock.storage import BatchHeader, Home, MessageLog
+from penstock.testing import LocalPipeline
 from tests.hub.test_arguments import quietly
 from tests.odd_values import ODD_VALUES, check_refusal
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller
 
 
@@ -44,7 +44,7 @@ def values(told: list[Notification]) -> list[object]:
 
 def test_a_first_content_and_a_change_at_the_same_offset(teller: Teller) -> None:
     """Batch [3, 3) makes the subscription active, batch [3, 4) holds the change at offset 3."""
-    pipeline = DryPipeline(teller.home)
+    pipeline = LocalPipeline(teller.home)
     before = SubscriptionReader(teller.home, 2)
     before.catch_up()
     assert (before.rows(), before.cursor) == ([], 0)
@@ -62,7 +62,7 @@ def test_a_first_content_and_a_change_at_the_same_offset(teller: Teller) -> None
 
 
 def test_a_cursor_within_a_batch_is_its_start(teller: Teller) -> None:
-    pipeline = DryPipeline(teller.home)
+    pipeline = LocalPipeline(teller.home)
     pipeline.run()
     teller.publish(*set_per(2, 3, 4))
     pipeline.run()
@@ -102,3 +102,26 @@ def test_cursors_of_a_compacted_home(teller: Teller) -> None:
     reader = SubscriptionReader(teller.home, quiet)
     assert reader.lost_before == 6
     assert values([one for part in reader.new() for one in part.notifications]) == [4]
+
+
+@pytest.mark.parametrize("read_before", [0, 1, 2])
+def test_a_content_is_read_again_if_a_compaction_overtakes_it(
+    teller: Teller, read_before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Hub(teller.home.path) as hub:
+        for value in (2, 3, 4):
+            hub.update("stocks", {"id": 1, "per": value})
+    read, batches = MessageLog.read, 0
+
+    def compact_between(log: MessageLog, header: BatchHeader) -> list[bytes]:
+        nonlocal batches
+        batches += 1
+        if batches == read_before + 1:
+            compact(Home.open(teller.home.path), quietly)
+        return read(log, header)
+
+    reader = SubscriptionReader(Home.open(teller.home.path), 2)
+    monkeypatch.setattr(MessageLog, "read", compact_between)
+    reader.catch_up()
+    assert batches > read_before
+    assert (reader.rows(), reader.cursor) == ([{"per": 4}], 6)

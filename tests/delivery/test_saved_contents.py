@@ -19,9 +19,9 @@ from penstock.delivery import END, SubscriptionBatches, SubscriptionReader
 from penstock.delivery import saved_contents as contents
 from penstock.delivery.registration import Registration, registered
 from penstock.delivery.saved_contents import SavedContents
-from penstock.maintenance.compact import compact
+from penstock.maintenance.compaction import compact
 from penstock.maintenance.findings import Severity
-from penstock.maintenance.verify import verify
+from penstock.maintenance.verification import verify
 from penstock.packing import pack, unpack
 from penstock.registry import Registry
 from penstock.storage import BatchHeader, Home, MessageLog

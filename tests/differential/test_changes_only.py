@@ -19,11 +19,11 @@ from penstock.flow.changes import Change, Op
 from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.sql import bind
 from penstock.storage import Home
+from penstock.testing import LocalPipeline
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Replan, Step, Subscribe, Withdraw
 from tests.differential.stories import JOINS, MIXED, SELECTIONS, Story, stories
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller, told_to
 from tests.pipeline.test_stages import EVENTS, happen
 
@@ -111,7 +111,7 @@ def check_pipeline(story: Story, events: list[str], batch_rows: int, many: int) 
     with tempfile.TemporaryDirectory() as directory, Hub() as hub, Oracle() as oracle:
         reference = Reference(hub, oracle)
         teller = Teller(Home.create(Path(directory) / "home"))
-        pipeline = DryPipeline(teller.home, batch_rows, many_newcomers=many)
+        pipeline = LocalPipeline(teller.home, batch_rows, many_newcomers=many)
         steps = list(with_twins(story))
         for step, event in zip(steps, events * len(steps), strict=False):
             reference.tell(step)
@@ -218,7 +218,7 @@ def test_it_begins_at_its_record_in_the_middle_of_a_batch(
     teller.registry.subscribe_many([sql] * 2, initial="none")
     number = teller.registry.subscribe(sql, initial="none").id
     teller.publish(*AFTER)
-    DryPipeline(teller.home).run()
+    LocalPipeline(teller.home).run()
     told = told_to(teller.home, teller.registry, number)
     assert [one.kind for one in told] == kinds
     assert {one.offset for one in told} <= {number + 1, number + 2}

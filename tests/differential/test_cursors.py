@@ -19,9 +19,9 @@ from penstock.delivery import SubscriptionReader
 from penstock.errors import HomeError
 from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.storage import Home
+from penstock.testing import LocalPipeline
 from tests.differential.stories import JOINS, MIXED, SELECTIONS, Story, stories
 from tests.differential.test_changes_only import TWIN, with_twins
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller, tell_hub
 from tests.pipeline.test_stages import EVENTS, happen
 
@@ -88,7 +88,7 @@ def check_pipeline(story: Story, events: list[str], batch_rows: int, many: int) 
     with tempfile.TemporaryDirectory() as directory:
         teller = Teller(Home.create(Path(directory) / "home"))
         home = teller.home
-        pipeline = DryPipeline(home, batch_rows, many_newcomers=many)
+        pipeline = LocalPipeline(home, batch_rows, many_newcomers=many)
         cuts: list[Cut] = []
         for step, event in zip(with_twins(story), events * 99, strict=False):
             teller.tell([step])

@@ -17,10 +17,10 @@ from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.messages import Message, decode_message
 from penstock.sql import ShapeBinder, bind
 from penstock.storage import Home
+from penstock.testing import LocalPipeline
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Subscribe, Withdraw
 from tests.differential.stories import SELECTIONS, Story, stories
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Chorus, Teller, values_of
 
 PAYLOADS = ("a", "b", "a, b")
@@ -94,7 +94,7 @@ def test_through_the_stages_of_the_pipeline(
     teller = Teller(Home.create(tmp_path_factory.mktemp("payload") / "home"))
     with Oracle() as oracle:
         chorus = Chorus(oracle, teller.registry)
-        pipeline = DryPipeline(teller.home, batch_rows, many_newcomers=many)
+        pipeline = LocalPipeline(teller.home, batch_rows, many_newcomers=many)
         for number, step in enumerate(story.steps):
             teller.tell([step])
             chorus.tell([step])

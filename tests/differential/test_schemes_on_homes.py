@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock import Hub
 from penstock.errors import HomeError
 from penstock.joins import family_of, scheme_names
-from penstock.maintenance.compact import compact
+from penstock.maintenance.compaction import compact
 from penstock.pipeline.run import run
 from penstock.storage import Home
 from penstock.testing.oracle import Oracle, comparable

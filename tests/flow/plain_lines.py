@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -41,6 +41,8 @@ for _relation, _offset in (
     (Relation("quotes", COLUMNS, (), is_stream=True), 1),
     (Relation("two keys", TWO_KEYS, (1, 0)), 2),
     (Relation("by double", (COLUMNS[0], Column("d", DoubleType(), False)), (1,)), 3),
+    (Relation("by flag", (Column("b", BooleanType(), False), COLUMNS[2]), (0,)), 4),
+    (Relation("by wide", (Column("wide", DecimalType(38, 2), False), COLUMNS[0]), (0,)), 5),
     (Relation("later", COLUMNS[:1], (0,)), 50),
 ):
     CATALOG.add(_relation, _offset)
@@ -57,7 +59,7 @@ usual_rows = st.fixed_dictionaries(
         "Big": st.none() | st.integers(-(2**65), 2**65),
         "d": st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(),
         "n": st.none() | st.decimals(-99, 99, places=2).map(float) | st.integers(-9, 9),
-        "wide": st.none() | st.integers(),
+        "wide": st.none() | st.integers() | st.integers(-(10**40), 10**40),
         "s": st.none() | st.text(max_size=4),
         "short": st.none() | st.text(max_size=4),
         "b": st.none() | st.booleans(),
@@ -70,13 +72,18 @@ two_keys = st.fixed_dictionaries(
     {"k": st.text(max_size=40), "day": st.dates().map(str)}, optional={"d": st.integers()}
 )
 ops = st.sampled_from(["insert", "update", "delete", "upsert"])
-names = st.sampled_from(["Things", "quotes", "things", "later", "x", "two keys", "by double"])
+names = st.sampled_from(
+    ["Things", "quotes", "things", "later", "x", "two keys", "by double", "by flag", "by wide"]
+)
 events = (
     st.fixed_dictionaries({"table": names, "row": usual_rows}, optional={"op": ops})
     | st.fixed_dictionaries({"op": ops, "table": st.just("two keys"), "row": two_keys})
     | st.dictionaries(st.sampled_from(["table", "op", "row", "before"]), rows | values | ops)
 )
 
+wide_decimals = st.integers(-(10**38) + 1, 10**38 - 1).filter(bool).map(
+    lambda n: Decimal(n).scaleb(-2, Context(prec=40))
+) | st.sampled_from([Decimal(1), Decimal(10) ** 35, Decimal(-(2**63)), Decimal(2**64)])
 plain_texts = st.text(
     st.characters(exclude_categories=("C",), exclude_characters='"\\'), max_size=3
 )
@@ -90,7 +97,7 @@ plain_rows = st.fixed_dictionaries(
     optional={
         "d": st.integers(-(10**9), 10**9).map(lambda n: n / 128) | st.none(),
         "n": st.integers(-999_999, 999_999).filter(bool).map(lambda n: Decimal(n) / 100),
-        "wide": st.none(),
+        "wide": st.none() | wide_decimals,
         "short": plain_texts,
         "day": st.dates().map(str),
         "at": st.datetimes().map(lambda t: t.isoformat(timespec="milliseconds")),
@@ -99,8 +106,10 @@ plain_rows = st.fixed_dictionaries(
 )
 """What publishers send every day."""
 
-number_texts = st.from_regex(r"\A-?[0-9]{0,20}(\.[0-9]{0,20})?([eE][0-9])?\Z") | st.from_regex(
-    r"\A-?[0-9]{1,8}(\.[0-9]{1,7})?\Z"
+number_texts = (
+    st.from_regex(r"\A-?[0-9]{0,20}(\.[0-9]{0,20})?([eE][0-9])?\Z")
+    | st.from_regex(r"\A-?[0-9]{1,8}(\.[0-9]{1,7})?\Z")
+    | st.from_regex(r"\A-?[0-9]{30,40}(\.[0-9]{1,3})?\Z")
 )
 time_texts = (
     st.from_regex(r"\A[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-5][0-9]:[0-6][0-9])?Z?\Z")
@@ -255,4 +264,4 @@ def written(event: dict[str, Any], space: str) -> str:
     if isinstance(event, dict):
         members = [f"{json.dumps(n)}{space}:{space}{written(v, space)}" for n, v in event.items()]
         return f"{space}{{{space}{f'{space},{space}'.join(members)}{space}}}{space}"
-    return str(event) if isinstance(event, Decimal) else json.dumps(event, ensure_ascii=False)
+    return f"{event:f}" if isinstance(event, Decimal) else json.dumps(event, ensure_ascii=False)

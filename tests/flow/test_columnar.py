@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import pairwise
 from zlib import crc32
 
@@ -15,14 +16,14 @@ from hypothesis import strategies as st
 from penstock.catalog import Catalog, Row
 from penstock.errors import ChangeError
 from penstock.flow.changes import Checked
-from penstock.flow.columnar import ColumnReader, Packed, PlainColumns, reader
-from penstock.flow.plain_events import PlainReader
+from penstock.flow.columnar import ColumnReader, PlainColumns, reader
+from penstock.flow.events import read_change
+from penstock.kernels.packed_values import Packed
 from penstock.matching import EventBatch
 from penstock.messages import EVERYONE, Message, Position, encode_message, event_template
 from penstock.packing import pack
 from tests.flow import plain_lines as lines
 
-ONE_BY_ONE = PlainReader(lines.CATALOG)
 AT_ONCE = ColumnReader(lines.CATALOG)
 FIRST = 30
 """The offset of the first event."""
@@ -30,6 +31,10 @@ FIRST = 30
 
 def read(raw: Sequence[bytes]) -> tuple[list[PlainColumns], list[int]]:
     return AT_ONCE.read(range(FIRST, FIRST + len(raw)), raw)
+
+
+def read_one(raw: bytes, offset: int) -> Checked:
+    return read_change(raw, lines.CATALOG, offset)
 
 
 def each(packed: Packed) -> list[bytes]:
@@ -49,7 +54,7 @@ def check_events(raw: list[bytes]) -> int:
     seen = set(others)
     for columns in found:
         every = np.arange(len(columns), dtype=np.int64)
-        read_one_by_one = [ONE_BY_ONE.read(raw[o - FIRST], o) for o in columns.offsets.tolist()]
+        read_one_by_one = [read_one(raw[o - FIRST], o) for o in columns.offsets.tolist()]
         check_columns(columns, read_one_by_one)
         hashes = [crc32(pack([c.relation.name, c.key])) for c in read_one_by_one]
         if columns.relation.key:
@@ -128,12 +133,34 @@ def test_usual_events_are_read_at_once(
     assert check_events(raw) == len(raw)
 
 
+@given(
+    st.lists(st.integers(-5, 5).map(lambda n: n / 4), min_size=1),
+    st.lists(st.booleans(), min_size=1),
+    st.lists(lines.wide_decimals, min_size=1),
+)
+def test_keys_of_every_type_are_read_at_once(
+    doubles: list[float], flags: list[bool], wide: list[Decimal]
+) -> None:
+    rows = {
+        "by double": [{"id": 1, "d": one} for one in doubles],
+        "by flag": [{"b": one} for one in flags],
+        "by wide": [{"id": 2, "wide": one} for one in wide],
+    }
+    events = [
+        {"table": table, "op": op, "row": row}
+        for table, some in rows.items()
+        for row in some
+        for op in ("insert", "delete")
+    ]
+    assert check_events([lines.written(one, "").encode() for one in events]) == len(events)
+
+
 @given(st.lists(lines.number_texts, max_size=9))
 @example(
     ["1.10", "-0", "0", "00", "1.", ".5", "1e5", "-", "123456789012345678", "0.30000000000000004"]
 )
 def test_numbers_as_they_are_written(numbers: list[str]) -> None:
-    for column in ("Big", "d", "n"):
+    for column in ("Big", "d", "n", "wide"):
         raw = [f'{{"table":"quotes","row":{{"id":1,"{column}":{n}}}}}'.encode() for n in numbers]
         check_events(raw)
 
@@ -156,7 +183,7 @@ def test_letters_that_are_no_unicode_do_not_keep_others_from_being_read() -> Non
     assert [len(columns) for columns in found] == [1]
     assert others == [1, 2]
     with pytest.raises(ChangeError, match="UTF-8"):
-        ONE_BY_ONE.read(broken, FIRST)
+        read_one(broken, FIRST)
 
 
 def test_an_event_before_its_table() -> None:

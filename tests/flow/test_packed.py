@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from penstock.catalog import Column, DoubleType, IntegerType, Relation, Row
 from penstock.flow.changes import is_same_row
-from penstock.flow.columnar.layout import Bytes8
 from penstock.flow.packed import change_table as kernels
-from penstock.flow.packed.coding import codes_of, ranked
-from penstock.flow.packed.spans import Spans, each, gather, joined, number_values
-from penstock.flow.packed.values import column_at, integer_at, text_start, value_end
 from penstock.joins.array_codes import ArrayCodes
+from penstock.joins.packed.coding import codes_of, rank_values
+from penstock.kernels.arrays import Bytes8
+from penstock.kernels.byte_spans import Spans, concat, gather, number_values, to_bytes_list
+from penstock.kernels.msgpack_read import column_at, integer_at, text_start, value_end
 from penstock.matching.events import DictionaryColumn, NumberColumn
 from penstock.packing import pack
 from penstock.predicates.intervals import below
@@ -48,7 +48,7 @@ def test_values_are_found_where_they_are(values: list[object]) -> None:
 
 @given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 2)), max_size=60))
 def test_values_have_the_number_of_the_first_that_is_equal(values: list[tuple[bytes, int]]) -> None:
-    data, begin = joined(value for value, _ in values)
+    data, begin = concat(value for value, _ in values)
     kinds = np.array([kind for _, kind in values], np.int64)
     numbers, first = number_values(data, Spans(begin[:-1], begin[1:]), kinds)
     known: dict[tuple[bytes, int], int] = {}
@@ -59,9 +59,9 @@ def test_values_have_the_number_of_the_first_that_is_equal(values: list[tuple[by
 @given(st.lists(st.binary(max_size=5), min_size=1), st.data())
 def test_some_values_in_another_order(values: list[bytes], drawn: st.DataObject) -> None:
     which = drawn.draw(st.lists(st.integers(0, len(values) - 1)))
-    data, begin = joined(values)
+    data, begin = concat(values)
     spans = Spans(begin[:-1], begin[1:]).take(np.array(which, np.int64))
-    assert each(*gather(data, spans)) == [values[i] for i in which]
+    assert to_bytes_list(*gather(data, spans)) == [values[i] for i in which]
 
 
 ZERO, NAN = 0.0, math.nan
@@ -113,7 +113,7 @@ def test_ranks_and_codes_are_in_the_order_of_values(
     else:
         nulls = np.array([value is None for value in values], np.bool_)
         column = NumberColumn(np.array([v or 0 for v in values], np.int64), nulls)
-    codes, found = ArrayCodes(constants), ranked(column, len(values))
+    codes, found = ArrayCodes(constants), rank_values(column, len(values))
     assert codes_of(column, codes, len(values)).tolist() == [codes.value(v) for v in values]
     for mine, rank in zip(values, found.ranks.tolist(), strict=True):
         for other, other_rank in zip(values, found.ranks.tolist(), strict=True):

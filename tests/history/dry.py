@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from penstock.flow.graph import FLOW, tasks_of
 from penstock.history.backtest import Backtest, answer, bound
 from penstock.history.content_replay import replay_contents
-from penstock.history.group_replay import replay_groups
-from penstock.history.reading import catalog_at, checked_end, read_stretches, stretches
-from penstock.history.row_replay import change_rows, replay_rows
+from penstock.history.reading import catalog_at, checked_end
+from penstock.history.replay import keyed_task, read_task
 from penstock.history.rows import HistoryRow, batches_of, rows_of
-from penstock.history.spec import BacktestSpec, WorkerSpec
+from penstock.history.spec import BacktestIndex, BacktestSpec
 from penstock.storage import Home
 
 TASKS = 3
@@ -24,18 +24,18 @@ def dry_backtest(
     *,
     shown: int = 100_000,
     ranges: int = 4,
+    flow: str = FLOW,
 ) -> Backtest:
     wanted = checked_end(home, start, end)
     catalog = catalog_at(home.log, wanted)
-    question = BacktestSpec(catalog, bound(statements, catalog), start, wanted, shown, ranges)
-    known = WorkerSpec(question)
-    shares = stretches(wanted, 3)
-    rows: list[HistoryRow] = []
-    for number in range(len(shares)):
-        changes = read_stretches(str(home.path), shares, [number], catalog)
-        rows += change_rows(changes, question.tables, start)
-    rows = [out for task in exchanged(rows) for out in replay_rows(task, known)]
-    rows = [out for task in exchanged(rows) for out in replay_groups(task, known)]
+    queries = bound(statements, catalog)
+    question = BacktestSpec(
+        catalog, queries, start, wanted, shown, ranges, buckets=5, records=3, flow=flow
+    )
+    known = BacktestIndex(question, home)
+    rows = [row for number in range(len(question.spans)) for row in read_task([number], known)]
+    for number in range(1, len(tasks_of(question.flow))):
+        rows = [out for task in exchanged(rows) for out in keyed_task(number, task, known)]
     rows = [out for task in exchanged(rows) for out in replay_contents(task, question)]
     return answer(question, rows, 0.0)
 

@@ -16,13 +16,13 @@ from penstock import Hub
 from penstock.errors import CorruptionError, HomeError
 from penstock.history.analyse import analyse, edges_of, put_together, queries_at
 from penstock.history.reading import catalog_at, read_stretches, stretches
-from penstock.history.row_replay import change_rows
 from penstock.history.survey import SKETCHED_HASHES, Smallest, hash_of
+from penstock.history.survey_changes import change_rows
 from penstock.history.surveying import survey_groups, survey_rows, whole
 from penstock.matching import create
-from penstock.matching.diagram.matcher import DiagramMatcher
+from penstock.matching.matchers.diagram.matcher import DiagramMatcher
 from penstock.storage import Home, RecordKind
-from penstock.storage.statistics import (
+from penstock.storage.home_statistics import (
     EdgeStatistics,
     HomeStatistics,
     load_statistics,
@@ -31,11 +31,11 @@ from penstock.storage.statistics import (
     statistics_files,
     usable_statistics,
 )
+from penstock.testing import LocalPipeline
 from tests.differential.stories import MIXED, Story, stories
 from tests.examples import examples
 from tests.history.dry import exchanged
 from tests.history.test_backtest import live_through
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller
 
 
@@ -45,11 +45,11 @@ def dry_analyse(home: Home, records: int = 3) -> HomeStatistics:
     queries = queries_at(home, end, catalog)
     edges = edges_of(queries)
     tables = frozenset(relation.name for relation in catalog)
-    shares = stretches(end, records)
+    shares = stretches(0, end, records)
     rows = []
     for number in range(len(shares)):
         changes = read_stretches(str(home.path), shares, [number], catalog)
-        rows += list(change_rows(changes, tables, 0))
+        rows += list(change_rows(changes, tables))
     rows = [out for task in exchanged(rows) for out in survey_rows(task, catalog, edges)]
     rows = [out for task in exchanged(rows) for out in survey_groups(task, edges)]
     return put_together(end, catalog, queries, edges, whole(rows))
@@ -221,7 +221,7 @@ def test_batches_are_the_same_with_and_without_statistics(story: Story, batch_ro
             if told:
                 save_statistics(home.path, dry_analyse(home))
             with mock.patch("penstock.joins.selections.SCANNED_POINTS", 0):
-                DryPipeline(home, batch_rows).run()
+                LocalPipeline(home, batch_rows).run()
             files.append({p.name: p.read_bytes() for p in home.messages.directory.iterdir()})
     assert files[0] == files[1]
 

@@ -14,7 +14,7 @@ import pytest
 
 from penstock import Hub, Subscription
 from penstock.errors import PenstockError, SubscriptionError
-from penstock.maintenance.verify import verify
+from penstock.maintenance.verification import verify
 from penstock.registry import rebuild
 from penstock.storage import Home
 from tests.odd_values import ODD_VALUES, check_refusal, odd_calls, public_methods

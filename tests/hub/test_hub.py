@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -111,21 +112,23 @@ def test_a_batch_is_all_or_nothing(hub: Hub) -> None:
 
 def test_readers_never_see_half_a_batch(hub: Hub) -> None:
     subscription = hub.subscribe("SELECT id FROM stocks")
-    sizes: set[int] = set()
     done = threading.Event()
 
-    def read() -> None:
-        while not done.is_set():
-            sizes.add(len(subscription.content()))
+    def read() -> list[int]:
+        sizes = [0]
+        while not (done.is_set() and sizes[-1] == 200):
+            sizes.append(len(subscription.content()))
+        return sizes
 
-    reader = threading.Thread(target=read)
-    reader.start()
-    for batch in range(20):
-        rows = [stock(10 * batch + n, "A", 1.0) for n in range(10)]
-        hub.apply([{"table": "stocks", "row": row} for row in rows])
-    done.set()
-    reader.join()
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(read)
+        for batch in range(20):
+            rows = [stock(10 * batch + n, "A", 1.0) for n in range(10)]
+            hub.apply([{"table": "stocks", "row": row} for row in rows])
+        done.set()
+        sizes = reader.result()
     assert all(size % 10 == 0 for size in sizes)
+    assert sizes == sorted(sizes)
 
 
 def test_withdrawing(hub: Hub) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock import Hub
-from penstock.flow import stages
+from penstock.flow import plain as stages
 from penstock.joins.schemes import auto
 from penstock.storage.message_log import MessageLog
 

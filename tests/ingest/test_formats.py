@@ -17,7 +17,7 @@ from penstock.catalog import Catalog
 from penstock.errors import ChangeError
 from penstock.flow.changes import check
 from penstock.flow.events import decode_event
-from penstock.ingest.files import read_file
+from penstock.ingest.formats import read_file
 from penstock.sql import parse_relation
 
 SQL = (

@@ -12,11 +12,11 @@ import pytest
 
 from penstock import Hub
 from penstock.errors import HomeError
-from penstock.ingest import IngestResult, watching
+from penstock.ingest import IngestResult, watcher
 from penstock.ingest.directories import open_dropped
-from penstock.ingest.dropped import HOME, dropped_files, look_into
-from penstock.ingest.ledger import ledger_name
-from penstock.ingest.watching import Watcher, WatchSummary, watch
+from penstock.ingest.directory_listing import HOME, list_directory, list_files
+from penstock.ingest.ingest_ledger import ledger_name
+from penstock.ingest.watcher import Watcher, WatchSummary, watch
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 
@@ -126,7 +126,7 @@ def test_a_file_that_becomes_a_link_before_it_is_opened(
             link_to_directory(drop, outside)
         return open_dropped(root, name)
 
-    with mock.patch.object(watching, "open_dropped", swapped):
+    with mock.patch.object(watcher, "open_dropped", swapped):
         summary, told = take_all(home, drop)
     assert (summary.files, summary.events) == (0, 0)
     assert {took.name for took in told if took.left} >= {"x.jsonl", "stocks/private.jsonl"}
@@ -139,14 +139,14 @@ def test_a_directory_that_becomes_a_link_before_the_file_is_moved(
 ) -> None:
     (drop / "stocks").mkdir()
     (drop / "stocks" / "private.jsonl").write_bytes(LINE % 1)
-    original = watching.put_aside
+    original = watcher.put_aside
 
     def swapped(*arguments: object) -> None:
         (drop / "stocks").rename(drop / "_old")
         link_to_directory(drop, outside)
         original(*arguments)  # type: ignore[arg-type]
 
-    with mock.patch.object(watching, "put_aside", swapped):
+    with mock.patch.object(watcher, "put_aside", swapped):
         take_all(home, drop)
     assert (outside / "private.jsonl").read_bytes() == LINE % 666
     assert ids(home) == [1]
@@ -164,20 +164,20 @@ def test_where_files_are_put_is_no_link_either(home: Home, drop: Path, outside: 
 
 def test_a_file_that_is_replaced_while_it_is_taken_is_taken_too(home: Home, drop: Path) -> None:
     (drop / "x.jsonl").write_bytes(LINE % 1)
-    original = watching.put_aside
+    original = watcher.put_aside
 
     def replaced(*arguments: object) -> None:
         (drop / "new").write_bytes(LINE % 2)
         (drop / "new").rename(drop / "x.jsonl")
-        with mock.patch.object(watching, "put_aside", original):
+        with mock.patch.object(watcher, "put_aside", original):
             original(*arguments)  # type: ignore[arg-type]
         patched.stop()
 
-    patched = mock.patch.object(watching, "put_aside", replaced)
+    patched = mock.patch.object(watcher, "put_aside", replaced)
     patched.start()
     take_all(home, drop)
     assert ids(home) == [1, 2]
-    assert dropped_files(drop) == []
+    assert list_files(drop) == []
 
 
 ODD_NAMES = [
@@ -257,20 +257,20 @@ def test_files_that_vanish_before_they_are_read(home: Home, drop: Path) -> None:
         (drop / "1.jsonl").unlink(missing_ok=True)
         return open_dropped(root, name)
 
-    with mock.patch.object(watching, "open_dropped", vanish):
+    with mock.patch.object(watcher, "open_dropped", vanish):
         assert take_all(home, drop)[0] == WatchSummary(2, 2)
     assert ids(home) == [0, 2]
 
 
 def test_a_file_that_vanishes_before_it_is_moved(home: Home, drop: Path) -> None:
     (drop / "x.jsonl").write_bytes(LINE % 1)
-    original = watching.put_aside
+    original = watcher.put_aside
 
     def vanish(*arguments: object) -> None:
         (drop / "x.jsonl").unlink()
         original(*arguments)  # type: ignore[arg-type]
 
-    with mock.patch.object(watching, "put_aside", vanish):
+    with mock.patch.object(watcher, "put_aside", vanish):
         assert take_all(home, drop)[0] == WatchSummary(1, 1)
 
 
@@ -296,5 +296,5 @@ def test_a_home_is_not_watched(tmp_path: Path) -> None:
     for directory in (home.path, home.path / "log"):
         with pytest.raises(HomeError, match="belongs to the home"):
             Watcher(home, directory)
-    assert look_into(tmp_path).left == {"shop": HOME}
-    assert look_into(tmp_path).files == []
+    assert list_directory(tmp_path).left == {"shop": HOME}
+    assert list_directory(tmp_path).files == []

@@ -21,8 +21,8 @@ from penstock.joins.kernels.gap_steps import (
     StepOps,
     apply_steps,
 )
-from penstock.joins.kernels.gap_steps_reference import Exposed, Meaning, course_reference
-from penstock.joins.shadow_segment import Segment, next_highs
+from penstock.joins.kernels.gap_steps_reference import Exposed, Meaning, apply_steps_reference
+from penstock.joins.shadow_segment import ShadowSegment, next_highs
 from penstock.kernels.trees import Points, plant, unions_of
 from penstock.predicates.intervals import TOP as TOP_CUT
 from penstock.predicates.intervals import Interval, above, below
@@ -38,8 +38,8 @@ codes = st.lists(st.integers(-1, TOP), min_size=1, max_size=12).map(sorted)
 @dataclass
 class Play:
     points: Points
-    cast: GroupState
-    script: StepOps
+    group: GroupState
+    ops: StepOps
 
 
 @st.composite
@@ -69,16 +69,16 @@ def plays(draw: st.DrawFn) -> Play:
             elif place != NONE:
                 held[place] += change
     kinds, new_places, old_places = zip(*steps, strict=True) if steps else ((), (), ())
-    script = StepOps(
+    ops = StepOps(
         np.array(kinds, np.bool_), np.array(new_places, np.int64), np.array(old_places, np.int64)
     )
-    return Play(points, GroupState(values, counts, base, is_there), script)
+    return Play(points, GroupState(values, counts, base, is_there), ops)
 
 
-def meanings(found: StepEffects, script: StepOps) -> list[Meaning]:
+def meanings(found: StepEffects, ops: StepOps) -> list[Meaning]:
     """What the kernel found, in the words of its reference."""
     told = []
-    for step, (is_base, new, old) in enumerate(zip(*script, strict=True)):
+    for step, (is_base, new, old) in enumerate(zip(*ops, strict=True)):
         meaning = Meaning()
         for which, place in enumerate((new, old)):
             if is_base:
@@ -107,10 +107,12 @@ def without_empty(meanings: list[Meaning]) -> list[Meaning]:
 def test_the_kernel_says_what_the_reference_says(few: int, run_group: Play) -> None:
     forest = plant(run_group.points)
     low, high = run_group.points[:, 0], run_group.points[:, 1]
-    wishes = PointTree(forest, unions_of(forest), next_highs(low, high, TOP), TOP)
-    expected = without_empty(course_reference(run_group.points, run_group.cast, run_group.script))
-    found = apply_steps(wishes, run_group.cast, run_group.script, few)
-    assert meanings(found, run_group.script) == expected
+    tree = PointTree(forest, unions_of(forest), next_highs(low, high, TOP), TOP)
+    expected = without_empty(
+        apply_steps_reference(run_group.points, run_group.group, run_group.ops)
+    )
+    found = apply_steps(tree, run_group.group, run_group.ops, few)
+    assert meanings(found, run_group.ops) == expected
 
 
 keys = st.none() | st.integers(-3, 12)
@@ -118,12 +120,12 @@ numbers = st.lists(st.integers(-3, 12), min_size=1, max_size=15)
 intervals = st.tuples(keys, keys).map(
     lambda pair: Interval(below(pair[0]), above(pair[1]) if pair[1] is not None else TOP_CUT)
 )
-segments = st.lists(st.tuples(intervals, intervals), min_size=1, max_size=30).map(Segment.of)
+segments = st.lists(st.tuples(intervals, intervals), min_size=1, max_size=30).map(ShadowSegment.of)
 
 
 @given(segment=segments, base=numbers, filters=numbers, data=st.data())
 def test_numbers_are_staged_as_values_are(
-    segment: Segment, base: list[int], filters: list[int], data: st.DataObject
+    segment: ShadowSegment, base: list[int], filters: list[int], data: st.DataObject
 ) -> None:
     """Rows come with their numbers; whether their values are an array or a list is the same."""
     there = data.draw(st.integers(0, len(base))), data.draw(st.integers(0, len(filters)))
@@ -133,11 +135,11 @@ def test_numbers_are_staged_as_values_are(
     is_base = np.array([side for side, _ in drawn], np.bool_)
     new = np.array([row for _, row in drawn], np.int64)
     steps = StepOps(is_base, new, np.full(len(drawn), NONE, np.int64))
-    values, played = segment.run_group(np.array(base), np.array(filters), there, steps)
+    values, effects = segment.run_group(np.array(base), np.array(filters), there, steps)
     same_values, same = segment.run_group(list(base), list(filters), there, steps)
     assert values == same_values == sorted(set(filters))
-    assert played.order.tolist() == same.order.tolist()
-    assert meanings(played.apply_steps, steps) == meanings(same.apply_steps, steps)
-    ranks = played.order.tolist()
+    assert effects.order.tolist() == same.order.tolist()
+    assert meanings(effects.steps, steps) == meanings(same.steps, steps)
+    ranks = effects.order.tolist()
     places = [ranks.index(row) if side else values.index(filters[row]) for side, row in drawn]
-    assert played.new.tolist() == same.new.tolist() == places
+    assert effects.new.tolist() == same.new.tolist() == places

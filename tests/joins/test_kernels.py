@@ -6,19 +6,20 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.joins.kernels.clusters import (
+from penstock.joins.comparators.structures.cluster_kernels import (
     affected_reference,
     disposable,
     disposable_reference,
     exposed_reference,
     neighbours_of_anchors,
 )
+from penstock.joins.comparators.structures.stabbing import StabbingIndex
 from penstock.joins.kernels.gaps import (
     Parted,
     all_gaps,
     all_gaps_reference,
-    anyone,
-    anyone_reference,
+    any_point,
+    any_point_reference,
     split_gap,
     split_gap_reference,
 )
@@ -28,8 +29,7 @@ from penstock.joins.kernels.probes import (
     gaps_holding,
     gaps_holding_reference,
 )
-from penstock.joins.ranges import bridged, holds, united
-from penstock.joins.stabbing import StabbingIndex
+from penstock.joins.ranges import bridge_ranges, holds, union_ranges
 from penstock.kernels.trees import Points, plant, unions_of
 from penstock.kernels.unions import coarsen, stabs, union_reference, unite
 from penstock.predicates.intervals import above, below
@@ -85,19 +85,19 @@ def test_gaps_holding_a_base_value(cloud: Points, cut_at: list[int], a: int) -> 
 
 
 @given(clouds, values, st.integers(0, 40))
-def test_all_gaps_and_anyone(cloud: Points, cut_at: list[int], a: int) -> None:
+def test_all_gaps_and_any_point(cloud: Points, cut_at: list[int], a: int) -> None:
     forest = plant(cloud)
     unions, coded = unions_of(forest), np.array(cut_at, np.int64)
     assert parts(all_gaps(forest, unions, coded)) == all_gaps_reference(cloud, cut_at)
-    found = anyone(forest, unions, a, coded, coded)
-    assert found == anyone_reference(cloud, a, cut_at, cut_at)
+    found = any_point(forest, unions, a, coded, coded)
+    assert found == any_point_reference(cloud, a, cut_at, cut_at)
 
 
 @given(clouds, values, st.integers(0, 40), st.integers(0, 40))
 def test_clusters(cloud: Points, partners: list[int], a: int, c: int) -> None:
     index, coded = StabbingIndex(cloud), np.array(partners, np.int64)
     assert index.affected(coded, a).tolist() == affected_reference(cloud, partners, a)
-    assert index.anyone(coded, a) == bool(affected_reference(cloud, partners, a))
+    assert index.any_point(coded, a) == bool(affected_reference(cloud, partners, a))
     q = neighbours_of_anchors(index.anchors, coded)
     out = np.zeros(max(len(q), 1), np.int64)
     disposable(index._forest, index.anchors, a, q, out)
@@ -161,5 +161,5 @@ def test_flat_unions(unions: list[list[tuple[int, int]]], value: int) -> None:
         for union in unions
     ]
     expected = any(low <= value <= high for union in unions for low, high in union)
-    assert holds(united(flats), below(value)) == expected
-    assert holds(bridged(united(flats)), below(value)) == expected
+    assert holds(union_ranges(flats), below(value)) == expected
+    assert holds(bridge_ranges(union_ranges(flats)), below(value)) == expected

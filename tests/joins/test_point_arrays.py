@@ -46,7 +46,7 @@ def test_ranges_in_the_codes_of_more_constants(
     kind: st.SearchStrategy[Interval], data: st.DataObject
 ) -> None:
     some, more = (data.draw(st.lists(kind)) for _ in range(2))
-    joined = CodedRanges.of(some).joined(CodedRanges.of(more))
+    joined = CodedRanges.of(some).concat(CodedRanges.of(more))
     assert [joined.interval(i) for i in range(len(joined))] == [*some, *more]
 
 
@@ -57,7 +57,7 @@ def test_points_survive_being_parted_and_joined(some: list[Point], data: st.Data
         PointArrays.of([p for p, here in zip(some, chosen, strict=True) if here == wanted], 0)
         for wanted in (True, False)
     ]
-    assert told(parts[0].joined(parts[1])) == some
+    assert told(parts[0].concat(parts[1])) == some
     assert told(PointArrays.of(some[::-1], 0)) == some
 
 

@@ -250,3 +250,9 @@ def test_words_that_look_like_numbers(name: str) -> None:
         expected = {(r, s) for r in words for s in words if r and s and r >= "10" and s <= "2"}
         for sub in (early, hub.subscribe(text)):
             assert {(row["r"], row["s"]) for row in sub.content()} == expected
+
+
+def test_the_pipeline_s_scheme_has_a_fast_gear() -> None:
+    """Others fall back to the plain gear."""
+    offered = {name for name in scheme_names() if make_scheme(name).packed is not None}
+    assert offered == {"ref-sj-gap"}

@@ -20,7 +20,6 @@ from penstock import Hub
 from penstock.cli.main import app
 from penstock.errors import PenstockError
 from penstock.lab import demo
-from penstock.lab.traffic import Clients
 from penstock.lab.workloads.stocks import (
     CREATE_REVIEWS,
     CREATE_STOCKS,
@@ -28,6 +27,7 @@ from penstock.lab.workloads.stocks import (
     Market,
     draw_interests,
 )
+from penstock.maintenance.traffic import Clients
 from penstock.pipeline import run as pipeline
 from penstock.storage import Home
 

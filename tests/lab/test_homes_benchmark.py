@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 import typer
 
-from penstock.lab.benchmarks._home_growth import Growth
-from penstock.lab.benchmarks.homes import homes
+from penstock.lab.benchmarks._home_growth import RUN_BATCHES, WARM_UP_BATCHES, Growth
+from penstock.lab.benchmarks.homes import PARTS, Part, homes
 
 
 @pytest.mark.slow
@@ -26,9 +27,18 @@ def test_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
         "batches": ["publish", *used],
         "events": ["process", *used],
         "keys": ["insert under one join value"],
-        "branches": ["subscribe", "insert", "read contents"],
+        "branches": ["subscribe", "first insert", "insert", "read contents"],
     }
     assert set(printed["sizes_are"]) == set(steps)
+
+
+@pytest.mark.spark
+def test_runs_of_the_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
+    homes(part=["runs"], size=[5], json=True)
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert (result["step"], result["size"]) == ("run: batch of one change", 5)
+    assert result["count"] == RUN_BATCHES - WARM_UP_BATCHES
+    assert result["cpu_seconds"] > 0
 
 
 def test_growth_is_an_exponent() -> None:
@@ -43,6 +53,29 @@ def test_growth_is_an_exponent() -> None:
     assert found["flat", 100] == pytest.approx(0)
     assert found["quadratic in all", 1000] == pytest.approx(1), "of each"
     assert math.isclose(float(str(growth.results[0]["cpu_ms_each"])), 10)
+
+
+def test_growth_is_of_the_same_part() -> None:
+    before = Growth("one")
+    before.add(10, "step", 0, 1)
+    growth = Growth("other", before.results)
+    growth.add(100, "step", 0, 1)
+    assert [one["growth"] for one in before.results] == [None, None]
+
+
+def test_an_interruption_leaves_what_was_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(growth: Growth, _path: Path, size: int) -> None:
+        if size > 5:
+            raise KeyboardInterrupt
+        growth.add(size, "step", 0, 1)
+
+    monkeypatch.setitem(PARTS, "keys", Part(measure, "rows", (), ()))
+    with pytest.raises(KeyboardInterrupt):
+        homes(part=["keys"], size=[5, 40], json=True)
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert (result["step"], result["size"]) == ("step", 5)
 
 
 def test_a_part_that_is_none() -> None:

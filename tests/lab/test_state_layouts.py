@@ -18,7 +18,7 @@ from penstock.lab.benchmarks._state_layouts import LAYOUTS, opened
 from penstock.lab.benchmarks._state_runs import StateRun
 from penstock.lab.benchmarks._state_work import EDGE, Content, StateWork, Task, Touch
 from penstock.lab.benchmarks.state import LAYOUTS as MEASURED
-from tests.pipeline.dry import FakeMap
+from penstock.testing.local_pipeline import MapInMemory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,7 @@ def test_a_layout_behaves_like_a_dictionary(
     expected: dict[bytes, bytes] = {}
     with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_DIRS", directory)
-        stored = FakeMap()
+        stored = MapInMemory()
         for batch in [*batches, []]:
             with opened(layout, stored, 0, "term") as entries:
                 before = dict(expected)

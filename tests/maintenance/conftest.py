@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.ingest.ledger import FileId, IngestRecord, Ledger, taken_entry
-from penstock.maintenance.checkpoints import hadoop_checksums
+from penstock.ingest.ingest_ledger import FileId, IngestLedger, IngestRecord, encode_taken
+from penstock.pipeline.moved_checkpoint import hadoop_checksums
 from penstock.pipeline.offsets import StreamOffset
 from penstock.pipeline.snapshots import compile_snapshot
 from penstock.registry import Registry
 from penstock.storage import Home, Log, RecordKind
-from penstock.storage.statistics import HomeStatistics, save_statistics
+from penstock.storage.home_statistics import HomeStatistics, save_statistics
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR NOT NULL, per DECIMAL(8,2))"
 REVIEWS = "CREATE TABLE reviews (id BIGINT PRIMARY KEY, symbol VARCHAR, rating INTEGER, day DATE)"
@@ -44,8 +44,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Log(path / "log", segment_bytes=1).append([(RecordKind.EVENT, BAD)])
     with Hub(path) as hub:
         tell(hub, 10)
-    ledger = Ledger(home)
-    home.log.append([taken_entry(FileId("a.jsonl", "0" * 64), IngestRecord(0, complete=True))])
+    ledger = IngestLedger(home)
+    home.log.append([encode_taken(FileId("a.jsonl", "0" * 64), IngestRecord(0, complete=True))])
     ledger.taken(FileId("a.jsonl", "0" * 64))
     ledger.close()
     with Hub(path):

@@ -17,8 +17,8 @@ from penstock import Hub
 from penstock.errors import CorruptionError, HomeError, LockedError
 from penstock.flow.changes import Change, Op
 from penstock.flow.events import encode_change
-from penstock.maintenance.compact import Compaction, compact
-from penstock.maintenance.verify import verify
+from penstock.maintenance.compaction import Compaction, compact
+from penstock.maintenance.verification import verify
 from penstock.pipeline.offsets import StreamOffset
 from penstock.registry import Registry, rebuild
 from penstock.sql import bind
@@ -149,7 +149,7 @@ def test_several_segments(home: Path) -> None:
 
 
 def test_the_past_is_gone_and_that_is_said(home: Path) -> None:
-    from penstock.storage.replaying import replay_tables
+    from penstock.storage.table_replay import replay_tables
 
     shrink(home)
     opened = Home.open(home)
@@ -434,29 +434,57 @@ class Counted:
 
 
 def test_it_does_what_the_data_needs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every event that was applied is read once, every row that is left is written and checked
-    once, and messages that go to one table are not decoded."""
+    """Every event that was applied is read once, every row that was changed since it was inserted
+    is written and checked once, and messages that go to one table are not decoded."""
     from penstock.flow import engine
+    from penstock.flow.stages import decode
     from penstock.messages import wire
-    from penstock.storage import compacting
+    from penstock.storage import log_compaction
 
     opened = Home.open(home)
     events = sum(record.kind is RecordKind.EVENT for record in opened.log.read(0))
     events -= len(list(opened.quarantine.entries()))
-    read, checked = Counted(engine.read_change), Counted(compacting.read_change)
+    read, checked = Counted(decode.read_change), Counted(log_compaction.read_change)
+    written = Counted(log_compaction.encode_change)
     decoded, found = Counted(wire.decode_message), Counted(engine.Engine.events)
-    monkeypatch.setattr(engine, "read_change", read)
-    monkeypatch.setattr(compacting, "read_change", checked)
+    monkeypatch.setattr(decode, "read_change", read)
+    monkeypatch.setattr(log_compaction, "read_change", checked)
+    monkeypatch.setattr(log_compaction, "encode_change", written)
     monkeypatch.setattr(wire, "decode_message", decoded)
     monkeypatch.setattr(engine.Engine, "events", found)
     shrink(home)
-    rows = _rows_left(home)
-    assert (read.calls, checked.calls, decoded.calls, found.calls) == (events, rows, 0, 0)
+    monkeypatch.undo()
+    changed = 1
+    assert (read.calls, written.calls, checked.calls) == (events, changed, changed)
+    assert (decoded.calls, found.calls) == (0, 0)
 
 
-def _rows_left(home: Path) -> int:
-    records = Home.open(home).log.read(0)
-    return sum(record.kind is RecordKind.EVENT for record in records)
+def test_events_that_inserted_their_rows_stay_if_they_are_plain(tmp_path: Path) -> None:
+    """Others, and rows that were changed since, are written as inserts."""
+    envelope = {"op": "c", "source": {"table": "stocks", "connector": "x" * 50}}
+    debezium = envelope | {"after": {"id": 3, "symbol": "C", "per": 3.0}}
+    lines = [
+        b'{"table":  "stocks", "op": "upsert", "row": {"id": 1, "symbol": "A", "per": 1.0}}',
+        b'{"table": "stocks", "row": {"id": 2, "symbol": "B", "per": 1.0}}',
+        json.dumps(debezium).encode(),
+        b'{"table": "stocks", "op": "upsert", "row": {"id": 2, "symbol": "B", "per": 2.0}}',
+        b'{"table": "stocks", "row": {"id": 4, "symbol": "D", "per": 4.0}}',
+        b'{"table": "stocks", "op": "delete", "row": {"id": 4}}',
+        b'{"table": "stocks", "op":"insert", "row": {"id": 4, "symbol": "D", "per": 5.0}}',
+    ]
+    with Hub(tmp_path / "home") as hub:
+        hub.execute(STOCKS)
+        Home.open(tmp_path / "home").log.append([(RecordKind.EVENT, line) for line in lines])
+        before = hub.rows("stocks")
+    shrink(tmp_path / "home")
+    left = {r.offset: r.body for r in Home.open(tmp_path / "home").log.read(1)}
+    rewritten = [b'"id":3,"symbol":"C"', b'"id":2,"symbol":"B"']
+    assert list(left) == [1, 3, 4, 7]
+    assert (left[1], left[7]) == (lines[0], lines[6])
+    for offset, row in zip((3, 4), rewritten, strict=True):
+        assert left[offset].startswith(b'{"table":"stocks","op":"insert","row":{' + row)
+    with Hub(tmp_path / "home") as hub:
+        assert sorted(map(str, hub.rows("stocks"))) == sorted(map(str, before))
 
 
 def test_a_base_has_a_message_for_each_row_that_somebody_needs(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import Hub
-from penstock.cli.failures import UNEXPECTED
+from penstock.cli.failures import DAMAGED, UNEXPECTED
 from penstock.cli.main import app
 from penstock.errors import PenstockError
-from penstock.ingest.ledger import Ledger
-from penstock.maintenance.compact import compact
+from penstock.ingest.ingest_ledger import IngestLedger
+from penstock.maintenance.compaction import compact
 from penstock.pipeline.metrics import MetricsFiles
 from penstock.registry import Registry
 from penstock.storage import Home
@@ -150,7 +150,7 @@ def all_kinds(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert home.messages.base is not None
     for number in range(3):
         MetricsFiles(home.metrics).write(some(number))
-    with Registry(home) as registry, closing(Ledger(home)):
+    with Registry(home) as registry, closing(IngestLedger(home)):
         registry.catch_up()
         # As long as somebody has the databases open, SQLite keeps its journals beside them.
         return Path(shutil.copytree(path, path.with_name("copy") / "home"))
@@ -197,6 +197,40 @@ def test_damage(all_kinds: Path, tmp_path: Path, kind: str, fault: Fault) -> Non
     victim = home / chance.choice(files).relative_to(all_kinds)
     fault(victim, chance)
     assert list(run_all(home)) == []
+
+
+NOT_FOUND = {
+    "statistics/*": {remove},  # nobody needs them
+}
+"""Faults that leave nothing to find."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "log/*.log",
+        "messages/*.messages",
+        "messages/*.base",
+        "quarantine/*.quarantine",
+        "statistics/*",
+        "snapshots/*/snapshot.json",
+        "snapshots/*/*/manifest.json",
+        "snapshots/*/*.bin",
+        "snapshots/*/*/*.bin",
+    ],
+)
+def test_verify_finds_every_fault(all_kinds: Path, tmp_path: Path, kind: str) -> None:
+    """In files with checksums, whatever the fault is, unless it leaves the file as it was."""
+    for fault in FAULTS:
+        home = Path(shutil.copytree(all_kinds, tmp_path / fault.__name__ / "home"))
+        victim = sorted(path for path in home.glob(kind) if path.is_file())[0]
+        before = victim.read_bytes()
+        fault(victim, random.Random(f"{kind} {fault.__name__}"))
+        is_same = victim.is_file() and victim.read_bytes() == before
+        found = not is_same and fault not in NOT_FOUND.get(kind, ())
+        ended = CliRunner().invoke(app, ["verify", str(home), "--all"])
+        assert ended.exit_code == (DAMAGED if found else 0), (fault.__name__, ended.output)
 
 
 @pytest.mark.slow

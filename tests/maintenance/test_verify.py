@@ -17,7 +17,7 @@ from penstock import Hub
 from penstock.errors import PenstockError
 from penstock.maintenance.checkpoints import _missing_tables
 from penstock.maintenance.findings import Advance, Severity
-from penstock.maintenance.verify import Verdict, verify
+from penstock.maintenance.verification import Verdict, verify
 from penstock.registry import Registry
 from penstock.storage import Home, Log, RecordKind
 from penstock.storage.batch_codec import encode_batch

@@ -14,8 +14,8 @@ from penstock.pipeline.checkpoint import check_home
 from penstock.pipeline.offsets import StreamOffset
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
+from penstock.testing import LocalPipeline
 from tests.maintenance.test_verify import look, serious
-from tests.pipeline.dry import DryPipeline
 
 
 def publish(home: Home, number: int) -> None:
@@ -42,7 +42,7 @@ def home(tmp_path: Path) -> Home:
         registry.define("CREATE TABLE stocks (id INTEGER PRIMARY KEY, per INTEGER)")
         registry.subscribe("SELECT * FROM stocks")
     publish(home, 1)
-    DryPipeline(home).run()
+    LocalPipeline(home).run()
     assert [(h.start, h.end, h.active) for h in home.messages.batches()] == [(0, 3, 0), (3, 3, 3)]
     remember(home, StreamOffset(3, 0, 0), StreamOffset(3, 3, 0))
     return home
@@ -68,7 +68,7 @@ def test_the_last_batch_is_missing(home: Home) -> None:
 
 def test_one_in_between_is_missing(home: Home) -> None:
     publish(home, 2)
-    DryPipeline(home).run()
+    LocalPipeline(home).run()
     remember(home, StreamOffset(3, 0, 0), StreamOffset(3, 3, 0), StreamOffset(4, 3, 3))
     assert serious(look(home.path)) == []
     lost(home).unlink()
@@ -80,7 +80,7 @@ def test_a_batch_that_was_not_needed(tmp_path: Path, home: Home) -> None:
     """Only a withdrawal: nobody is told anything, and nothing is published."""
     with Registry(home) as registry:
         registry.withdraw(1)
-    DryPipeline(home).run()
+    LocalPipeline(home).run()
     frontier = home.messages.frontier
     assert frontier is not None
     assert (frontier.start, frontier.end) == (3, 4)

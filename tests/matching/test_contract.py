@@ -14,10 +14,10 @@ for _name in matcher_names():
     _settings = {"name": _name, "options": {}, "__module__": __name__}
     globals()[_class] = type(_class, (MatcherContract,), _settings)
 
-# Few boxes would never be indexed: here each route of `lanes` has to take them all.
-for _route in ("scan", "lanes", "walk", "boxes", "bitmaps", "blocks"):
-    _class = f"TestLanesBy{_route.title()}"
-    _options = {"policy": Policy(0, _route), "background": False, "threads": 1}
+# Few boxes would never be indexed: here each strategy of `lanes` has to take them all.
+for _strategy in ("scan", "lanes", "walk", "boxes", "bitmaps", "blocks"):
+    _class = f"TestLanesBy{_strategy.title()}"
+    _options = {"policy": Policy(0, _strategy), "background": False, "threads": 1}
     globals()[_class] = type(
         _class,
         (MatcherContract,),

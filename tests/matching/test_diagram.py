@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from penstock.catalog import Column, DoubleType, IntegerType, Relation, Row, StringType
 from penstock.errors import SubscriptionError
 from penstock.lab.experiments.diagram_order import SETS, Generator, diagram_order
-from penstock.matching.diagram import (
+from penstock.matching.events import EventBatch, row_keys
+from penstock.matching.matchers.diagram import (
     And,
     AttributeStatistics,
     DiagramMatcher,
@@ -27,12 +28,11 @@ from penstock.matching.diagram import (
     attribute_order,
     random_order,
 )
-from penstock.matching.diagram.coding import CodedPredicates, direct_truth
-from penstock.matching.diagram.evaluation import evaluate_one
-from penstock.matching.diagram.nodes import FALSE, TRUE, NodeTable, TooLargeError
-from penstock.matching.diagram.predicates import PredicateIndex, direct_implications
-from penstock.matching.events import EventBatch, row_keys
-from penstock.matching.naive import NaiveMatcher
+from penstock.matching.matchers.diagram.coding import CodedPredicates, direct_truth
+from penstock.matching.matchers.diagram.evaluation import evaluate_one
+from penstock.matching.matchers.diagram.nodes import FALSE, TRUE, NodeTable, TooLargeError
+from penstock.matching.matchers.diagram.predicates import PredicateIndex, direct_implications
+from penstock.matching.matchers.naive import NaiveMatcher
 from penstock.predicates.boxes import Box, box
 from penstock.predicates.intervals import (
     ABOVE_NULL,

@@ -13,7 +13,7 @@ from penstock.errors import CorruptionError, HomeError
 from penstock.lab.workloads.matching import matching_workload
 from penstock.matching import EventBatch
 from penstock.matching.lanes import LaneMatcher
-from penstock.matching.naive import NaiveMatcher
+from penstock.matching.matchers.naive import NaiveMatcher
 from penstock.matching.segment import Policy
 from penstock.matching.snapshot import sweep
 from penstock.predicates.boxes import Box
@@ -114,14 +114,16 @@ def test_large_batches_are_shared_among_threads() -> None:
     assert np.array_equal(both.any_match(workload.events), one.any_match())
 
 
-@pytest.mark.parametrize(("name", "route"), [("JHIGH", "boxes"), ("MA", "lanes")])
-def test_threads_share_boxes_where_events_are_better_left_together(name: str, route: str) -> None:
+@pytest.mark.parametrize(("name", "strategy"), [("JHIGH", "boxes"), ("MA", "lanes")])
+def test_threads_share_boxes_where_events_are_better_left_together(
+    name: str, strategy: str
+) -> None:
     workload = matching_workload(name, 30_000, 6000)
-    alone = LaneMatcher(workload.relation, threads=1, policy=Policy(0, route))
+    alone = LaneMatcher(workload.relation, threads=1, policy=Policy(0, strategy))
     alone.insert_ranges(workload.boxes)
     alone.insert(-1, [Box({})])  # contains every row
     both = alone.with_threads(2)
-    assert both.segments[0].shared_route(3000, threads=2) == route
+    assert both.segments[0].shared_strategy(3000, threads=2) == strategy
     one, other = (m.match_batch(workload.events) for m in (alone, both))
     for a, b in zip(one.by_event(), other.by_event(), strict=True):
         assert np.array_equal(a, b)
@@ -192,5 +194,5 @@ def test_bitmaps_are_built_once_single_events_have_cost_enough() -> None:
     expected = matcher.match_batch(workload.events).lists()
     for i in range(300):
         assert matcher.match(workload.events.row(i)) == expected[i]
-    routes = {route for route, _ in matcher.segments[0].planner.costs}
-    assert {"lanes", "walk", "bitmaps"} <= routes
+    strategies = {strategy for strategy, _ in matcher.segments[0].planner.costs}
+    assert {"lanes", "walk", "bitmaps"} <= strategies

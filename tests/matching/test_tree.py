@@ -21,9 +21,9 @@ from penstock.lab.experiments.matching_tree_growth import (
     proved_visits,
     worst_case_visits,
 )
-from penstock.matching.naive import NaiveMatcher
-from penstock.matching.tree import TreeMatcher
-from penstock.matching.tree.outcomes import RangeOutcomes
+from penstock.matching.matchers.naive import NaiveMatcher
+from penstock.matching.matchers.tree import TreeMatcher
+from penstock.matching.matchers.tree.outcomes import RangeOutcomes
 from penstock.predicates.boxes import Box, box
 from penstock.predicates.intervals import (
     ABOVE_NULL,

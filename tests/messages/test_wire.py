@@ -12,6 +12,7 @@ from penstock.catalog import Stored
 from penstock.errors import WireError
 from penstock.messages import (
     ANY_FILTER,
+    EVERYONE,
     Envelope,
     Message,
     MessageBatch,
@@ -24,6 +25,7 @@ from penstock.messages import (
     encode_message,
     encode_messages,
     has_partner,
+    may_reach_anyone,
 )
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, above, below
 
@@ -150,3 +152,17 @@ def test_a_filter_leaves_refusing_to_the_decoder(data: bytes) -> None:
 @given(messages())
 def test_partners_are_told_without_decoding(message: Message) -> None:
     assert has_partner(encode_message(message)) == (message.partner is not None)
+
+
+@given(messages(), st.booleans(), st.integers(0, 3))
+def test_regions_of_anyone_are_found_without_decoding(
+    message: Message, is_removed: bool, since: int
+) -> None:
+    region = {"remove": EVERYONE} if is_removed else {"upsert": EVERYONE}
+    assert may_reach_anyone(encode_message(message._replace(since=since, **region)))
+
+
+def test_a_region_of_few_is_not_one_of_anyone() -> None:
+    few = (Reach(BOTTOM, above(5), below(3), TOP),)
+    message = Message(Position(7, 1), 2**62, (4,), (4, "GOOG", 52.1), few, remove=few)
+    assert not may_reach_anyone(encode_message(message))

@@ -18,8 +18,8 @@ import psutil
 from penstock.errors import PipelineError
 from penstock.flow.changes import Change, Op
 from penstock.storage import Home, RecordKind
+from penstock.testing import LocalPipeline
 from penstock.testing.scenario import Define, Subscribe, Withdraw
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller
 
 PATIENCE_SECONDS = 600  # only to end a test that hangs
@@ -73,7 +73,7 @@ def undisturbed(home: Home, aside: Path, batch_rows: int) -> dict[str, bytes]:
     """What all runs of a home must lead to, from a copy of it that nothing happens to. Spark itself
     adds nothing to that, so it is done without."""
     twin = Home.open(Path(shutil.copytree(home.path, aside / "undisturbed")).absolute())
-    DryPipeline(twin, batch_rows).run()
+    LocalPipeline(twin, batch_rows).run()
     return outputs(twin)
 
 

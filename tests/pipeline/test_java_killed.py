@@ -6,7 +6,6 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +58,6 @@ def test_one_clear_message(tmp_path: Path, moment: str, group_access: bool) -> N
     fill(home, 60)
     with running(home, tmp_path) as process:
         wait_until(lambda: is_at(moment, home, process), moment)
-        time.sleep(0.5)  # in the middle of what it does
         for one in java(process):
             one.kill()
         assert process.wait(PATIENCE_SECONDS) == PipelineError.exit_code

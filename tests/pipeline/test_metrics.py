@@ -102,8 +102,8 @@ def test_a_line_that_was_cut_short(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_run_writes_metrics(tmp_path: Path) -> None:
     from penstock.maintenance.findings import Severity
-    from penstock.maintenance.status import status_of
-    from penstock.maintenance.verify import verify
+    from penstock.maintenance.home_status import status_of
+    from penstock.maintenance.verification import verify
     from penstock.pipeline.run import run
     from tests.maintenance.test_verify import silent
 

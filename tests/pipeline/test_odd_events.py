@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.maintenance.verify import verify
+from penstock.maintenance.verification import verify
 from penstock.storage import Home, RecordKind
+from penstock.testing import LocalPipeline
 from tests.flow import plain_lines as lines
-from tests.pipeline.dry import DryPipeline
 
 COLUMNS = (
     'id INTEGER NOT NULL, "Big" BIGINT, d DOUBLE, n DECIMAL(6,2), wide DECIMAL(38,2), s VARCHAR, '
@@ -32,7 +32,7 @@ def process_both(directory: Path, statements: list[str], events: list[bytes]) ->
         home.log.append([(RecordKind.EVENT, event) for event in events])
         homes.append(home)
     Hub(homes[0].path).close()
-    assert DryPipeline(homes[1], batch_rows=50).run() > 0
+    assert LocalPipeline(homes[1], batch_rows=50).run() > 0
     return homes
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.flow.kinds import Span
 from penstock.pipeline.offsets import LAYOUT, StreamOffset, next_offset, span_of
-from penstock.pipeline.rows import Span
 from penstock.storage import BatchHeader, MemoryLog, RecordKind
 
 EVENT, SUBSCRIBE, WITHDRAW = RecordKind.EVENT, RecordKind.SUBSCRIBE, RecordKind.WITHDRAW

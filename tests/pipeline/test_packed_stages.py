@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,15 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.client import Initial
+from penstock.flow import plan
 from penstock.flow.packed import delta_steps as stepping
-from penstock.flow.packed.rows import PackedDeltas, PackedForms
-from penstock.flow.stages import JoinStage, RowStage
+from penstock.flow.packed.rows import PackedDeltas
+from penstock.flow.plain import JoinStage, RowStage
+from penstock.joins.packed.groups import GroupRun
 from penstock.lab.workloads.streams import stream_workload
-from penstock.pipeline import join_stage, row_stage
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
+from penstock.testing import LocalPipeline
 from tests.differential.stories import HOT_KEYS, JOINS, MIXED, SELECTIONS, Shape, Story, stories
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Teller
 from tests.pipeline.test_stages import files
 
@@ -37,6 +39,10 @@ SUBSCRIPTIONS = (
     "SELECT * FROM l WHERE v BETWEEN 2 AND 5 AND big > 10",
     "SELECT * FROM r WHERE name LIKE 'b%' OR w < 1.5",
     "SELECT * FROM d WHERE flag",
+    "SELECT * FROM l JOIN w ON l.big = w.big WHERE l.v > 2 AND w.big < 5000000000000000000000",
+    "SELECT * FROM w JOIN d ON w.x = d.w WHERE w.big > -7 AND d.price > 1",
+    "SELECT * FROM w JOIN d ON w.flag = d.flag WHERE w.small > 0.5 AND d.w >= 1",
+    "SELECT * FROM w WHERE big BETWEEN -1000 AND 99999999999999999999999999",
 )
 LEFT = """CREATE TABLE l (id BIGINT, name VARCHAR, day DATE, v INTEGER, price DECIMAL(9,2),
 big DECIMAL(38,0), PRIMARY KEY (name, id))"""
@@ -45,11 +51,14 @@ TABLES = (
     "CREATE TABLE r (id BIGINT PRIMARY KEY, name VARCHAR, v INTEGER, w DOUBLE)",
     "CREATE STREAM s (name VARCHAR, v INTEGER)",
     "CREATE TABLE d (flag BOOLEAN PRIMARY KEY, price DECIMAL(12,4), w DOUBLE)",
+    """CREATE TABLE w (x DOUBLE, big DECIMAL(30,2), flag BOOLEAN, small DECIMAL(20,19),
+PRIMARY KEY (x, big))""",
 )
 
 names = st.sampled_from(["a", "b", "bc", "é" * 20, "long" * 120]) | st.none()
 small = st.integers(0, 9) | st.none()
 doubles = st.sampled_from(["NaN", -0.0, 0.0, 1.0, 2.5, "Infinity"]) | st.none()
+bigs = st.sampled_from(["11", 11, -7, 99999999999999999999, -(10**26)]) | st.none()
 prices = st.sampled_from(["0.5", "1.25", "3"]) | st.none()
 ROWS = {
     "l": st.fixed_dictionaries(
@@ -58,13 +67,17 @@ ROWS = {
             "day": st.sampled_from(["2024-02-29", "2024-03-01"]) | st.none(),
             "v": small,
             "price": prices,
-            "big": st.sampled_from(["9" * 38, "11", "-" + "1" * 30]) | st.none(),
+            "big": st.sampled_from(["9" * 38, "-" + "1" * 30]) | bigs,
         },
     ),
     "r": st.fixed_dictionaries(
         {"id": st.integers(0, 5)}, optional={"name": names, "v": small, "w": doubles}
     ),
     "s": st.fixed_dictionaries({"name": names, "v": small}),
+    "w": st.fixed_dictionaries(
+        {"x": doubles.filter(lambda x: x is not None), "big": bigs.filter(bool)},
+        optional={"flag": st.booleans() | st.none(), "small": st.sampled_from([0, 0.5, 1, -1.25])},
+    ),
     "d": st.fixed_dictionaries({"flag": st.booleans()}, optional={"price": prices, "w": doubles}),
 }
 ops = st.sampled_from(["insert", "update", "upsert", "delete", "insert"])
@@ -75,12 +88,8 @@ events = st.sampled_from(sorted(ROWS)).flatmap(
 
 @contextmanager
 def one_by_one() -> Iterator[None]:
-    """No relation is for the kernels."""
-    nothing = PackedForms({}, {})
-    with (
-        mock.patch.object(row_stage, "packed_forms", return_value=nothing),
-        mock.patch.object(join_stage, "packed_forms", return_value=nothing),
-    ):
+    """All stages in the plain gear."""
+    with mock.patch.dict(os.environ, PENSTOCK_GEAR="plain"):
         yield
 
 
@@ -88,10 +97,10 @@ def published(home: Home, batch_rows: int, in_turns: Sequence[bool]) -> dict[str
     """The files of a copy of the home, whose batches are computed in one way or the other."""
     with (
         tempfile.TemporaryDirectory() as directory,
-        mock.patch.object(row_stage, "SCANNED_ROWS", 0),  # none are too few
+        mock.patch.object(plan, "FEW_ROWS", 0),  # none are too few
     ):
         copy = Home.open(Path(shutil.copytree(home.path, Path(directory) / "copy")))
-        pipeline = DryPipeline(copy, batch_rows)
+        pipeline = LocalPipeline(copy, batch_rows)
         for is_packed in cycle(in_turns):
             if pipeline.planned() == pipeline.offset:
                 return files(copy)
@@ -106,7 +115,7 @@ def started_over(home: Home, batch_rows: int) -> dict[str, bytes]:
         copy = Home.open(Path(shutil.copytree(home.path, Path(directory) / "copy")))
         reached, end = -1, 0
         while reached < end:
-            pipeline, reached = DryPipeline(copy, batch_rows), end
+            pipeline, reached = LocalPipeline(copy, batch_rows), end
             while pipeline.offset.position < reached:
                 pipeline.process(pipeline.planned())
             if reached < copy.log.end:
@@ -178,14 +187,60 @@ def test_the_usual_changes_never_become_objects(tmp_path: Path) -> None:
         registry.subscribe_many(workload.subscriptions)
     lines = [*workload.rows[:2000], *islice(workload.events, 3000)]
     home.log.append([(RecordKind.EVENT, line) for line in lines])
-    pipeline = DryPipeline(home, batch_rows=10_000)
+    pipeline = LocalPipeline(home, batch_rows=10_000)
     # Then subscriptions are active, and edges know their rows: what is there goes one by one.
     for count in (1, 3000):
         pipeline.run()
         home.log.append([(RecordKind.EVENT, line) for line in islice(workload.events, count)])
+    with no_objects():
+        assert len(pipeline.compute(pipeline.planned()).messages) > 100
+
+
+@contextmanager
+def no_objects() -> Iterator[None]:
     with (
         mock.patch.object(RowStage, "resolve", side_effect=AssertionError),
         mock.patch.object(JoinStage, "run", side_effect=AssertionError),
         mock.patch.object(PackedDeltas, "objects", side_effect=AssertionError),
+        mock.patch.object(GroupRun, "objects", side_effect=AssertionError),
+        mock.patch("penstock.flow.stages.decode.read_change", side_effect=AssertionError),
     ):
+        yield
+
+
+def test_no_type_of_a_column_needs_the_plain_gear(tmp_path: Path) -> None:
+    """Keys, join values, filter columns and conditions of every type, and decimals of 128 bits."""
+    types = {
+        "DECIMAL(38,3)": [f"{sign}{10**34 + i}.{i:03}" for i in range(9) for sign in ("", "-")],
+        "DECIMAL(9,2)": ["1.25", "-3", "0.5"],
+        "DOUBLE": ["1.5", "-2.25", "0"],
+        "BOOLEAN": ["true", "false"],
+        "VARCHAR": ['"a"', '"b"'],
+        "DATE": ['"2024-02-29"', '"2024-03-01"'],
+        "TIMESTAMP": ['"2024-02-29T01:02:03"', '"2024-03-01T00:00:00"'],
+        "BIGINT": ["-5", "7"],
+    }
+    home = Home.create(tmp_path / "home")
+    lines: list[bytes] = []
+    with Registry(home) as registry:
+        for number, (name, values) in enumerate(types.items()):
+            left, right = f"l{number}", f"r{number}"
+            for table in (left, right):
+                registry.define(f"CREATE TABLE {table} (k {name}, j {name}, PRIMARY KEY (k))")
+                lines += [
+                    f'{{"table":"{table}","op":"upsert","row":{{"k":{k},"j":{j}}}}}'.encode()
+                    for k in values
+                    for j in values
+                ]
+            shown = values[0].replace('"', "'")
+            registry.subscribe(
+                f"SELECT * FROM {left} a JOIN {right} b ON a.j = b.j "
+                f"WHERE a.k >= {shown} AND b.k <= {shown}"
+            )
+            registry.subscribe(f"SELECT * FROM {left} WHERE j >= {shown}")
+    home.log.append([(RecordKind.EVENT, lines[0])])
+    pipeline = LocalPipeline(home, batch_rows=10_000)
+    pipeline.run()
+    home.log.append([(RecordKind.EVENT, line) for line in lines])
+    with no_objects(), mock.patch.object(plan, "FEW_ROWS", 0):
         assert len(pipeline.compute(pipeline.planned()).messages) > 100

@@ -3,98 +3,133 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
-from penstock.pipeline.rows import (
-    BUCKETS,
+from penstock.flow.changes import Op
+from penstock.flow.exchange import (
     CHUNK_BYTES,
     CHUNK_ROWS,
-    RowKind,
-    Span,
+    SINGLE,
+    ChunkRow,
+    EncodedMessages,
     StageInput,
     StageOutput,
-    StageRow,
-    bucket_of,
 )
+from penstock.flow.kinds import Kind, Reason, Span, StageRow, StreamEvents
+from penstock.joins import GroupStep
+from penstock.pipeline.buckets import spread_of
+from penstock.pipeline.chunks import chunk_batch, chunk_rows, staged_names
 from penstock.pipeline.staging import merged
 
-kinds = st.sampled_from(RowKind)
-some_rows = st.lists(
-    st.tuples(
-        st.integers(0, 3),
-        kinds,
-        st.integers(0, 2) | st.integers(0, 2**63 - 1),
-        st.binary(max_size=9),
-    )
+SPREAD = spread_of(8)
+
+offsets = st.integers(0, 2) | st.integers(0, 2**63 - 1)
+values = st.tuples(st.none() | st.integers(-5, 5) | st.text(max_size=3))
+steps = st.builds(
+    GroupStep, offsets, st.integers(0, 3), st.sampled_from([0, 1]), values, st.none(), values
 )
+stage_rows = st.builds(StageRow, offsets, st.just(0), st.binary(max_size=9))
+ROWS_OF = {
+    Kind.TICK: st.builds(StageRow, offsets, st.just(0), st.just(Span(1, 2, 0, 0, 0).to_bytes())),
+    Kind.BAD: stage_rows,
+    Kind.SKIPPED: stage_rows,
+    Kind.FAULT: stage_rows,
+    Kind.EVENTS: stage_rows,
+    Kind.CHANGE: st.tuples(
+        offsets, st.text(max_size=3), st.sampled_from(Op), values, values, st.just((0,))
+    ),
+    Kind.STEP: st.tuples(st.text(max_size=3), values, st.lists(steps, max_size=3)),
+    Kind.SEED: st.tuples(st.text(max_size=3), values, st.lists(steps, max_size=3)),
+    Kind.MESSAGE: st.tuples(offsets, st.integers(0, 3), st.binary(max_size=9).map(lambda b: [b])),
+}
 
 
-@given(rows=some_rows)
+@st.composite
+def a_row(draw: st.DrawFn) -> tuple[int, Kind, Any]:
+    kind = draw(st.sampled_from(sorted(ROWS_OF)))
+    return draw(st.sampled_from(SPREAD.buckets[:3])), kind, draw(ROWS_OF[kind])
+
+
+@given(rows=st.lists(a_row()))
 def test_rows_survive_the_journey(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, RowKind, int, bytes]]
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, Kind, Any]]
 ) -> None:
     staging = tmp_path_factory.getbasetemp()
-    out = StageOutput()
-    for bucket, kind, offset, body in rows:
-        of_kind = [body] if kind is RowKind.MESSAGE else body
-        out.add(bucket, kind, offset, of_kind, step=bucket)
-    chunks = out.to_rows(staging)
-    passed = StageOutput()
-    passed.forward(0, StageInput.of_rows(chunks), *RowKind)
-    in_arrow = out.to_arrow(staging).to_pylist()
-    for inbox in (
-        StageInput.of_rows(chunks),
-        StageInput.of_rows(tuple(row.values()) for row in in_arrow),
-        StageInput.of_rows(passed.to_rows(staging)),
+    out = StageOutput(SPREAD)
+    for bucket, kind, row in rows:
+        if kind is Kind.MESSAGE:
+            out.written.append((bucket, EncodedMessages([row])))
+        else:
+            out.rows(bucket, kind).append(row)
+    chunks = chunk_rows(out, staging)
+    passed = StageOutput(SPREAD)
+    passed.pass_on(StageInput.of_chunks(chunks), list(Kind))
+    in_arrow = chunk_batch(out, staging).to_pylist()
+    for given_rows in (
+        StageInput.of_chunks(chunks),
+        StageInput.of_chunks(tuple(row.values()) for row in in_arrow),
+        StageInput.of_chunks(chunk_rows(passed, staging)),
     ):
-        for kind in RowKind:
-            sent = sorted(StageRow(offset, b, body) for b, k, offset, body in rows if k is kind)
-            if kind is RowKind.MESSAGE:
-                found = merged([staging / name for name in inbox.staged()])
-                assert found == [row.body for row in sent]
+        for kind in ROWS_OF:
+            sent = [row for _, k, row in rows if k is kind]
+            if kind is Kind.MESSAGE:
+                found = merged([staging / name for name in staged_names(given_rows)])
+                in_order = sorted((offset, step, body) for offset, step, (body,) in sent)
+                assert found == [body for _, _, body in in_order]
             else:
-                assert inbox.rows(kind) == sent
-    assert len(out) == len(rows) == sum(count for _, _, count, _ in chunks)
-    assert len(chunks) == len({(bucket, kind) for bucket, kind, _, _ in rows})
+                assert sorted(map(repr, given_rows.unpacked(kind))) == sorted(
+                    map(repr, _as_read(kind, sent))
+                )
+            assert given_rows.count(kind) == len(sent)
 
 
-def test_chunks_are_bounded(tmp_path: Path) -> None:
-    out = StageOutput()
+def _as_read(kind: Kind, rows: list[Any]) -> list[Any]:
+    """Steps are read as tuples of their own, which are equal to those of the sender."""
+    if kind not in (Kind.STEP, Kind.SEED):
+        return rows
+    out = StageOutput(SINGLE)
+    out.rows(0, kind).extend(rows)
+    read = StageInput.of_chunks(out.chunks()).unpacked(kind)
+    assert read == rows
+    return read
+
+
+def test_within_a_process_objects_are_handed_on_as_they_are() -> None:
+    out = StageOutput(SINGLE)
+    out.add(0, Kind.BAD, 3, Reason("no", "", ""))
+    out.add(0, Kind.EVENTS, 4, StreamEvents("ticks", [(4, (1,))]))
+    span = Span(3, 5, 0, 0, 0)
+    (given_rows,) = out.inputs(span).values()
+    (bad,), (events,) = given_rows.rows(Kind.BAD), given_rows.rows(Kind.EVENTS)
+    assert isinstance(bad.body, Reason)
+    assert isinstance(events.body, StreamEvents)
+    packed = StageInput.of_chunks(out.chunks())
+    assert Reason.read(packed.rows(Kind.BAD)[0].body) == bad.body
+    assert StreamEvents.read(packed.rows(Kind.EVENTS)[0].body) == events.body
+
+
+def test_chunks_are_bounded() -> None:
+    out = StageOutput(SPREAD)
     for i in range(2 * CHUNK_ROWS + 1):
-        out.add(0, RowKind.CHANGE, i, b"")
+        out.add(0, Kind.BAD, i, b"")
     large = bytes(CHUNK_BYTES + 1)
     for i in range(3):
-        out.add(1, RowKind.CHANGE, i, large)
-    chunks = out.to_rows(tmp_path)
+        out.add(1, Kind.BAD, i, large)
+    chunks: list[ChunkRow] = list(out.chunks())
     assert sorted(count for _, _, count, _ in chunks) == [1, 1, 1, 1, CHUNK_ROWS, CHUNK_ROWS]
-    assert len(StageInput.of_rows(chunks).rows(RowKind.CHANGE)) == 2 * CHUNK_ROWS + 4
+    assert len(StageInput.of_chunks(chunks).rows(Kind.BAD)) == 2 * CHUNK_ROWS + 4
 
 
 def test_no_rows_are_a_batch_too(tmp_path: Path) -> None:
-    assert StageOutput().to_arrow(tmp_path).num_rows == 0
-    assert StageInput.of_rows(StageOutput().to_rows(tmp_path)).rows(RowKind.CHANGE) == []
-
-
-def test_buckets_do_not_depend_on_the_process() -> None:
-    """They are part of every checkpoint: these values must never change."""
-    assert [bucket_of(f"key {i}".encode()) for i in range(10)] == [1, 25, 12, 5, 0, 15, 6, 2, 5, 12]
-    assert {bucket_of(bytes([i])) for i in range(100)} == set(BUCKETS)
+    nothing = StageOutput(SPREAD)
+    assert chunk_batch(nothing, tmp_path).num_rows == 0
+    assert StageInput.of_chunks(chunk_rows(nothing, tmp_path)).rows(Kind.CHANGE) == []
 
 
 def test_a_span_travels_as_bytes() -> None:
     span = Span(1, 2, 3, 4, 5)
     assert Span.from_bytes(span.to_bytes()) == span
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("partitions", [2, 4, 8])
-def test_spark_deals_buckets_out_evenly(spark: SparkSession, partitions: int) -> None:
-    buckets = spark.createDataFrame([(bucket,) for bucket in BUCKETS], "bucket int")
-    place = sql.pmod(sql.hash("bucket"), sql.lit(partitions))
-    counts = buckets.groupBy(place).count().collect()
-    assert [row["count"] for row in counts] == [len(BUCKETS) // partitions] * partitions

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from penstock import Change, Hub, Op
 from penstock.errors import HomeError, LockedError, PipelineError
 from penstock.joins.initial_regions import MANY_NEWCOMERS
-from penstock.maintenance.verify import verify
+from penstock.maintenance.verification import verify
 from penstock.messages import decode_message
 from penstock.pipeline.run import run
 from penstock.registry import Registry

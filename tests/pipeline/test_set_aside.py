@@ -21,14 +21,14 @@ import pytest
 from penstock import Hub, PenstockError
 from penstock.errors import ChangeError, SubscriptionError
 from penstock.joins.points import SpacePoints
-from penstock.maintenance.compact import compact
-from penstock.maintenance.verify import verify
+from penstock.maintenance.compaction import compact
+from penstock.maintenance.verification import verify
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
+from penstock.testing import LocalPipeline
 from penstock.testing.oracle import Oracle
 from tests.maintenance.test_verify import silent
 from tests.pipeline.disturbing import PATIENCE_SECONDS, pipeline_process, said
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import content, values_of
 
 STRIKING = Path(__file__).parent / "striking"
@@ -84,14 +84,13 @@ MARKED_EVENTS = {
 
 # Where an event is met: what it is part of is among the arguments.
 EVENT_STEPS = (
-    "penstock.flow.plain_events:PlainReader.read",
-    "penstock.flow.stages:RowStage.resolve",
-    "penstock.flow.stages:selection_messages",
-    "penstock.flow.stages:_somebody_selects",
+    "penstock.flow.events:decode_event",
+    "penstock.flow.plain:RowStage.resolve",
+    "penstock.flow.plain:selection_messages",
+    "penstock.flow.plain:_somebody_selects",
     "penstock.flow.group_steps:EdgeSteps.add",
-    "penstock.flow.stages:JoinStage._run_group",
-    "penstock.flow.streams:event_steps",
-    "penstock.flow.streams:event_messages",
+    "penstock.flow.plain:JoinStage._run_group",
+    "penstock.flow.plain:consequences",
     "penstock.messages.wire:encode_message",
     "penstock.joins.points:SpacePoints.selecting",
     "penstock.routing.space_recipients:subscribers",
@@ -102,9 +101,9 @@ SUBSCRIPTION_STEPS = (
     "penstock.flow.index:Index.add",
     "penstock.joins.points:SpacePoints.add",
     "penstock.joins.points:SpacePoints.selecting",
-    "penstock.joins.selections:SelectionIndex.concerned",
-    "penstock.flow.stages:RowStage.initial",
-    "penstock.flow.stages:JoinStage.initial",
+    "penstock.joins.selections:SelectionIndex.any_match",
+    "penstock.flow.plain:RowStage.initial",
+    "penstock.flow.plain:JoinStage.initial",
     "penstock.joins.points:SpacePoints.subset",
     "penstock.registry.plans:decode_plan",
 )
@@ -112,7 +111,7 @@ SUBSCRIPTION_STEPS = (
 FAST_STEPS = (
     "penstock.flow.columnar.reader:ColumnReader.read",
     "penstock.flow.packed.rows:SentChanges.__init__",
-    "penstock.flow.packed.joining:PackedJoins.run",
+    "penstock.joins.packed.joining:PackedJoins.run",
 )
 
 
@@ -191,7 +190,7 @@ class ByHub(Runner):
 class ByPipeline(Runner):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
-        self._pipeline = DryPipeline(home, batch_rows=7)
+        self._pipeline = LocalPipeline(home, batch_rows=7)
 
     def __call__(self) -> None:
         self._pipeline.run()
@@ -341,7 +340,7 @@ def test_a_hub_says_so(tmp_path: Path) -> None:
             with pytest.raises(SubscriptionError, match="is suspended") as refused:
                 hub.subscribe(MARKED_QUERIES[0])
             assert "FaultError: in add" in refused.value.detail
-        with failing("penstock.flow.stages:_somebody_selects"):
+        with failing("penstock.flow.plain:_somebody_selects"):
             with pytest.raises(ChangeError, match="processing it failed") as failed:
                 hub.apply([MARKED_EVENTS["stocks"], *usual_events(0)])
             assert "is in quarantine; the others are applied" in failed.value.detail
@@ -360,7 +359,7 @@ def test_a_hub_in_memory_goes_on() -> None:
         hub.execute(TABLES[0])
         subscription = hub.subscribe(QUERIES[0])
         hub.subscribe(QUERIES[1])
-        with failing("penstock.flow.stages:_somebody_selects"):
+        with failing("penstock.flow.plain:_somebody_selects"):
             hub.insert("stocks", {"id": 1, "symbol": "a", "per": 20.0})
             with pytest.raises(PenstockError):
                 hub.insert("stocks", {"id": 2, "symbol": MARK, "per": 20.0})
@@ -378,7 +377,7 @@ def test_a_live_content_that_cannot_be_built_is_its_own_trouble() -> None:
         def is_first(values: tuple[object, ...]) -> bool:
             return getattr(values[0], "id", None) == number
 
-        with failing("penstock.subscription:Subscription.deliver", is_first):
+        with failing("penstock.delivery.subscription:Subscription.deliver", is_first):
             hub.insert("stocks", {"id": 1, "symbol": "a", "per": 20.0})
         with pytest.raises(SubscriptionError, match="cannot be built"):
             one.content()
@@ -388,7 +387,7 @@ def test_a_live_content_that_cannot_be_built_is_its_own_trouble() -> None:
 def test_what_the_disk_says_is_not_blamed_on_a_record(tmp_path: Path) -> None:
     home, _ = filled(tmp_path / "home")
     with (
-        mock.patch("penstock.flow.stages.selection_messages", side_effect=OSError("no disk")),
+        mock.patch("penstock.flow.plain.selection_messages", side_effect=OSError("no disk")),
         pytest.raises(OSError, match="no disk"),
     ):
         ByHub(home)()

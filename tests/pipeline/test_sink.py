@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import HomeError, LockedError
-from penstock.pipeline.rows import Reason, RowKind, Span, StageInput, StageOutput
+from penstock.flow.exchange import EncodedMessages, StageInput, StageOutput
+from penstock.flow.kinds import Kind, Reason, Span
+from penstock.pipeline.buckets import spread_of
+from penstock.pipeline.chunks import chunk_rows, staged_names
 from penstock.pipeline.sink import (
     MessageSink,
     gather,
@@ -18,26 +21,31 @@ from penstock.pipeline.sink import (
 )
 from penstock.storage import BatchHeader, Home, MemoryHome, RecordKind
 
-SentRow = tuple[RowKind, int, int, bytes]
+SPREAD = spread_of(8)
+
+SentRow = tuple[Kind, int, int, bytes]
 
 
 def sent(staging: Path, *workers: Sequence[SentRow]) -> StageInput:
     """What the sink gets if these workers have these rows."""
     chunks = []
     for rows in workers:
-        out = StageOutput()
+        out = StageOutput(SPREAD)
         for kind, offset, step, body in rows:
-            out.add(0, kind, offset, [body] if kind is RowKind.MESSAGE else body, step)
-        chunks += out.to_rows(staging)
-    return StageInput.of_rows(chunks)
+            if kind is Kind.MESSAGE:
+                out.written.append((0, EncodedMessages([(offset, step, [body])])))
+            else:
+                out.add(0, kind, offset, body)
+        chunks += chunk_rows(out, staging)
+    return StageInput.of_chunks(chunks)
 
 
-def header(*span: int) -> tuple[RowKind, int, int, bytes]:
-    return (RowKind.HEADER, span[0], 0, Span(*span).to_bytes())
+def header(*span: int) -> tuple[Kind, int, int, bytes]:
+    return (Kind.TICK, span[0], 0, Span(*span).to_bytes())
 
 
-def message(offset: int, step: int, body: bytes) -> tuple[RowKind, int, int, bytes]:
-    return (RowKind.MESSAGE, offset, step, body)
+def message(offset: int, step: int, body: bytes) -> tuple[Kind, int, int, bytes]:
+    return (Kind.MESSAGE, offset, step, body)
 
 
 def test_the_order_of_messages_does_not_depend_on_who_computed_them(tmp_path: Path) -> None:
@@ -50,9 +58,11 @@ def test_the_order_of_messages_does_not_depend_on_who_computed_them(tmp_path: Pa
     assert one.header == BatchHeader(8, 10, 8)
 
 
-def test_a_batch_has_one_header(tmp_path: Path) -> None:
-    with pytest.raises(HomeError, match="0 headers"):
-        gather(sent(tmp_path, [message(1, 1, b"a")]), tmp_path)
+@pytest.mark.parametrize("spans", [[], [(0, 1, 0, 0, 0), (0, 2, 0, 0, 0)]])
+def test_a_batch_has_one_span(tmp_path: Path, spans: list[tuple[int, ...]]) -> None:
+    rows = [message(1, 1, b"a"), *(header(*span) for span in spans)]
+    with pytest.raises(HomeError, match="without its span, or with several"):
+        gather(sent(tmp_path, rows), tmp_path)
 
 
 def test_staged_messages_that_are_gone_are_missed_by_name(tmp_path: Path) -> None:
@@ -60,7 +70,7 @@ def test_staged_messages_that_are_gone_are_missed_by_name(tmp_path: Path) -> Non
     sweep_staging(tmp_path)
     with pytest.raises(HomeError, match="cannot read staged messages") as caught:
         gather(inbox, tmp_path)
-    assert inbox.staged()[0] in caught.value.detail
+    assert staged_names(inbox)[0] in caught.value.detail
 
 
 def test_bad_events_get_their_bytes_from_the_log(tmp_path: Path) -> None:
@@ -68,7 +78,7 @@ def test_bad_events_get_their_bytes_from_the_log(tmp_path: Path) -> None:
     home.log.append([(RecordKind.EVENT, b"zero"), (RecordKind.DDL, b"one")])
     home.log.append([(RecordKind.EVENT, b"two"), (RecordKind.EVENT, b"three")])
     reason = Reason("wrong", "very", "do better")
-    rows = [(RowKind.BAD, offset, 0, reason.to_bytes()) for offset in (3, 0)]
+    rows = [(Kind.BAD, offset, 0, reason.to_bytes()) for offset in (3, 0)]
     outcome = gather(sent(tmp_path, [header(0, 4, 0, 0, 0), *rows]), tmp_path)
     publish(home.log, home.messages, outcome)
     entries = list(home.quarantine.entries())

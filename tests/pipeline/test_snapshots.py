@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import HomeError
+from penstock.flow.kinds import Span
 from penstock.joins.selections import NewSelections
 from penstock.pipeline import snapshot_scheduler as keeping
-from penstock.pipeline.rows import Span
 from penstock.pipeline.snapshot_scheduler import SnapshotScheduler
 from penstock.pipeline.snapshots import (
     all_snapshots,
@@ -58,7 +58,7 @@ def home(tmp_path: Path) -> Home:
 def known(view: WorkerIndex, since: int) -> object:
     """What a view says of the rows, and of the subscriptions that are new."""
     span = Span(view.active, view.active, view.active, 0, since)
-    arrivals = view.arrivals(span)
+    arrivals = view.new_points(span)
     told = {}
     for name, rows in (("stocks", STOCKS), ("quotes", QUOTES)):
         selections = view.index.selections(view.catalog(view.active)[name])
@@ -72,7 +72,7 @@ def known(view: WorkerIndex, since: int) -> object:
         assert one.any_match(rows).tolist() == [found != () for found in ids]
         new[one.relation.name] = len(one), ids
     joined = sorted(
-        (points.space.name, begin, sorted(points.ids)) for points, begin in arrivals.semijoins
+        (points.space.name, begin, sorted(points.ids)) for points, begin, _ in arrivals.semijoins
     )
     edges = [edge.name for edge in arrivals.edges]
     return told, new, joined, edges

@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.joins.initial_regions import MANY_NEWCOMERS
-from penstock.maintenance.compact import compact
+from penstock.maintenance.compaction import compact
 from penstock.pipeline.offsets import StreamOffset
 from penstock.storage import Home
+from penstock.testing import LocalPipeline
 from penstock.testing.oracle import Oracle
 from penstock.testing.scenario import Step
 from tests.differential.stories import MIXED, Story, stories
-from tests.pipeline.dry import DryPipeline
 from tests.pipeline.telling import Chorus, Teller, interleaved, scenario_paths, values_of
 
 
 @pytest.mark.slow
 def test_all_scenarios_in_small_batches(tmp_path: Path) -> None:
     teller = Teller(Home.create(tmp_path / "home"))
-    pipeline = DryPipeline(teller.home, batch_rows=3)
+    pipeline = LocalPipeline(teller.home, batch_rows=3)
     teller.tell(interleaved(scenario_paths()))
     assert pipeline.run() > 40
     seen = 0
@@ -41,7 +41,7 @@ def test_all_scenarios_in_small_batches(tmp_path: Path) -> None:
 
 
 def test_an_empty_home_has_nothing_to_publish(tmp_path: Path) -> None:
-    pipeline = DryPipeline(Home.create(tmp_path / "home"))
+    pipeline = LocalPipeline(Home.create(tmp_path / "home"))
     assert pipeline.run() == 0
     pipeline.process(pipeline.offset)  # Spark runs a first batch in any case
     assert pipeline.home.messages.frontier is None
@@ -77,7 +77,7 @@ def test_whatever_happens_contents_equal_the_sql(
     with tempfile.TemporaryDirectory() as directory, Oracle() as oracle:
         teller = Teller(Home.create(Path(directory) / "home"))
         chorus = Chorus(oracle, teller.registry)
-        pipeline = DryPipeline(teller.home, batch_rows, many_newcomers=many)
+        pipeline = LocalPipeline(teller.home, batch_rows, many_newcomers=many)
         for step, event in zip(story.steps, events * len(story.steps), strict=False):
             tell(step, teller, chorus)
             pipeline = happen(event, pipeline, batch_rows)
@@ -87,7 +87,9 @@ def test_whatever_happens_contents_equal_the_sql(
         named = {name: None if c is None else values_of(c) for name, c in contents.items()}
         assert named == chorus.contents()
         # Whoever starts from nothing rebuilds the state, and has nothing to add.
-        assert DryPipeline(teller.home, batch_rows, many_newcomers=many).run() >= 0
+        rebuilt = LocalPipeline(teller.home, batch_rows, many_newcomers=many)
+        rebuilt.run()
+        assert rebuilt.offset.position == teller.home.log.end
         assert files(teller.home) == published
 
 
@@ -96,7 +98,7 @@ def tell(step: Step, teller: Teller, chorus: Chorus) -> None:
     chorus.tell([step])
 
 
-def compacted(pipeline: DryPipeline) -> None:
+def compacted(pipeline: LocalPipeline) -> None:
     """Compact the home of a pipeline that is where its checkpoint says."""
     checkpoint = pipeline.home.checkpoint
     if pipeline.offset != StreamOffset():
@@ -109,7 +111,7 @@ def compacted(pipeline: DryPipeline) -> None:
     compact(Home.open(pipeline.home.path), lambda _what: nullcontext(lambda _done, _total: None))
 
 
-def happen(event: str, pipeline: DryPipeline, batch_rows: int) -> DryPipeline:
+def happen(event: str, pipeline: LocalPipeline, batch_rows: int) -> LocalPipeline:
     match event:
         case "compact":
             compacted(pipeline)
@@ -129,7 +131,7 @@ def happen(event: str, pipeline: DryPipeline, batch_rows: int) -> DryPipeline:
             with Hub(pipeline.home.path):
                 pass
         case "lose checkpoint":
-            return DryPipeline(pipeline.home, batch_rows, many_newcomers=pipeline.many_newcomers)
+            return LocalPipeline(pipeline.home, batch_rows, many_newcomers=pipeline.many_newcomers)
     return pipeline
 
 

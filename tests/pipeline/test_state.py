@@ -18,7 +18,7 @@ from penstock.joins import Group
 from penstock.pipeline.state import BucketState, Ledger, Mirror, StoredGroups, StoredRows
 from penstock.pipeline.state import ledger as ledgers
 from penstock.spaces import Edge, Side
-from tests.pipeline.dry import FakeMap
+from penstock.testing.local_pipeline import MapInMemory
 
 STOCKS = Relation("stocks", (Column("id", IntegerType()), Column("symbol", StringType())), (0,))
 PRICES = Relation("prices", (Column("id", DecimalType(38, 2)), Column("p", IntegerType())), (0,))
@@ -32,7 +32,7 @@ class Bucket:
     """A bucket of Spark's state on a machine: it can be rolled back, and lose its mirror."""
 
     def __init__(self, directory: str) -> None:
-        self.stored = FakeMap()
+        self.stored = MapInMemory()
         self._directory = Path(directory)
         self._mirrors = 0
 

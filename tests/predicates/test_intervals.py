@@ -17,7 +17,7 @@ from penstock.catalog import (
     TimestampType,
     ValueType,
 )
-from penstock.catalog.types import INFINITY_KEY, NAN_KEY
+from penstock.catalog.number_types import INFINITY_KEY, NAN_KEY
 from penstock.predicates.intervals import (
     ABOVE_NULL,
     BOTTOM,

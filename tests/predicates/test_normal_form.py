@@ -115,6 +115,10 @@ def unequal(column: int, value: int) -> Atom:
     return Atom((0, column), subtract(NOT_NULL, union([point(value)])))
 
 
+def less(column: int, value: int) -> Atom:
+    return Atom((0, column), (Interval(ABOVE_NULL, below(value)),))
+
+
 def below_or_above(value: int) -> Some:
     low, high = Interval(ABOVE_NULL, below(value)), Interval(below(value), TOP)
     return Some((Atom((0, 0), (low,)), Atom((0, 1), (high,))))
@@ -154,6 +158,12 @@ def test_a_budget_is_spent_once() -> None:
     budget.spend(10)
     with pytest.raises(TooComplexError):
         budget.spend(1)
+
+
+def test_the_first_coverer_ends_the_search() -> None:
+    """Each is inside all that follow: pairs are charged as they are compared, not all at once."""
+    chain = Some(tuple(All((less(0, i), less(1, i))) for i in range(2_000)))
+    assert len(branches_of(chain, 1)) == 1
 
 
 def test_many_steps_are_refused() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from penstock import Hub
 from penstock.errors import PenstockError
-from penstock.ingest.ledger import FileId, Ledger
+from penstock.ingest.ingest_ledger import FileId, IngestLedger
 from penstock.registry import Registry, rebuild
 from penstock.storage import Home
 from tests.pipeline.on_small_disk import nearly_full
@@ -30,7 +30,7 @@ def drive(disk: Path) -> list[str]:
         lambda: Hub(home.path).close(),
         lambda: Registry(home).subscribe_many([SQL] * 500),
         lambda: rebuild(home),
-        lambda: Ledger(home).taken(FileId("a", "b")),
+        lambda: IngestLedger(home).taken(FileId("a", "b")),
     )
     told = []
     for free_pages in FREE_PAGES:

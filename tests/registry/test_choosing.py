@@ -11,10 +11,10 @@ from penstock.flow.events import encode_change
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import TOP, Interval, below
 from penstock.registry import Registry
-from penstock.registry.choosing import Analysed
+from penstock.registry.decomposition_choice import Analysed
 from penstock.spaces import Choice, Side
 from penstock.storage import Home, RecordKind
-from penstock.storage.statistics import save_statistics
+from penstock.storage.home_statistics import save_statistics
 from tests.history.test_analyse import dry_analyse
 
 SQL = (

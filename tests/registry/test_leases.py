@@ -18,7 +18,7 @@ from penstock.maintenance.databases import Logged, check_databases
 from penstock.pipeline.source import LogReader
 from penstock.registry import Lease, Leases, Registry, rebuild, withdrawn
 from penstock.storage import Home, RecordKind
-from tests.pipeline.dry import DryPipeline
+from penstock.testing import LocalPipeline
 from tests.pipeline.telling import content
 
 SQL = "SELECT * FROM stocks"
@@ -252,19 +252,19 @@ def test_a_pipeline_ends_leases_between_batches(home: Home, clock: FakeClock) ->
         registry.subscribe(f"{SQL} WHERE per = {per}", lease_seconds=seconds).id
         for per, seconds in ((1, 100), (2, 10))
     )
-    pipeline = DryPipeline(home, clock=clock)
+    pipeline = LocalPipeline(home, clock=clock)
     publish(home, 1)
     pipeline.run()
     clock.now += 10
     publish(home, 2)
     pipeline.run()  # the record is behind the event, and counts from the next batch on
     publish(home, 3)
-    pipeline = DryPipeline(home, clock=clock)  # another process goes on
+    pipeline = LocalPipeline(home, clock=clock)  # another process goes on
     pipeline.run()
     assert contents(home, [long, short]) == [3, 2]
     clock.now += 1000  # nobody is there when the other one runs out
     assert contents(home, [long]) == [3]
-    DryPipeline(home, clock=clock).run()
+    LocalPipeline(home, clock=clock).run()
     assert Registry(home).subscriptions() == []
 
 
@@ -334,7 +334,7 @@ def test_whoever_looks_ends_what_has_run_out(
     home, clock = Home.create(tmp_path_factory.mktemp("homes") / "home"), FakeClock()
     registry = Registry(home, clock=clock)
     registry.define("CREATE TABLE stocks (id INT PRIMARY KEY, per INT)")
-    pipeline, there = DryPipeline(home, clock=clock), dict[int, Lease | None]()
+    pipeline, there = LocalPipeline(home, clock=clock), dict[int, Lease | None]()
     for move, which, seconds in moves:
         clock.now += seconds / 2
         chosen = sorted(there)[which % len(there)] if there else None
@@ -353,7 +353,7 @@ def test_whoever_looks_ends_what_has_run_out(
                 with Hub(home.path, clock=clock):
                     pass
             else:
-                pipeline = DryPipeline(home, clock=clock) if move == "once" else pipeline
+                pipeline = LocalPipeline(home, clock=clock) if move == "once" else pipeline
                 pipeline.run()
             there = {n: one for n, one in there.items() if not (one and one.has_run_out(clock.now))}
         registry.catch_up()

@@ -14,8 +14,8 @@ from penstock.registry import (
     subscribed,
     withdraw_body,
 )
-from penstock.registry.binding import Binder
 from penstock.registry.log_changes import read_changes
+from penstock.registry.registry_rows import Binder
 from penstock.storage import AnyHome, Home, MemoryHome, RecordKind, RecordLog
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)"
@@ -264,7 +264,7 @@ def test_a_database_made_anew_while_another_catches_up(
                 registry._database.clear(connection)
         return changes
 
-    monkeypatch.setattr("penstock.registry.registry.read_changes", cleared_meanwhile)
+    monkeypatch.setattr("penstock.registry.stored_registry.read_changes", cleared_meanwhile)
     registry.catch_up()
     assert [s.id for s in registry.subscriptions()] == [2, 5, 6]
     assert dumps(registry) != before

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from penstock.catalog import Catalog, Column, IntegerType, Relation
 from penstock.joins import SpacePoints
 from penstock.kernels.trees import BY_ALL, BY_FILTER, plant
+from penstock.matching.tiers import TierPolicy
 from penstock.messages import ANY_FILTER, Message, Point, PointId, Position, Reach
 from penstock.predicates.boxes import box
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Interval, above, below
 from penstock.routing import recipients, subscribers
 from penstock.routing.kernels import points_in_region, points_in_region_reference
+from penstock.routing.regions import POLICY
 from penstock.routing.space_recipients import scanned
 from penstock.spaces import Edge, Side, Space
 
@@ -59,18 +61,19 @@ def space() -> SpacePoints:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("open_points", "merge_ratio"), [(0, 4), (3, 2), (100, 4)])
+@pytest.mark.parametrize(
+    "policy",
+    [TierPolicy(1, 1, 2, 2), TierPolicy(4, 8, 1, 2), TierPolicy(3, 2, 1, 3), POLICY],
+    ids=["no delta", "small segments", "three at once", "as it is"],
+)
 @settings(max_examples=50)
 @given(data=st.data())
-def test_the_index_follows_the_points(
-    open_points: int, merge_ratio: int, data: st.DataObject
-) -> None:
+def test_the_index_follows_the_points(policy: TierPolicy, data: st.DataObject) -> None:
     points = space()
     alive: dict[PointId, Point] = {}
     with (
         mock.patch("penstock.routing.space_recipients.SCANNED_POINTS", 0),
-        mock.patch("penstock.routing.regions.OPEN_POINTS", open_points),
-        mock.patch("penstock.routing.regions.MERGE_RATIO", merge_ratio),
+        mock.patch("penstock.routing.regions.POLICY", policy),
     ):
         for number in range(data.draw(st.integers(1, 25))):
             if alive and data.draw(st.integers(0, 3)) == 0:

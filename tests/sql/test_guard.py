@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 import time
@@ -177,6 +178,42 @@ def test_a_condition_that_takes_too_many_steps_says_so() -> None:
         bind(where(pairs), CATALOG)
     assert caught.value.primary.startswith("the condition is too complex: its alternatives overlap")
     assert caught.value.hint
+
+
+def test_a_long_statement_leaves_fewer_steps_for_its_condition() -> None:
+    """Reading it took some already: a condition that is granted alone is refused with it."""
+    pairs = " AND ".join(f"(per <> {i} OR id <> {i})" for i in range(8))
+    padding = " OR ".join(["per < 0"] * 11_000)
+    assert bind(where(pairs), CATALOG).branches
+    with pytest.raises(SqlError, match="too complex: its alternatives overlap"):
+        bind(where(f"({pairs}) OR {padding}"), CATALOG)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id IN (" + ", ".join(map(str, range(10_000))) + ")",
+        " OR ".join(f"id = {i}" for i in range(12_400)),
+        " OR ".join(f"id BETWEEN {i} AND {i + 1}" for i in range(8_000)),
+    ],
+    ids=["IN", "OR", "BETWEEN"],
+)
+def test_long_conditions_on_one_column_are_no_bombs(condition: str) -> None:
+    """Nearly all that fits into a statement; and the collector of garbage is not run meanwhile."""
+    collections: list[str] = []
+
+    def note(phase: str, _: object) -> None:
+        collections.append(phase)
+
+    gc.collect()
+    gc.callbacks.append(note)
+    try:
+        query = bind(where(condition), CATALOG)
+    finally:
+        gc.callbacks.remove(note)
+    assert len(query.branches) == 1
+    assert len(collections) <= 4  # before and after
+    assert gc.isenabled()
 
 
 STATEMENTS = sorted(case.sql for path in case_files() for case in read_cases(path))

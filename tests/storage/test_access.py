@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from penstock import Hub
-from penstock.ingest.ledger import FileId, Ledger
-from penstock.maintenance.compact import compact
+from penstock.ingest.ingest_ledger import FileId, IngestLedger
+from penstock.maintenance.compaction import compact
 from penstock.pipeline.failures import pipeline_error
 from penstock.pipeline.metrics import MetricsFiles
 from penstock.registry import Registry
 from penstock.storage import Home, Log, RecordKind
-from penstock.storage.access import umask_of
-from penstock.storage.lost import accept_loss
-from penstock.storage.statistics import HomeStatistics, save_statistics
+from penstock.storage.file_access import umask_of
+from penstock.storage.home_statistics import HomeStatistics, save_statistics
+from penstock.storage.lost_records import accept_loss
 from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.maintenance.test_verify import silent
 from tests.pipeline.test_metrics import some
@@ -44,7 +44,7 @@ def use(path: Path) -> None:
     save_statistics(path, HomeStatistics(2, 0, 0, (), ()))
     MetricsFiles(home.metrics).write(some(1))
     pipeline_error(RuntimeError("no luck"), path / "logs" / "spark.log")
-    Ledger(home).taken(FileId("a", "b"))
+    IngestLedger(home).taken(FileId("a", "b"))
     home.log.roll()
     home.log.append([(RecordKind.EVENT, b"lost")])
     sorted(home.log.directory.glob("*.log"))[-1].unlink()

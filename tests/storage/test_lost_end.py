@@ -14,12 +14,12 @@ import pytest
 
 from penstock import Hub
 from penstock.errors import CorruptionError
-from penstock.ingest.ledger import FileId, IngestRecord, Ledger, taken_entry
-from penstock.maintenance.compact import compact
+from penstock.ingest.ingest_ledger import FileId, IngestLedger, IngestRecord, encode_taken
+from penstock.maintenance.compaction import compact
 from penstock.pipeline.snapshots import compile_snapshot
 from penstock.registry import Registry, rebuild
 from penstock.storage import BatchHeader, Home, Log, Record, RecordKind
-from penstock.storage.lost import accept_loss
+from penstock.storage.lost_records import accept_loss
 from tests.maintenance.test_verify import look, serious, silent
 from tests.storage.rolling import roll_early
 
@@ -145,8 +145,8 @@ def used(tmp_path: Path) -> Path:
         late = hub.subscribe("SELECT * FROM stocks WHERE per > 30")
         assert late.id == 7
     home = Home.open(path)
-    home.log.append([taken_entry(FileId("a", "0" * 64), IngestRecord(0, complete=True))])
-    with closing(Ledger(home)) as ledger:
+    home.log.append([encode_taken(FileId("a", "0" * 64), IngestRecord(0, complete=True))])
+    with closing(IngestLedger(home)) as ledger:
         ledger.taken(FileId("a", "0" * 64))
     with Hub(path):
         pass
@@ -204,7 +204,7 @@ def test_a_log_older_than_what_was_made_of_it(used: Path, witness: str, mark: bo
 
 def test_the_list_of_taken_files_does_not_know_more_than_the_log(used: Path) -> None:
     shorten(used, 4)
-    with closing(Ledger(Home.open(used))) as ledger, pytest.raises(CorruptionError):
+    with closing(IngestLedger(Home.open(used))) as ledger, pytest.raises(CorruptionError):
         ledger.taken(FileId("a", "0" * 64))
 
 

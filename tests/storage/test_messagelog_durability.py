@@ -14,6 +14,7 @@ from penstock.errors import CorruptionError, EventError, HomeError
 from penstock.storage import BatchHeader, MessageLog, QuarantinedEvent
 from penstock.storage import message_log as module
 from penstock.storage.batch_codec import encode_batch
+from penstock.storage.batch_files import BatchFile, BatchFiles, Extent
 from penstock.storage.disk import FileFormat
 from penstock.storage.message_log import MESSAGE_FORMAT
 
@@ -221,3 +222,44 @@ def test_a_killed_writer_leaves_whole_batches(messages: MessageLog) -> None:
     assert all(messages.read(h) == [b"%d" % h.start] * 100 for h in headers)
     assert [e.offset for e in messages.quarantine.entries()] == list(range(len(headers)))
     assert not list(messages.directory.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("compacted", [SECOND, THIRD])
+def test_a_reader_that_compaction_overtakes_is_told(
+    messages: MessageLog, compacted: BatchHeader
+) -> None:
+    """What it has read stays right; what follows is in the base, and nothing is damaged."""
+    for header in (FIRST, SECOND, THIRD):
+        messages.publish(header, [b"one"])
+    reader = messages.batches()
+    assert next(reader) == FIRST
+    compact_in_another_process(messages, compacted)
+    with pytest.raises(HomeError, match="between offsets 10 and") as caught:
+        list(reader)
+    assert not isinstance(caught.value, CorruptionError)
+
+
+@pytest.mark.parametrize("compacted", [SECOND, THIRD])
+def test_a_reader_that_has_read_nothing_begins_with_the_base(
+    messages: MessageLog, compacted: BatchHeader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = [FIRST, SECOND, THIRD]
+    for header in headers:
+        messages.publish(header, [b"one"])
+    opened = BatchFiles.opened
+
+    def compact_first(files: BatchFiles, extent: Extent) -> BatchFile:
+        monkeypatch.undo()
+        compact_in_another_process(messages, compacted)
+        return opened(files, extent)
+
+    monkeypatch.setattr(BatchFiles, "opened", compact_first)
+    assert list(messages.batches()) == headers[headers.index(compacted) :]
+
+
+def compact_in_another_process(messages: MessageLog, header: BatchHeader) -> None:
+    other = reopened(messages.directory.parent)
+    other.write_base(header, [b"all"])
+    other.sweep()
+    names = [path.name for path in messages.directory.iterdir()]
+    assert not [name for name in names if name.startswith(f"{0:020}-") and "base" not in name]

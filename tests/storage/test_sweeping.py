@@ -10,20 +10,20 @@ import pytest
 
 from penstock import Hub
 from penstock.errors import CorruptionError
-from penstock.maintenance.compact import compact
+from penstock.maintenance.compaction import compact
 from penstock.pipeline import snapshots
 from penstock.pipeline.snapshots import compile_snapshot, discard_damaged
 from penstock.registry import Registry
 from penstock.storage import BatchHeader, Home, Log, QuarantinedEvent, RecordKind
-from penstock.storage.compacting import compacted_segment
 from penstock.storage.disk import sweep_temporary
-from penstock.storage.replaying import Replay
-from penstock.storage.statistics import (
+from penstock.storage.home_statistics import (
     KEPT_FILES,
     HomeStatistics,
     load_statistics,
     save_statistics,
 )
+from penstock.storage.log_compaction import compacted_segment
+from penstock.storage.table_replay import Replay
 from tests.maintenance.test_verify import silent
 
 EVENT = RecordKind.EVENT

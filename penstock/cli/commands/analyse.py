@@ -16,7 +16,7 @@ from penstock.cli.parameters import (
 )
 
 if TYPE_CHECKING:
-    from penstock.storage.statistics import EdgeStatistics, HomeStatistics, TableStatistics
+    from penstock.storage import EdgeStatistics, HomeStatistics, TableStatistics
 
 PANEL = "Process"
 EXAMPLES = """
@@ -48,8 +48,7 @@ def analyse(
     pipeline that starts afterwards orders its matching by it; what subscribers are told does not
     depend on it. May run beside the pipeline.
     """
-    from penstock.storage import Home
-    from penstock.storage.statistics import load_statistics
+    from penstock.storage import Home, load_statistics
 
     if show:
         statistics = load_statistics(Home.open(home).path)

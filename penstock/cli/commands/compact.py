@@ -42,7 +42,7 @@ def compact(
     may be at work on the home; publishing and reading may go on.
     """
     from penstock.cli.progress import bar
-    from penstock.maintenance.compact import compact as compact_home
+    from penstock.maintenance import compact as compact_home
     from penstock.storage import Home
 
     done = compact_home(Home.open(home), bar, to=to, past_cursors=past_cursors)

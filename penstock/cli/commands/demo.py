@@ -21,6 +21,9 @@ EXAMPLES = """
   penstock demo --home shop --subscriptions 5000 --changes 2000
 """
 
+MOST = 1_000_000
+"""The demonstration keeps all it does in memory, to compare: a kilobyte or so for each."""
+
 
 def demo(
     home: Annotated[
@@ -28,10 +31,12 @@ def demo(
         typer.Option(metavar="DIR", help="Where to make the home; by default a new temporary one."),
     ] = None,
     subscriptions: Annotated[
-        int, typer.Option(metavar="N", min=10, help="How many standing queries.")
+        int, typer.Option(metavar="N", min=10, max=MOST, help="How many standing queries.")
     ] = 2000,
-    changes: Annotated[int, typer.Option(metavar="N", min=10, help="How many changes.")] = 3000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 1,
+    changes: Annotated[
+        int, typer.Option(metavar="N", min=10, max=MOST, help="How many changes.")
+    ] = 3000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.", min=0)] = 1,
     master: Annotated[str, typer.Option(metavar="URL", help="Where Spark runs.")] = "local[2]",
     as_json: JsonOption = False,
 ) -> None:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from penstock.cli.output import Output
-from penstock.cli.parameters import HomeArgument, IdArgument, JsonOption
+from penstock.cli.parameters import HomeArgument, JsonOption
 
 PANEL = "Look"
 EXAMPLES = """
   penstock explain shop 2 '{"table": "stocks", "row": {"id": 4, "per": 52}}'
   penstock explain shop 2 --offset 1041    (a change that is in the log)
+  penstock explain shop --plan             (which gear serves which table, and why)
 """
 
 
 def explain(
     home: HomeArgument,
-    number: IdArgument,
+    number: Annotated[
+        int | None, typer.Argument(metavar="ID", help="A subscription.", show_default=False)
+    ] = None,
     change: Annotated[
         str | None,
         typer.Argument(metavar="CHANGE", help="A change that could come now, as published."),
@@ -26,12 +30,24 @@ def explain(
     offset: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Explain the change at this offset.")
     ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show the execution plan of the pipeline instead.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say why a change does, or does not, reach a subscription, condition by condition.
 
-    The tables are replayed from the log in memory, up to the change; nothing is written.
+    The tables are replayed from the log in memory, up to the change; nothing is written. With
+    --plan: for each table, edge and space, whether kernels process its changes (the fast gear) or
+    Python does (the plain gear), and why.
     """
+    if plan:
+        if (number, change, offset) != (None, None, None):
+            raise typer.BadParameter("--plan is about the whole home: give nothing else")
+        _show_plan(home, Output(as_json=as_json))
+        return
+    if number is None:
+        raise typer.BadParameter("give the id of a subscription, or --plan")
     from penstock.cli.replaying import explain_change, explain_logged
     from penstock.flow.events import decode_event
     from penstock.storage import Home
@@ -48,3 +64,20 @@ def explain(
     out = Output(as_json=as_json)
     out.result(explanation.to_dict())
     out.say(str(explanation))
+
+
+def _show_plan(home: Path, out: Output) -> None:
+    from penstock.pipeline.planned import execution_plan
+    from penstock.storage import Home
+
+    lines = list(execution_plan(Home.open(home)))
+    out.result(
+        {
+            "plan": [
+                {"subject": subject, "work": work, "gear": decision.gear, "why": decision.why}
+                for subject, work, decision in lines
+            ]
+        }
+    )
+    rows = [[line.subject, line.work, line.decision.gear, line.decision.why] for line in lines]
+    out.table(["subject", "work", "gear", "why not fast"], rows)

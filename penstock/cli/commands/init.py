@@ -14,6 +14,7 @@ EXAMPLES = """
   penstock init shop
   penstock init /var/lib/penstock/shop --json
   penstock init /srv/shop --group-access
+  penstock init shop --buckets 16
   penstock init /shared/shop --shared      (for a cluster: docs/cluster.md)
 """
 
@@ -30,12 +31,20 @@ def init(
             help="Members of the directory's group may use it (2770); by default only you (0700).",
         ),
     ] = False,
+    buckets: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            help="Buckets of the pipeline's state, a power of two up to 64: an upper bound of how "
+            "many tasks share the work of a batch. It cannot be changed later.",
+        ),
+    ] = 8,
     as_json: JsonOption = False,
 ) -> None:
     """Make a new home: a directory with a log, and all that is derived from it."""
     from penstock.storage import Home
 
-    created = Home.create(home, shared=shared, group_access=group_access)
+    created = Home.create(home, shared=shared, group_access=group_access, buckets=buckets)
     out = Output(as_json=as_json)
     out.result({"home": str(created.path)})
     out.say(f"made {created.path}")

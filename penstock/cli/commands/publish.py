@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,13 +15,12 @@ from penstock.cli.output import Output, count
 from penstock.cli.parameters import HomeArgument, JsonOption
 from penstock.errors import ChangeError, PenstockError
 from penstock.flow.changes import Op
-from penstock.ingest.files import MAX_BACKLOG, Format
-from penstock.ingest.inputs import shown_name
+from penstock.ingest import MAX_BACKLOG, InputFormat, input_formats, shown_name
 
 if TYPE_CHECKING:
     from penstock.catalog import Relation
     from penstock.cli.publishing import FileDone
-    from penstock.ingest.files import ByteSource, InputBatch
+    from penstock.ingest import ByteSource, InputBatch
     from penstock.storage import Home
 
 PANEL = "Publish and subscribe"
@@ -34,6 +34,14 @@ EXAMPLES = """
 """
 
 STANDARD_INPUT = Path("-")
+
+
+def _format_named(name: str) -> InputFormat:
+    known = input_formats()
+    if name not in known:
+        names = ", ".join(map(repr, known))
+        raise typer.BadParameter(f"{name!r} is not one of {names}.")
+    return known[name]
 
 
 def publish(
@@ -50,8 +58,13 @@ def publish(
         Op, typer.Option(help="What to do with the rows of CSV and Parquet files.")
     ] = Op.INSERT,
     format_: Annotated[
-        Format | None,
-        typer.Option("--format", help="By default what the name of a file ends in."),
+        InputFormat | None,
+        typer.Option(
+            "--format",
+            metavar=f"[{'|'.join(input_formats())}]",
+            parser=_format_named,
+            help="By default what the name of a file ends in.",
+        ),
     ] = None,
     check: Annotated[
         bool,
@@ -104,16 +117,20 @@ class _Request:
     table: str | None
     relation: Relation | None
     op: Op
-    format_: Format | None
+    format_: InputFormat | None
     resume: bool
     max_backlog: int
+
+    @property
+    def format_name(self) -> str:
+        return "" if self.format_ is None else self.format_.name
 
     @property
     def options(self) -> list[str]:
         """As they stand on the command line."""
         given = ["--table", self.table] if self.table is not None else []
         given += ["--op", self.op.value] if self.op is not Op.INSERT else []
-        return given + (["--format", self.format_.value] if self.format_ is not None else [])
+        return given + (["--format", self.format_.name] if self.format_ is not None else [])
 
 
 def _relation(home: Home, table: str | None) -> Relation | None:
@@ -134,16 +151,17 @@ def _check_files(files: list[Path], request: _Request, skip: int) -> None:
     """Look at all files before the first event is appended."""
     if request.resume and skip:
         raise typer.BadParameter("--resume knows by itself where to go on; leave out --skip")
+    needs_table = request.format_ is not None and request.format_.holds_rows
     for path in files:
         if path == STANDARD_INPUT:
-            if request.format_ not in (None, Format.JSONL):
-                raise typer.BadParameter(f"{request.format_} is not read from standard input")
+            if needs_table:
+                raise typer.BadParameter(f"{request.format_name} is not read from standard input")
             if request.resume:
                 raise typer.BadParameter("standard input cannot be read again: use --skip")
-        elif not path.is_file():
-            raise typer.BadParameter(f"{path} is not a file")
-    if request.format_ not in (None, Format.JSONL) and request.relation is None:
-        raise typer.BadParameter(f"--format {request.format_} needs --table")
+        elif not os.path.isfile(path):
+            raise typer.BadParameter(f"{shown_name(str(path))} is not a file")
+    if needs_table and request.relation is None:
+        raise typer.BadParameter(f"--format {request.format_name} needs --table")
 
 
 def _publish(home: Home, request: _Request, files: list[Path], skip: int, out: Output) -> None:
@@ -187,8 +205,8 @@ def _rest(request: _Request, done: list[FileDone]) -> str:
 
 def _publish_file(home: Home, request: _Request, one: FileDone) -> None:
     from penstock.cli.progress import bar
-    from penstock.ingest.files import leave_out
-    from penstock.ingest.files import publish as append
+    from penstock.ingest import leave_out
+    from penstock.ingest import publish as append
 
     def shown(done: InputBatch) -> None:
         advance(done.done_bytes, done.total_bytes or 0)
@@ -208,11 +226,11 @@ def _publish_file(home: Home, request: _Request, one: FileDone) -> None:
 def _resume(
     home: Home, request: _Request, one: FileDone, shown: Callable[[InputBatch], None]
 ) -> None:
-    from penstock.ingest.files import publish as append
-    from penstock.ingest.resuming import resumable
+    from penstock.ingest import open_resumable
+    from penstock.ingest import publish as append
 
     given = (request.relation, request.op, request.format_)
-    with resumable(home, one.path, *given) as file:
+    with open_resumable(home, one.path, *given) as file:
         one.before = file.before
         append(
             home,
@@ -227,27 +245,25 @@ def _resume(
 
 def _check(home: Home, request: _Request, files: list[Path], skip: int, out: Output) -> None:
     from penstock.cli.publishing import show_check
-    from penstock.flow.plain_events import PlainReader
-    from penstock.ingest.checking import check_file
-    from penstock.ingest.files import leave_out
+    from penstock.ingest import check_file, leave_out
     from penstock.registry import Registry
 
     with Registry(home) as registry:
-        reader = PlainReader(registry.catalog())
+        catalog = registry.catalog()
     checks = []
     for i, path in enumerate(files):
         batches = _batches(path, request)
         if skip and i == 0:
             batches = leave_out(batches, skip, str(path))
-        checks.append(check_file(shown_name(str(path)), batches, reader, home.log.end))
+        checks.append(check_file(shown_name(str(path)), batches, catalog, home.log.end))
     show_check(out, checks)
     if not all(check.is_good for check in checks):
         raise typer.Exit(ChangeError.exit_code)
 
 
 def _batches(path: Path, request: _Request) -> Iterator[InputBatch]:
-    from penstock.ingest import files
+    from penstock.ingest import read_file, read_lines
 
     if path == STANDARD_INPUT:
-        return files.read_lines(cast("ByteSource", sys.stdin.buffer), "standard input")
-    return files.read_file(path, request.relation, request.op, request.format_)
+        return read_lines(cast("ByteSource", sys.stdin.buffer), "standard input")
+    return read_file(path, request.relation, request.op, request.format_)

@@ -40,8 +40,7 @@ def quarantine(ctx: typer.Context, home: HomeArgument) -> None:
 def list_events(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """List the events in quarantine and the suspended subscriptions, each with the reason."""
     from penstock.registry import Registry
-    from penstock.storage import Home
-    from penstock.storage.quarantine import list_quarantine
+    from penstock.storage import Home, list_quarantine
 
     home = Home.open(_home(ctx))
     entries = list(list_quarantine(home))
@@ -122,9 +121,8 @@ def replay(
     """Publish events again, for instance after the table they need was declared; subscribe what is
     suspended again, under a new id."""
     from penstock.registry import Registry
-    from penstock.storage import Home
-    from penstock.storage.quarantine import list_quarantine
-    from penstock.storage.quarantine import replay as replay_events
+    from penstock.storage import Home, list_quarantine
+    from penstock.storage import replay as replay_events
 
     home = Home.open(_home(ctx))
     if bool(offsets) == everything:

@@ -33,17 +33,17 @@ def rebuild(
     a backup. With --accept-loss they are given up. Their offsets are not used again, and batches
     that came from them are put aside, in HOME/lost; nobody may process the home meanwhile.
     """
-    from penstock.ingest.ledger import rebuild_ledger
+    from penstock.ingest import remove_ledger
     from penstock.registry import Registry
     from penstock.registry import rebuild as rebuild_registry
     from penstock.storage import Home
-    from penstock.storage.lost import accept_loss as accept
+    from penstock.storage import accept_loss as accept
 
     opened = Home.open(home)
     loss = accept(opened) if accept_loss else None
     opened.log.check_end()
     rebuild_registry(opened)
-    rebuild_ledger(opened)
+    remove_ledger(opened)
     with Registry(opened) as registry:
         found = {
             "tables": len(registry.catalog()),

@@ -14,7 +14,7 @@ from penstock.cli.parameters import HomeArgument, JsonOption
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock.lab.traffic import Traffic
+    from penstock.maintenance import Traffic
     from penstock.storage import Home
 
 PANEL = "Operate"
@@ -47,7 +47,7 @@ def status(
     writes into HOME/metrics: batches.jsonl, and penstock.prom for Prometheus.
     """
     from penstock.cli.status_report import status_members, status_rows
-    from penstock.maintenance.status import status_of
+    from penstock.maintenance import status_of
     from penstock.storage import Home
 
     opened = Home.open(home)
@@ -64,7 +64,7 @@ def status(
 
 def _count(home: Home) -> Traffic:
     from penstock.cli.progress import bar
-    from penstock.lab.traffic import Clients
+    from penstock.maintenance import Clients
 
     clients = Clients(home)
     end = home.log.end
@@ -77,7 +77,7 @@ def _follow(home: Home, traffic: Traffic | None, interval: float) -> None:
     from rich.live import Live
 
     from penstock.cli.status_report import status_rows
-    from penstock.maintenance.status import status_of
+    from penstock.maintenance import status_of
 
     with Live(console=text_console(), auto_refresh=False) as live:
         try:

@@ -12,7 +12,7 @@ from penstock.cli.output import Output, count, size
 from penstock.cli.parameters import HomeArgument, JsonOption
 
 if TYPE_CHECKING:
-    from penstock.maintenance.verify import Verdict
+    from penstock.maintenance import Verdict
 
 PANEL = "Operate"
 EXAMPLES = """
@@ -42,8 +42,8 @@ def verify(
     not agree.
     """
     from penstock.cli.progress import bar
-    from penstock.maintenance.findings import Severity
-    from penstock.maintenance.verify import verify as verify_home
+    from penstock.maintenance import Severity
+    from penstock.maintenance import verify as verify_home
     from penstock.storage import Home
 
     drawn = random.randrange(1 << 32) if seed is None else seed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from penstock.catalog import Relation
 from penstock.flow.columnar.json_kernels import GIVEN, OPS, ParsedEvents
-from penstock.flow.columnar.layout import DOUBLE, OTHER, TEXT, Bytes8, Ints
+from penstock.flow.columnar.layout import DOUBLE, TEXT, WIDE
 from penstock.flow.columnar.pack_rows import gather_texts, hash_keys, pack_changes, pack_events
+from penstock.kernels.arrays import Bytes8, Flags, Ints
+from penstock.kernels.packed_values import Packed
 from penstock.matching import EventBatch
 from penstock.matching.events import DictionaryColumn, KeyColumn, NumberColumn
 from penstock.matching.key_arrays import double_keys
@@ -20,50 +22,12 @@ from penstock.messages import EventTemplate
 from penstock.packing import pack
 
 _PACKED_OPS = [pack(op) for op in OPS]
+_LOW_WORD = (1 << 64) - 1
 _PAIR = bytes([0x92])  # begins an array of two
 
 
 def _bytes(data: bytes) -> Bytes8:
     return np.frombuffer(data, np.uint8)
-
-
-def array_start(length: int) -> bytes:
-    """What stands before so many packed values."""
-    return pack([None] * length)[:-length] if length < 16 else b"\xdd" + length.to_bytes(4)
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """Packed values, one behind the other."""
-
-    data: Bytes8
-    ends: Ints
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    def array(self, first: int, last: int) -> bytes:
-        """The values [first, last) as one packed array."""
-        start = self.ends[first - 1] if first else 0
-        stop = self.ends[last - 1] if last else 0
-        return array_start(last - first) + self.data[start:stop].tobytes()
-
-    def pieces(
-        self, most: int, most_bytes: int, first: int = 0, end: int | None = None
-    ) -> Iterator[tuple[int, int]]:
-        """The values [first, end) cut into pieces, each of limited size if it has several."""
-        end = len(self) if end is None else end
-        while first < end:
-            start = self.ends[first - 1] if first else 0
-            fitting = int(np.searchsorted(self.ends, start + most_bytes, side="right"))
-            last = min(max(fitting, first + 1), first + most, end)
-            yield first, last
-            first = last
-
-    def to_arrow(self) -> pa.Array:
-        offsets = np.concatenate([np.zeros(1, np.int64), self.ends])
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
-        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +65,7 @@ class PlainColumns:
         return Packed(*pack_events(self.sheet, chosen, before, between, behind, True))
 
     def packed_changes(self, chosen: Ints) -> Packed:
-        """What some events ask for, as `penstock.pipeline.shuffle_codec` writes changes."""
+        """What some events ask for, as `penstock.flow.row_codec` writes changes."""
         ends = np.cumsum([len(op) for op in _PACKED_OPS], dtype=np.int64)
         ops, name = _bytes(b"".join(_PACKED_OPS)), _bytes(pack(self.relation.name))
         return Packed(*pack_changes(self.sheet, chosen, name, ops, ends))
@@ -116,9 +80,11 @@ class PlainColumns:
     def keys(self, column: int) -> KeyColumn:
         """The values of a column in comparable form."""
         fields, kind = self.sheet.fields, self.sheet.form.kinds[column]
-        if kind in (TEXT, OTHER):  # of others, there is nothing but NULL
+        if kind == TEXT:
             return self._words(column)
         is_null = fields.states[:, column] != GIVEN
+        if kind == WIDE:
+            return _wide_keys(fields.high[:, column], fields.values[:, column], is_null)
         values = np.where(is_null, 0, fields.values[:, column])
         keys = double_keys(values.view(np.float64)) if kind == DOUBLE else values
         return NumberColumn(keys, is_null if is_null.any() else None)
@@ -130,3 +96,12 @@ class PlainColumns:
         is_null = self.sheet.fields.states[:, column] != GIVEN
         indices = np.where(is_null, -1, words.indices.to_numpy()).astype(np.int32)
         return DictionaryColumn(indices, tuple(words.dictionary.to_pylist()))
+
+
+def _wide_keys(high: Ints, low: Ints, is_null: Flags) -> DictionaryColumn:
+    """Integers of two words, each once."""
+    words = np.where(is_null, 0, np.stack([high, low]))
+    distinct, place = np.unique(words, axis=1, return_inverse=True)
+    keys = [(upper << 64) | (lower & _LOW_WORD) for upper, lower in distinct.T.tolist()]
+    indices = np.where(is_null, -1, place.reshape(-1)).astype(np.int32)
+    return DictionaryColumn(indices, tuple(keys))

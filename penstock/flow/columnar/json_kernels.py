@@ -19,10 +19,10 @@ from penstock.flow.columnar.json_scan import (
     characters,
     expect,
     find_name,
-    is_word,
     read_date,
     read_number,
     read_timestamp,
+    read_wide_number,
     text_end,
 )
 from penstock.flow.columnar.layout import (
@@ -33,14 +33,14 @@ from penstock.flow.columnar.layout import (
     INTEGER,
     TEXT,
     TIMESTAMP,
+    WIDE,
     ZONED,
-    Bytes8,
-    Codes8,
     ColumnLayout,
-    Ints,
     Names,
     names_of,
 )
+from penstock.kernels.arrays import Bytes8, Codes8, Ints
+from penstock.kernels.byte_strings import same_bytes
 from penstock.kernels.compiled import inlined, njit
 
 ABSENT, NULL, GIVEN = range(3)
@@ -74,6 +74,22 @@ class Cells(NamedTuple):
     """Of texts, in bytes."""
     states: npt.NDArray[np.uint8]
     """`ABSENT`, `NULL` or `GIVEN`."""
+    high: Ints
+    """Of `WIDE` numbers, the bits above the 64 in `values`; empty if there are no such columns."""
+
+    def take(self, which: npt.NDArray[np.generic]) -> Cells:
+        values = self.values[which]
+        high = self.high[which] if len(self.high) else self.high
+        return Cells(values, values.view(np.float64), self.lengths[which], self.states[which], high)
+
+
+def empty_cells(count: int, form: ColumnLayout) -> Cells:
+    """Cells for so many events, of which nothing is known yet."""
+    shape = (count, len(form.kinds))
+    values = np.empty(shape, np.int64)
+    high = np.empty(shape if (form.kinds == WIDE).any() else (0, 0), np.int64)
+    states = np.full(shape, ABSENT, np.uint8)
+    return Cells(values, values.view(np.float64), np.empty(shape, np.int32), states, high)
 
 
 class ParsedEvents(NamedTuple):
@@ -112,7 +128,7 @@ def _table_of(texts: Texts, at: int, end: int, names: Names, likely: int) -> int
         stop = text_end(data, at + 1, end, texts.only_ascii)
         if stop == NOT_PLAIN:
             break
-        if is_word(data, name, name_end, _TABLE, 0, len(_TABLE)):
+        if same_bytes(data, name, name_end, _TABLE, 0, len(_TABLE)):
             return find_name(data, at + 1, stop, names, likely)
         at = expect(data, stop + 1, end, COMMA)
     return -1
@@ -150,7 +166,7 @@ def _read_event(texts: Texts, at: int, end: int, form: ColumnLayout, fields: Cel
         name, stop, at = _member(texts, at, end)
         if at == NOT_PLAIN or at >= end:
             break
-        if is_word(data, name, stop, _ROW, 0, len(_ROW)):
+        if same_bytes(data, name, stop, _ROW, 0, len(_ROW)):
             if has_row:
                 break
             has_row = True
@@ -159,9 +175,9 @@ def _read_event(texts: Texts, at: int, end: int, form: ColumnLayout, fields: Cel
             last = text_end(data, at + 1, end, texts.only_ascii) if data[at] == QUOTE else NOT_PLAIN
             if last == NOT_PLAIN:
                 break
-            if not has_table and is_word(data, name, stop, _TABLE, 0, len(_TABLE)):
+            if not has_table and same_bytes(data, name, stop, _TABLE, 0, len(_TABLE)):
                 has_table = True
-            elif not has_op and is_word(data, name, stop, _OP, 0, len(_OP)):
+            elif not has_op and same_bytes(data, name, stop, _OP, 0, len(_OP)):
                 has_op, op = True, find_name(data, at + 1, last, OP_NAMES, op)
             else:
                 break
@@ -225,13 +241,17 @@ def _read_value(
         stop, whole, after = read_number(data, at, end)
         if stop != NOT_PLAIN and _store_number(whole, after, form, fields, i, column):
             return stop
+    if kind == WIDE:
+        stop, high, low = read_wide_number(data, at, end, form.most[column], form.scale[column])
+        fields.high[i, column], fields.values[i, column] = high, low
+        return stop
     return NOT_PLAIN
 
 
 @njit
 def _behind_word(data: Bytes8, at: int, end: int, word: Bytes8) -> int:
     stop = at + len(word)
-    if stop > end or not is_word(data, at, stop, word, 0, len(word)):
+    if stop > end or not same_bytes(data, at, stop, word, 0, len(word)):
         return NOT_PLAIN
     return stop
 

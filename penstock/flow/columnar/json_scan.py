@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.flow.columnar.layout import MAX_DIGITS, Bytes8, Names
+from penstock.flow.columnar.layout import MAX_DIGITS, Names
+from penstock.kernels.arrays import Bytes8
+from penstock.kernels.byte_strings import same_bytes
 from penstock.kernels.compiled import njit
+from penstock.kernels.wide_integers import negated, times_ten
 
 NOT_PLAIN = -1
 
@@ -56,24 +59,13 @@ def text_end(data: Bytes8, at: int, end: int, only_ascii: bool) -> int:
 
 
 @njit
-def is_word(data: Bytes8, at: int, stop: int, word: Bytes8, first: int, last: int) -> bool:
-    """Whether [at, stop) of the data is [first, last) of a word."""
-    if stop - at != last - first:
-        return False
-    for i in range(stop - at):  # noqa: SIM110  # numba compiles no generators here
-        if data[at + i] != word[first + i]:
-            return False
-    return True
-
-
-@njit
 def find_name(data: Bytes8, at: int, stop: int, names: Names, likely: int) -> int:
     """Which of the names is [at, stop), looking at the likely one first; -1 for none."""
     count = len(names.ends)
     for i in range(count):
         number = likely + i if likely + i < count else likely + i - count
         first = names.ends[number - 1] if number else 0
-        if is_word(data, at, stop, names.letters, first, names.ends[number]):
+        if same_bytes(data, at, stop, names.letters, first, names.ends[number]):
             return number
     return -1
 
@@ -96,15 +88,59 @@ def read_number(data: Bytes8, at: int, end: int) -> tuple[int, int, int]:
         at += 1
         if at - first > MAX_DIGITS:
             return NOT_PLAIN, 0, 0
-    before = (at if point < 0 else point) - first
-    after = 0 if point < 0 else at - point - 1
-    if before == 0 or (before > 1 and data[first] == _ZERO) or (point >= 0 and after == 0):
+    if not _is_number(data, first, at, end, point):
         return NOT_PLAIN, 0, 0
     if is_negative and whole == 0:
         return NOT_PLAIN, 0, 0  # not every type knows a negative zero
-    if at < end and (data[at] == 101 or data[at] == 69):
+    return at, -whole if is_negative else whole, 0 if point < 0 else at - point - 1
+
+
+@njit
+def _is_number(data: Bytes8, first: int, at: int, end: int, point: int) -> bool:
+    """Whether JSON allows digits [first, at) with a point there, or without one (-1), and no
+    exponent follows."""
+    before = (at if point < 0 else point) - first
+    after = -1 if point < 0 else at - point - 1
+    if before == 0 or (before > 1 and data[first] == _ZERO) or after == 0:
+        return False
+    return at >= end or (data[at] != 101 and data[at] != 69)
+
+
+@njit
+def read_wide_number(
+    data: Bytes8, at: int, end: int, most: int, scale: int
+) -> tuple[int, int, int]:
+    """A number without an exponent, of at most so many digits: where it ends, and 10**scale times
+    the number as the two words of a wide integer."""
+    is_negative = at < end and data[at] == MINUS
+    first = at + is_negative
+    high, low = np.uint64(0), np.uint64(0)
+    at, point = first, -1
+    while at < end:
+        byte = data[at]
+        if _ZERO <= byte <= _NINE:
+            high, low = times_ten(high, low, byte - _ZERO)
+        elif byte == POINT and point < 0:
+            point = at
+        else:
+            break
+        at += 1
+        if at - first > most + 2:  # a point, and a zero before it
+            return NOT_PLAIN, 0, 0
+    after = 0 if point < 0 else at - point - 1
+    before = at - first if point < 0 else point - first
+    if before == 1 and data[first] == _ZERO:
+        before = 0  # it does not count
+    is_zero = high == np.uint64(0) and low == np.uint64(0)
+    if before > most - scale or after > scale or (is_negative and is_zero):
         return NOT_PLAIN, 0, 0
-    return at, -whole if is_negative else whole, after
+    if not _is_number(data, first, at, end, point):
+        return NOT_PLAIN, 0, 0
+    for _ in range(scale - after):
+        high, low = times_ten(high, low, 0)
+    if is_negative:
+        high, low = negated(high, low)
+    return at, int(np.int64(high)), int(np.int64(low))
 
 
 @njit

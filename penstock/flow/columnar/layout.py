@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock.catalog import (
-    Column,
+    BooleanType,
+    DateType,
     DecimalType,
+    DoubleType,
     IntegerType,
     Relation,
     StringType,
     TimestampType,
+    ValueType,
 )
+from penstock.kernels.arrays import Bytes8, Codes8, Flags, Ints
 
-Bytes8: TypeAlias = npt.NDArray[np.uint8]
-Codes8: TypeAlias = npt.NDArray[np.int8]
-Ints: TypeAlias = npt.NDArray[np.int64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
-
-OTHER, INTEGER, DECIMAL, DOUBLE, BOOLEAN, TEXT, DATE, TIMESTAMP, ZONED = range(9)
-"""Kinds of columns. Of `OTHER` the kernel reads only NULL."""
+WIDE, INTEGER, DECIMAL, DOUBLE, BOOLEAN, TEXT, DATE, TIMESTAMP, ZONED = range(9)
+"""Kinds of columns. `WIDE` are decimals that may not fit 64 bits."""
 
 MAX_DIGITS = 18
 """So many digits fit 64 bits."""
 
-_KEY_KINDS = frozenset({INTEGER, DECIMAL, TEXT, DATE, TIMESTAMP, ZONED})
-"""Kinds whose stored values are their own keys."""
-
-_KINDS = {
-    "integer": INTEGER,
-    "double": DOUBLE,
-    "boolean": BOOLEAN,
-    "string": TEXT,
-    "date": DATE,
-}
 _NO_LIMIT = (1 << 63) - 1
 
 
@@ -53,7 +42,8 @@ class ColumnLayout(NamedTuple):
     names: Names
     kinds: Codes8
     most: Ints
-    """How large stored numbers may be, with any sign; how many characters a text may have."""
+    """The largest magnitude of stored numbers; of `WIDE` ones, how many digits they have at most;
+    how many characters a text has at most."""
     scale: Ints
     nullable: Flags
     is_key: Flags
@@ -67,17 +57,14 @@ def names_of(names: list[str]) -> Names:
     return Names(letters, np.cumsum([len(name) for name in encoded], dtype=np.int64))
 
 
-def form_of(relation: Relation) -> ColumnLayout | None:
-    """None if the keys of the relation are not for the kernels."""
+def form_of(relation: Relation) -> ColumnLayout:
     columns = relation.columns
-    kinds = [_kind(column) for column in columns]
-    if any(kinds[i] not in _KEY_KINDS for i in relation.key):
-        return None
+    read = [_kernel_column(column.type) for column in columns]
     return ColumnLayout(
         names_of([column.name for column in columns]),
-        np.array(kinds, np.int8),
-        np.array([_most(column) for column in columns], np.int64),
-        np.array([c.type.scale if isinstance(c.type, DecimalType) else 0 for c in columns]),
+        np.array([one.kind for one in read], np.int8),
+        np.array([one.most for one in read], np.int64),
+        np.array([one.scale for one in read], np.int64),
         np.array([column.nullable for column in columns], np.bool_),
         np.array([i in relation.key for i in range(len(columns))], np.bool_),
         np.array(relation.key, np.int64),
@@ -85,19 +72,30 @@ def form_of(relation: Relation) -> ColumnLayout | None:
     )
 
 
-def _kind(column: Column) -> int:
-    if isinstance(column.type, DecimalType):
-        return DECIMAL if column.type.precision <= MAX_DIGITS else OTHER
-    if isinstance(column.type, TimestampType):
-        return ZONED if column.type.zoned else TIMESTAMP
-    return _KINDS.get(column.type.kind, OTHER)
+class KernelColumn(NamedTuple):
+    """How the kernels read the values of a column type."""
+
+    kind: int
+    most: int = _NO_LIMIT
+    scale: int = 0
 
 
-def _most(column: Column) -> int:
-    if isinstance(column.type, IntegerType):
-        return column.type.highest
-    if isinstance(column.type, DecimalType):
-        return int(10 ** min(column.type.precision, MAX_DIGITS)) - 1
-    if isinstance(column.type, StringType) and column.type.max_length is not None:
-        return column.type.max_length
-    return _NO_LIMIT
+def _decimal(one: DecimalType) -> KernelColumn:
+    if one.precision > MAX_DIGITS:
+        return KernelColumn(WIDE, one.precision, one.scale)
+    return KernelColumn(DECIMAL, int(10**one.precision) - 1, one.scale)
+
+
+KERNEL_COLUMNS: dict[type[ValueType], Callable[[Any], KernelColumn]] = {
+    IntegerType: lambda one: KernelColumn(INTEGER, one.highest),
+    DecimalType: _decimal,
+    DoubleType: lambda _: KernelColumn(DOUBLE),
+    BooleanType: lambda _: KernelColumn(BOOLEAN),
+    StringType: lambda one: KernelColumn(TEXT, one.max_length or _NO_LIMIT),
+    DateType: lambda _: KernelColumn(DATE),
+    TimestampType: lambda one: KernelColumn(ZONED if one.zoned else TIMESTAMP),
+}
+
+
+def _kernel_column(value_type: ValueType) -> KernelColumn:
+    return KERNEL_COLUMNS[type(value_type)](value_type)

@@ -9,85 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.flow.columnar.json_kernels import ABSENT, GIVEN, INSERT, UPSERT, Cells, ParsedEvents
-from penstock.flow.columnar.layout import BOOLEAN, DOUBLE, TEXT, Bytes8, Ints
+from penstock.flow.columnar.layout import BOOLEAN, DOUBLE, TEXT, WIDE
+from penstock.kernels.arrays import Bytes8, Ints
+from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import inlined, njit
-
-MOST_BYTES = 9
-"""Of a packed number; of a text, without its letters."""
+from penstock.kernels.crc32 import CRC_START, update_crc
+from penstock.kernels.double_keys import double_key
+from penstock.kernels.msgpack_write import (
+    MOST_BYTES,
+    put_array,
+    put_integer,
+    put_marked,
+    put_text,
+)
+from penstock.kernels.wide_integers import MOST_WIDE_BYTES, put_wide
 
 _NIL, _FALSE, _DOUBLE = 0xC0, 0xC2, 0xCB
-_FIX_ARRAY, _ARRAY_16, _ARRAY_32 = 0x90, 0xDC, 0xDD
-_FIX_TEXT, _TEXT_8, _TEXT_16, _TEXT_32 = 0xA0, 0xD9, 0xDA, 0xDB
-_UINT_8, _UINT_16, _UINT_32, _UINT_64 = 0xCC, 0xCD, 0xCE, 0xCF
-_INT_8, _INT_16, _INT_32, _INT_64 = 0xD0, 0xD1, 0xD2, 0xD3
-
-
-@njit
-def _put_big(out: Bytes8, at: int, value: int, count: int) -> int:
-    """The last bytes of a number, the highest first."""
-    for i in range(count):
-        out[at + i] = (value >> 8 * (count - 1 - i)) & 0xFF
-    return at + count
-
-
-@njit
-def _put_marked(out: Bytes8, at: int, mark: int, value: int, count: int) -> int:
-    out[at] = mark
-    return _put_big(out, at + 1, value, count)
-
-
-@njit
-def put_integer(out: Bytes8, at: int, value: int) -> int:
-    if -32 <= value < 128:
-        out[at] = value & 0xFF
-        return at + 1
-    if value >= 0:
-        if value < 1 << 8:
-            return _put_marked(out, at, _UINT_8, value, 1)
-        if value < 1 << 16:
-            return _put_marked(out, at, _UINT_16, value, 2)
-        if value < 1 << 32:
-            return _put_marked(out, at, _UINT_32, value, 4)
-        return _put_marked(out, at, _UINT_64, value, 8)
-    if value >= -(1 << 7):
-        return _put_marked(out, at, _INT_8, value, 1)
-    if value >= -(1 << 15):
-        return _put_marked(out, at, _INT_16, value, 2)
-    if value >= -(1 << 31):
-        return _put_marked(out, at, _INT_32, value, 4)
-    return _put_marked(out, at, _INT_64, value, 8)
-
-
-@njit
-def put_array(out: Bytes8, at: int, length: int) -> int:
-    """What stands before so many values."""
-    if length < 16:
-        out[at] = _FIX_ARRAY | length
-        return at + 1
-    if length < 1 << 16:
-        return _put_marked(out, at, _ARRAY_16, length, 2)
-    return _put_marked(out, at, _ARRAY_32, length, 4)
-
-
-@njit
-def _put_text(out: Bytes8, at: int, data: Bytes8, first: int, length: int) -> int:
-    if length < 32:
-        out[at] = _FIX_TEXT | length
-        at += 1
-    elif length < 1 << 8:
-        at = _put_marked(out, at, _TEXT_8, length, 1)
-    elif length < 1 << 16:
-        at = _put_marked(out, at, _TEXT_16, length, 2)
-    else:
-        at = _put_marked(out, at, _TEXT_32, length, 4)
-    return put_bytes(out, at, data, first, length)
-
-
-@njit
-def put_bytes(out: Bytes8, at: int, data: Bytes8, first: int, length: int) -> int:
-    for i in range(length):
-        out[at + i] = data[first + i]
-    return at + length
 
 
 @inlined
@@ -98,13 +35,26 @@ def put_value(out: Bytes8, at: int, sheet: ParsedEvents, i: int, column: int) ->
         out[at] = _NIL
         return at + 1
     if kind == TEXT:
-        return _put_text(out, at, sheet.data, value, fields.lengths[i, column])
+        return put_text(out, at, sheet.data, value, fields.lengths[i, column])
     if kind == DOUBLE:
-        return _put_marked(out, at, _DOUBLE, value, 8)
+        return put_marked(out, at, _DOUBLE, value, 8)
     if kind == BOOLEAN:
         out[at] = _FALSE + value
         return at + 1
+    if kind == WIDE:
+        return put_wide(out, at, fields.high[i, column], value)
     return put_integer(out, at, value)
+
+
+@inlined
+def put_key_value(out: Bytes8, at: int, sheet: ParsedEvents, i: int, column: int) -> int:
+    """The comparable form of a value that is not NULL: equal values have equal bytes."""
+    kind, value = sheet.form.kinds[column], sheet.fields.values[i, column]
+    if kind == DOUBLE:
+        return put_integer(out, at, double_key(value))
+    if kind == BOOLEAN:
+        return put_integer(out, at, value)
+    return put_value(out, at, sheet, i, column)
 
 
 @inlined
@@ -120,7 +70,7 @@ def put_row(out: Bytes8, at: int, sheet: ParsedEvents, i: int) -> int:
 def put_key(out: Bytes8, at: int, sheet: ParsedEvents, i: int) -> int:
     at = put_array(out, at, len(sheet.form.key))
     for column in sheet.form.key:
-        at = put_value(out, at, sheet, i, column)
+        at = put_key_value(out, at, sheet, i, column)
     return at
 
 
@@ -201,6 +151,8 @@ def _most_bytes(sheet: ParsedEvents, chosen: Ints, fixed: int) -> int:
         if sheet.form.kinds[column] == TEXT:
             for i in chosen:
                 most += _letters(sheet.fields, i, column)
+        elif sheet.form.kinds[column] == WIDE:
+            most += len(chosen) * MOST_WIDE_BYTES
     return most
 
 
@@ -208,17 +160,6 @@ def _most_bytes(sheet: ParsedEvents, chosen: Ints, fixed: int) -> int:
 def _letters(fields: Cells, i: int, column: int) -> int:
     """The bytes of a text, if there is one."""
     return int(fields.lengths[i, column]) if fields.states[i, column] == GIVEN else 0
-
-
-def _crc_table() -> npt.NDArray[np.uint32]:
-    table = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1)
-    return table
-
-
-_CRC = _crc_table()
-CRC_START = np.uint32(0xFFFFFFFF)
 
 
 @njit
@@ -235,7 +176,7 @@ def hash_keys(sheet: ParsedEvents, before: Bytes8) -> npt.NDArray[np.uint32]:
 
 @njit
 def _most_key_bytes(sheet: ParsedEvents) -> int:
-    most = MOST_BYTES * (len(sheet.form.key) + 1)
+    most = MOST_WIDE_BYTES * (len(sheet.form.key) + 1)
     for column in sheet.form.key:
         longest = 0
         if sheet.form.kinds[column] == TEXT:
@@ -243,14 +184,6 @@ def _most_key_bytes(sheet: ParsedEvents) -> int:
                 longest = max(longest, _letters(sheet.fields, i, column))
         most += longest
     return most
-
-
-@njit
-def update_crc(crc: np.uint32, data: Bytes8, at: int, end: int) -> np.uint32:
-    """Go on with a CRC-32, from `CRC_START` on; its complement is what zlib gives."""
-    for i in range(at, end):
-        crc = _CRC[(crc ^ data[i]) & 0xFF] ^ (crc >> np.uint32(8))
-    return crc
 
 
 @njit

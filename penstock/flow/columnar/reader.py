@@ -8,10 +8,17 @@ import numpy as np
 
 from penstock.catalog import Catalog
 from penstock.flow.columnar.columns import PlainColumns
-from penstock.flow.columnar.json_kernels import Cells, ParsedEvents, Texts, read_events, tables_of
-from penstock.flow.columnar.layout import Ints, form_of, names_of
+from penstock.flow.columnar.json_kernels import (
+    ParsedEvents,
+    Texts,
+    empty_cells,
+    read_events,
+    tables_of,
+)
+from penstock.flow.columnar.layout import form_of, names_of
 from penstock.flow.per_catalog import per_catalog
 from penstock.flow.strict_json import MAX_EVENT_BYTES
+from penstock.kernels.arrays import Ints
 
 MAX_FORMS = 500
 """Names of tables are compared one by one."""
@@ -30,8 +37,7 @@ class ColumnReader:
     """Reads the events of the relations that a catalog had when it was made."""
 
     def __init__(self, catalog: Catalog) -> None:
-        forms = [(relation, form_of(relation)) for relation in list(catalog)[:MAX_FORMS]]
-        self._forms = [(relation, form) for relation, form in forms if form is not None]
+        self._forms = [(relation, form_of(relation)) for relation in list(catalog)[:MAX_FORMS]]
         self._since = [catalog.since(relation.name) for relation, _ in self._forms]
         self._names = names_of([relation.name for relation, _ in self._forms])
 
@@ -39,7 +45,7 @@ class ColumnReader:
         self, offsets: Sequence[int], bodies: Sequence[bytes]
     ) -> tuple[list[PlainColumns], list[int]]:
         """The plain events by relation, and the numbers of those that are not plain."""
-        texts, at = _joined(bodies), np.array(offsets, np.int64)
+        texts, at = _concat(bodies), np.array(offsets, np.int64)
         tables = tables_of(texts, self._names)
         tables[np.diff(texts.ends, prepend=0) > MAX_EVENT_BYTES] = -1
         others, found = [np.flatnonzero(tables < 0)], []
@@ -55,10 +61,7 @@ class ColumnReader:
 
     def _sheet(self, texts: Texts, number: int, which: Ints, offsets: Ints) -> ParsedEvents:
         form = self._forms[number][1]
-        shape = (len(which), len(form.kinds))
-        values, ops = np.empty(shape, np.int64), np.empty(len(which), np.int8)
-        lengths, states = np.empty(shape, np.int32), np.empty(shape, np.uint8)
-        fields = Cells(values, values.view(np.float64), lengths, states)
+        fields, ops = empty_cells(len(which), form), np.empty(len(which), np.int8)
         read_events(texts, which, form, fields, ops)
         return ParsedEvents(texts.data, form, offsets, ops, fields)
 
@@ -70,7 +73,7 @@ def _parts(which: Ints, width: int) -> Iterator[Ints]:
         yield which[first : first + most]
 
 
-def _joined(bodies: Sequence[bytes]) -> Texts:
+def _concat(bodies: Sequence[bytes]) -> Texts:
     joined = b"".join(bodies)
     ends = np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)))
     try:
@@ -85,11 +88,7 @@ def _joined(bodies: Sequence[bytes]) -> Texts:
 def _chosen(sheet: ParsedEvents, is_chosen: np.ndarray) -> ParsedEvents:
     if is_chosen.all():
         return sheet
-    fields = sheet.fields
-    values = fields.values[is_chosen]
-    kept = Cells(
-        values, values.view(np.float64), fields.lengths[is_chosen], fields.states[is_chosen]
-    )
+    kept = sheet.fields.take(is_chosen)
     return ParsedEvents(
         sheet.data, sheet.form, sheet.offsets[is_chosen], sheet.ops[is_chosen], kept
     )

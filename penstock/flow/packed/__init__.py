@@ -1,8 +1,9 @@
-"""The stages with state, on packed rows: by kernels, many changes at a time.
+"""The fast gear of the row stage: kernels over packed rows, many changes at a time.
 
-`penstock.flow.stages` says what the stages do, one change after the other, on rows that are
-tuples. The pipeline gets rows as MessagePack, and nearly all it does with them can be done with
-their bytes: rows are found by the bytes of their keys, joined by the bytes of their join values,
-and put into messages as they are. So here nothing becomes an object for each change. Whatever is
-not of the usual kind is left to `penstock.flow.stages`, and what comes of it is the same.
+`penstock.flow.plain` is the plain gear: one change after the other, on rows that are tuples. The
+pipeline gets rows as MessagePack, and nearly all it does with them can be done with their bytes:
+rows are found by the bytes of their keys, grouped by the bytes of their join values, and copied
+into messages. Columns of every type have a codec here (`penstock.flow.columnar.layout`): their
+JSON, packed form, key and join value are read and written by kernels. Both gears give the same
+bytes; `penstock.flow.plan` decides between them. The fast gear of joins is `penstock.joins.packed`.
 """

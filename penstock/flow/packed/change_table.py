@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from penstock.flow.columnar.json_kernels import DELETE, INSERT, OP_NAMES, REMOVE, UPDATE
 from penstock.flow.columnar.json_scan import find_name
-from penstock.flow.columnar.layout import Bytes8, Codes8, Ints
-from penstock.flow.columnar.pack_rows import put_array, put_bytes
-from penstock.flow.packed.spans import NOWHERE, Spans, grown
-from penstock.flow.packed.values import (
+from penstock.kernels.arrays import Bytes8, Codes8, Ints
+from penstock.kernels.byte_spans import NOWHERE, Spans, ensure_room
+from penstock.kernels.byte_strings import put_bytes
+from penstock.kernels.compiled import njit
+from penstock.kernels.msgpack_read import (
     DOUBLE,
     array_start,
     big_endian,
@@ -21,7 +22,7 @@ from penstock.flow.packed.values import (
     text_start,
     value_end,
 )
-from penstock.kernels.compiled import njit
+from penstock.kernels.msgpack_write import put_array
 
 _MAGNITUDE, _INFINITY = (1 << 63) - 1, 0x7FF << 52
 _FEW = 5  # bytes before the values of an array
@@ -118,7 +119,7 @@ def resolve(heap: Bytes8, changes: ChangeTable, numbers: Ints, now: Spans) -> Re
         if op in (DELETE, REMOVE):
             row, row_end = NOWHERE, NOWHERE
         elif op == UPDATE:
-            heap = grown(heap, used, used + (end - begin) + (row_end - row) + _FEW)
+            heap = ensure_room(heap, used, used + (end - begin) + (row_end - row) + _FEW)
             row, row_end = used, _put_updated(heap, used, begin, row, changes.given[i])
         if is_there and row != NOWHERE and is_same_row(heap, begin, row):
             continue

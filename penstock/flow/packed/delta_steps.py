@@ -9,65 +9,57 @@ import numpy.typing as npt
 
 from penstock.catalog import Relation
 from penstock.catalog.payload_split import is_split
-from penstock.flow.columnar.columns import Packed
-from penstock.flow.columnar.layout import (
-    DATE,
-    INTEGER,
-    TEXT,
-    TIMESTAMP,
-    ZONED,
-    Bytes8,
-    ColumnLayout,
-    Ints,
-)
-from penstock.flow.columnar.pack_rows import (
-    CRC_START,
-    MOST_BYTES,
-    put_array,
-    put_bytes,
-    put_integer,
-    update_crc,
-)
+from penstock.flow.columnar.layout import BOOLEAN, DECIMAL, DOUBLE, WIDE, ColumnLayout
 from penstock.flow.group_steps import FIRST_STEP
 from penstock.flow.packed.rows import PackedDeltas
-from penstock.flow.packed.spans import NOWHERE, Spans, number_values
-from penstock.flow.packed.values import NIL, column_at, is_same, value_end
 from penstock.flow.payloads import feeds
+from penstock.joins.packed.steps_codec import (
+    CHANGES,
+    ENTERS,
+    LEAVES,
+    DeltaRows,
+    DeltaSteps,
+    pack_steps,
+)
+from penstock.kernels.arrays import Bytes8, Codes8, Ints
+from penstock.kernels.byte_spans import NOWHERE, Spans, number_values
+from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
+from penstock.kernels.crc32 import CRC_START, update_crc
+from penstock.kernels.double_keys import double_key
+from penstock.kernels.msgpack_read import NIL, big_endian, column_at, integer_at, is_same, value_end
+from penstock.kernels.msgpack_write import MOST_BYTES, put_array, put_integer
+from penstock.kernels.packed_values import Packed
+from penstock.kernels.wide_integers import MOST_DECIMAL_BYTES, put_decimal_text, wide_at
 from penstock.packing import pack
-from penstock.spaces import Edge
+from penstock.spaces import Edge, Side
 
 STEPS_AT_ONCE = 256
 BYTES_AT_ONCE = 4 << 20
 """A group may take all steps of a batch, which must not become one piece of any size."""
 
-LEAVES, ENTERS, CHANGES = 0, 1, 2
-"""What a row does to a group."""
 
-_JOIN_KINDS = frozenset({INTEGER, TEXT, DATE, TIMESTAMP, ZONED})
-"""Kinds whose stored values are what rows are joined by."""
-
-
-def is_joined_by_bytes(edge: Edge, relation: Relation, form: ColumnLayout) -> bool:
-    """Whether the groups of a relation's rows follow from the bytes of their columns."""
-    return all(
-        not is_split(side.table)
-        and all(form.kinds[column] in _JOIN_KINDS for column in side.columns)
-        for side in edge.sides
-        if feeds(relation, side)
-    )
+def is_joined_by_bytes(edge: Edge, relation: Relation) -> bool:
+    """Whether the groups of a relation's rows follow from the bytes of their columns. Those of
+    payload halves do not: they are joined by digests that no row holds."""
+    return not any(is_split(side.table) for side in edge.sides if feeds(relation, side))
 
 
-class Steps(NamedTuple):
-    """Steps of groups, by the changes that they come from."""
+class JoinColumns(NamedTuple):
+    """The columns that rows of one side are joined by."""
 
-    deltas: Ints
-    sides: Ints
-    kinds: Ints
-    """`LEAVES`, `ENTERS` or `CHANGES`."""
-    data: Bytes8
-    values: Spans
-    """The join values of the groups, packed, in the data."""
+    numbers: Ints
+    kinds: Codes8
+    scales: Ints
+    decimals: int
+    """How many of them are decimals, which are joined by their texts."""
+
+
+def _join_columns(side: Side, form: ColumnLayout) -> JoinColumns:
+    numbers = np.array(side.columns, np.int64)
+    kinds = form.kinds[numbers]
+    decimals = int(np.isin(kinds, (DECIMAL, WIDE)).sum())
+    return JoinColumns(numbers, kinds, form.scale[numbers], decimals)
 
 
 class PackedSteps(NamedTuple):
@@ -87,24 +79,17 @@ def packed_steps(deltas: PackedDeltas, edge: Edge, places: int) -> PackedSteps:
     hashes = hash_values(name, steps.data, steps.values.take(groups.first))
     place_of = hashes % np.uint32(places)
     # Changes are in order, and so are the steps of each side, but one may take two in a group.
-    order = np.lexsort(
-        (
-            2 * steps.sides + (steps.kinds != LEAVES),
-            steps.deltas,
-            groups.numbers,
-            place_of[groups.numbers],
-        )
-    )
+    order = np.lexsort((steps.numbers, steps.deltas, groups.numbers, place_of[groups.numbers]))
     begin = _runs(groups.numbers[order], deltas.sizes[steps.deltas[order]])
-    parts = (deltas.heap, deltas.offsets, deltas.keys, deltas.old, deltas.new)
-    rows = Packed(*pack_steps(*parts, steps, order, begin, name))
-    return PackedSteps(rows, place_of[groups.numbers[order[begin[:-1]]]])
+    rows = DeltaRows(deltas.heap, deltas.offsets, deltas.keys, deltas.old, deltas.new)
+    packed = Packed(*pack_steps(rows, steps, order, begin, name))
+    return PackedSteps(packed, place_of[groups.numbers[order[begin[:-1]]]])
 
 
-def _both_sides(deltas: PackedDeltas, edge: Edge) -> Steps:
+def _both_sides(deltas: PackedDeltas, edge: Edge) -> DeltaSteps:
     """The steps of all sides that the relation feeds: in a self-join both."""
     found = [
-        side_steps(deltas.heap, deltas.old, deltas.new, np.array(side.columns, np.int64), number)
+        side_steps(deltas.heap, deltas.old, deltas.new, _join_columns(side, deltas.form), number)
         for number, side in enumerate(edge.sides)
         if feeds(deltas.relation, side)
     ]
@@ -113,10 +98,11 @@ def _both_sides(deltas: PackedDeltas, edge: Edge) -> Steps:
     shift = len(found[0].data)
     left, right = found
     values = Spans(right.values.begin + shift, right.values.end + shift)
-    return Steps(
+    return DeltaSteps(
         np.concatenate([left.deltas, right.deltas]),
         np.concatenate([left.sides, right.sides]),
         np.concatenate([left.kinds, right.kinds]),
+        np.concatenate([left.numbers, right.numbers]),
         np.concatenate([left.data, right.data]),
         Spans(*(np.concatenate(ends) for ends in zip(left.values, values, strict=True))),
     )
@@ -137,10 +123,11 @@ def _runs(groups: Ints, sizes: Ints) -> Ints:
 
 
 @njit
-def side_steps(heap: Bytes8, old: Spans, new: Spans, columns: Ints, side: int) -> Steps:
+def side_steps(heap: Bytes8, old: Spans, new: Spans, columns: JoinColumns, side: int) -> DeltaSteps:
     """What changes do to groups as rows of one side of an edge, joined by these columns."""
     count = old.begin.shape[0]
-    size = count * 2 * MOST_BYTES
+    # Beside what is copied: the start of an array, and decimals, whose texts are longer.
+    size = count * 2 * (MOST_BYTES + columns.decimals * MOST_DECIMAL_BYTES)
     for i in range(count):
         size += (old.end[i] - old.begin[i]) + (new.end[i] - new.begin[i])
     data, at, found = np.empty(size, np.uint8), 0, 0
@@ -160,20 +147,31 @@ def side_steps(heap: Bytes8, old: Spans, new: Spans, columns: Ints, side: int) -
             found += 1
         at = end
     spans = Spans(values.begin[:found], values.end[:found])
-    return Steps(deltas[:found], np.full(found, side, np.int64), kinds[:found], data[:at], spans)
+    sides = np.full(found, side, np.int64)
+    numbers = FIRST_STEP + 2 * sides + (kinds[:found] != LEAVES)
+    return DeltaSteps(deltas[:found], sides, kinds[:found], numbers, data[:at], spans)
 
 
 @njit
-def _put_join_value(heap: Bytes8, row: int, columns: Ints, out: Bytes8, at: int) -> int:
-    """Write what a row is joined by; nothing if it is not there, or joins nothing."""
+def _put_join_value(heap: Bytes8, row: int, columns: JoinColumns, out: Bytes8, at: int) -> int:
+    """Write what a row is joined by, see `penstock.spaces.spaces.join_value`; nothing if it is not
+    there, or joins nothing."""
     if row == NOWHERE:
         return at
-    start, at = at, put_array(out, at, columns.shape[0])
-    for column in columns:
-        value = column_at(heap, row, column)
+    start, at = at, put_array(out, at, columns.numbers.shape[0])
+    for i in range(columns.numbers.shape[0]):
+        value, kind = column_at(heap, row, columns.numbers[i]), columns.kinds[i]
         if heap[value] == NIL:
             return start
-        at = put_bytes(out, at, heap, value, value_end(heap, value) - value)
+        if kind in (DECIMAL, WIDE):
+            high, low = wide_at(heap, value)
+            at = put_decimal_text(out, at, high, low, columns.scales[i])
+        elif kind == DOUBLE:
+            at = put_integer(out, at, double_key(big_endian(heap, value + 1, 8)))
+        elif kind == BOOLEAN:
+            at = put_integer(out, at, integer_at(heap, value))
+        else:
+            at = put_bytes(out, at, heap, value, value_end(heap, value) - value)
     return at
 
 
@@ -187,52 +185,3 @@ def hash_values(name: Bytes8, data: Bytes8, values: Spans) -> npt.NDArray[np.uin
     for i in range(found.shape[0]):
         found[i] = ~update_crc(before, data, values.begin[i], values.end[i])
     return found
-
-
-@njit
-def pack_steps(
-    heap: Bytes8,
-    offsets: Ints,
-    keys: Spans,
-    old: Spans,
-    new: Spans,
-    steps: Steps,
-    order: Ints,
-    runs: Ints,
-    name: Bytes8,
-) -> tuple[Bytes8, Ints]:
-    """Runs of steps, each with the name of its edge and the join value of its group; all in one,
-    and where each run ends."""
-    count = runs.shape[0] - 1
-    size = count * (name.shape[0] + 3 * MOST_BYTES)
-    for k in range(order.shape[0]):
-        i = steps.deltas[order[k]]
-        size += 4 * MOST_BYTES + (keys.end[i] - keys.begin[i])
-        size += (old.end[i] - old.begin[i]) + (new.end[i] - new.begin[i])
-        size += steps.values.end[order[k]] - steps.values.begin[order[k]]
-    out, ends, at = np.empty(size, np.uint8), np.empty(count, np.int64), 0
-    for run in range(count):
-        first = order[runs[run]]
-        value, length = steps.values.begin[first], steps.values.end[first]
-        at = put_bytes(out, put_array(out, at, 3), name, 0, name.shape[0])
-        at = put_bytes(out, at, steps.data, value, length - value)
-        at = put_array(out, at, runs[run + 1] - runs[run])
-        for k in range(runs[run], runs[run + 1]):
-            step = order[k]
-            i, side, kind = steps.deltas[step], steps.sides[step], steps.kinds[step]
-            at = put_integer(out, put_array(out, at, 6), offsets[i])
-            at = put_integer(out, at, FIRST_STEP + 2 * side + (kind != LEAVES))
-            at = put_integer(out, at, side)
-            at = put_bytes(out, at, heap, keys.begin[i], keys.end[i] - keys.begin[i])
-            at = _put_row(out, at, heap, old.begin[i], old.end[i], kind != ENTERS)
-            at = _put_row(out, at, heap, new.begin[i], new.end[i], kind != LEAVES)
-        ends[run] = at
-    return out[:at], ends
-
-
-@njit
-def _put_row(out: Bytes8, at: int, heap: Bytes8, begin: int, end: int, is_there: bool) -> int:
-    if is_there:
-        return put_bytes(out, at, heap, begin, end - begin)
-    out[at] = NIL
-    return at + 1

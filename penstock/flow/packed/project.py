@@ -8,9 +8,11 @@ import numpy as np
 
 from penstock.catalog import Relation
 from penstock.flow.columnar.columns import PlainColumns
-from penstock.flow.columnar.json_kernels import ABSENT, GIVEN, NULL, Cells, ParsedEvents
-from penstock.flow.columnar.layout import DOUBLE, OTHER, TEXT, Bytes8, Codes8, ColumnLayout, Ints
-from penstock.flow.packed.values import (
+from penstock.flow.columnar.json_kernels import GIVEN, NULL, Cells, ParsedEvents, empty_cells
+from penstock.flow.columnar.layout import DOUBLE, TEXT, WIDE, ColumnLayout
+from penstock.kernels.arrays import Bytes8, Codes8, Ints
+from penstock.kernels.compiled import njit
+from penstock.kernels.msgpack_read import (
     NIL,
     array_start,
     big_endian,
@@ -18,29 +20,21 @@ from penstock.flow.packed.values import (
     text_start,
     value_end,
 )
-from penstock.kernels.compiled import njit
+from penstock.kernels.wide_integers import wide_at
 
 
-def can_project(form: ColumnLayout, columns: Collection[int]) -> bool:
-    """Whether the values of these columns have at most 64 bits, or are texts."""
-    return all(form.kinds[column] != OTHER for column in columns)
-
-
-def opened(
+def columns_of(
     relation: Relation, form: ColumnLayout, heap: Bytes8, rows: Ints, columns: Collection[int]
 ) -> PlainColumns:
     """Some columns of the rows that begin there."""
-    shape = (len(rows), len(form.kinds))
-    values, lengths = np.empty(shape, np.int64), np.empty(shape, np.int32)
-    states = np.full(shape, ABSENT, np.uint8)
-    fields = Cells(values, values.view(np.float64), lengths, states)
-    _open(heap, rows, np.array(sorted(columns), np.int64), form.kinds, fields)
+    fields = empty_cells(len(rows), form)
+    _read_columns(heap, rows, np.array(sorted(columns), np.int64), form.kinds, fields)
     unknown = np.zeros(len(rows), np.int8)
     return PlainColumns(relation, ParsedEvents(heap, form, rows, unknown, fields))
 
 
 @njit
-def _open(heap: Bytes8, rows: Ints, columns: Ints, kinds: Codes8, fields: Cells) -> None:
+def _read_columns(heap: Bytes8, rows: Ints, columns: Ints, kinds: Codes8, fields: Cells) -> None:
     for i in range(rows.shape[0]):
         at, passed = array_start(heap, rows[i])[1], 0
         for column in columns:
@@ -56,6 +50,8 @@ def _open(heap: Bytes8, rows: Ints, columns: Ints, kinds: Codes8, fields: Cells)
                     fields.lengths[i, column] = end - text_start(heap, at)
                 elif kinds[column] == DOUBLE:
                     fields.values[i, column] = big_endian(heap, at + 1, 8)
+                elif kinds[column] == WIDE:
+                    fields.high[i, column], fields.values[i, column] = wide_at(heap, at)
                 else:
                     fields.values[i, column] = integer_at(heap, at)
             at = end

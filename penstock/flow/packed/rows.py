@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +14,7 @@ from penstock.errors import ChangeError
 from penstock.flow.changes import Delta, refusal
 from penstock.flow.columnar.columns import PlainColumns
 from penstock.flow.columnar.json_kernels import OPS
-from penstock.flow.columnar.layout import Bytes8, ColumnLayout, Flags, Ints, form_of
+from penstock.flow.columnar.layout import ColumnLayout, form_of
 from penstock.flow.packed.change_table import (
     ChangeTable,
     following_values,
@@ -22,8 +22,10 @@ from penstock.flow.packed.change_table import (
     read_changes,
     resolve,
 )
-from penstock.flow.packed.spans import NOWHERE, Spans, each, gather, joined, number_values
+from penstock.flow.packed.project import columns_of
 from penstock.flow.per_catalog import per_catalog
+from penstock.kernels.arrays import Bytes8, Flags, Ints
+from penstock.kernels.byte_spans import NOWHERE, Spans, concat, gather, number_values, to_bytes_list
 from penstock.packing import unpack, unpack_tuple
 
 
@@ -49,6 +51,8 @@ class PackedDeltas:
     keys: Spans
     old: Spans
     new: Spans
+    parsed: PlainColumns | None = None
+    """The columns of the new rows, if they were just read."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -79,7 +83,7 @@ class PackedDeltas:
         return rows
 
     def _each(self, spans: Spans) -> list[bytes]:
-        return each(*gather(self.heap, spans))
+        return to_bytes_list(*gather(self.heap, spans))
 
 
 def event_deltas(events: PlainColumns) -> PackedDeltas:
@@ -98,6 +102,7 @@ def event_deltas(events: PlainColumns) -> PackedDeltas:
         Spans(keys, rows),
         Spans(nothing, nothing),
         Spans(rows, ends),
+        events,
     )
 
 
@@ -110,8 +115,8 @@ class Refused(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackedForms:
-    """The relations of a catalog whose rows can be known by their packed keys: those whose keys are
-    equal if their bytes are."""
+    """The relations of a catalog, as the kernels see them. Their rows are known by their packed
+    keys, which are equal if their bytes are."""
 
     relations: dict[str, Relation]
     forms: dict[str, ColumnLayout]
@@ -122,12 +127,15 @@ class PackedForms:
     def __getitem__(self, name: str) -> ColumnLayout:
         return self.forms[name]
 
+    def read(self, table: str, heap: Bytes8, rows: Ints, columns: Collection[int]) -> PlainColumns:
+        """These columns of the packed rows that begin there."""
+        return columns_of(self.relations[table], self.forms[table], heap, rows, columns)
+
 
 @per_catalog
 def packed_forms(catalog: Catalog) -> PackedForms:
-    forms = {relation.name: form_of(relation) for relation in catalog}
-    usual = {name: form for name, form in forms.items() if form is not None}
-    return PackedForms({name: catalog[name] for name in usual}, usual)
+    relations = {relation.name: relation for relation in catalog}
+    return PackedForms(relations, {name: form_of(one) for name, one in relations.items()})
 
 
 class SentChanges:
@@ -135,13 +143,13 @@ class SentChanges:
 
     def __init__(self, chunks: Sequence[tuple[int, bytes]]) -> None:
         """Chunks, and how many changes each has."""
-        self._data, begin = joined(chunk for _, chunk in chunks)
+        self._data, begin = concat(chunk for _, chunk in chunks)
         count = sum(count for count, _ in chunks)
         changes = read_changes(self._data, begin[:-1], count)
         self._changes = changes.take(np.argsort(changes.offsets, kind="stable"))
         tables = self._changes.tables
         self._tables, first = number_values(self._data, tables, np.zeros(count, np.int64))
-        names = each(*gather(self._data, tables.take(first)))
+        names = to_bytes_list(*gather(self._data, tables.take(first)))
         self.tables: list[str] = [unpack(name) for name in names]
         """The names of the tables that they are of."""
 
@@ -160,9 +168,9 @@ def _carry_out(
 ) -> tuple[PackedDeltas, list[Refused]]:
     numbers, first = number_values(data, changes.keys, np.zeros(len(changes.offsets), np.int64))
     spans = changes.keys.take(first)
-    keys = each(*gather(data, spans))
+    keys = to_bytes_list(*gather(data, spans))
     entries, was_there = store.packed(relation, keys)
-    stored, begin = joined(entries)
+    stored, begin = concat(entries)
     now = Spans(np.full(len(keys), NOWHERE), np.full(len(keys), NOWHERE))
     now.begin[was_there] = following_values(stored, begin[:-1] + 1) + len(data)
     now.end[was_there] = begin[1:] + len(data)
@@ -171,7 +179,7 @@ def _carry_out(
     changed[numbers[made]] = True
     kept = changed & (now.begin != NOWHERE)
     packed = pack_entries(heap, spans.take(kept), now.take(kept))
-    store.keep(relation, compress(keys, kept), each(*packed))
+    store.keep(relation, compress(keys, kept), to_bytes_list(*packed))
     store.drop(relation, compress(keys, changed & was_there & ~kept))
     deltas = PackedDeltas(
         relation, form, heap, changes.offsets[made], changes.keys.take(made), old, new
@@ -181,7 +189,7 @@ def _carry_out(
 
 def _refused(relation: Relation, data: Bytes8, changes: ChangeTable) -> list[Refused]:
     """The changes that cannot be made, of which there are few."""
-    keys = each(*gather(data, changes.keys))
+    keys = to_bytes_list(*gather(data, changes.keys))
     return [
         Refused(offset, refusal(relation, OPS[op], unpack_tuple(key)))
         for offset, op, key in zip(changes.offsets.tolist(), changes.ops, keys, strict=True)

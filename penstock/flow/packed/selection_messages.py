@@ -1,20 +1,23 @@
 """The messages of changed packed rows to those who subscribe to their table alone; see
-`penstock.flow.stages.selection_messages`."""
+`penstock.flow.plain.selection_messages`."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from penstock.flow.columnar.columns import Packed
-from penstock.flow.columnar.layout import Bytes8, Flags, Ints
-from penstock.flow.columnar.pack_rows import MOST_BYTES, put_array, put_bytes, put_integer
 from penstock.flow.group_steps import FIRST_STEP
-from penstock.flow.packed.messages import put_nil, put_old, put_start
-from penstock.flow.packed.project import opened
+from penstock.flow.packed.project import columns_of
 from penstock.flow.packed.rows import PackedDeltas
-from penstock.flow.packed.spans import NOWHERE, Spans
 from penstock.joins.selections import Selections
+from penstock.kernels.arrays import Bytes8, Flags, Ints
+from penstock.kernels.byte_spans import NOWHERE, Spans
+from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
+from penstock.kernels.message_parts import put_old, put_start
+from penstock.kernels.msgpack_write import MOST_BYTES, put_array, put_integer, put_nil
+from penstock.kernels.packed_values import Packed
 from penstock.messages import EVERYONE, packed_region
 from penstock.packing import pack
 
@@ -22,69 +25,74 @@ from penstock.packing import pack
 def packed_selection_messages(deltas: PackedDeltas, points: Selections) -> tuple[Ints, Packed]:
     """The messages that somebody needs, and their offsets, in order."""
     columns = np.array(sorted(points.mentioned_columns), np.int64)
-    taken = _somebody_selects(deltas, deltas.new, points)
-    given_up = _somebody_selects(deltas, deltas.old, points)
-    chosen = np.flatnonzero(taken | given_up)
-    space, anyone = (np.frombuffer(p, np.uint8) for p in (pack(points.space.id), _ANYONE))
-    packed = _pack_messages(
-        deltas.heap,
+    if deltas.parsed is None:
+        upserted = _any_selects(deltas, deltas.new, points)
+    else:
+        upserted = points.any_match_in(deltas.parsed.batch(points.mentioned_columns))
+    removed = _any_selects(deltas, deltas.old, points)
+    chosen = np.flatnonzero(upserted | removed)
+    space, everyone = (np.frombuffer(p, np.uint8) for p in (pack(points.space.id), _EVERYONE))
+    messages = _Selected(
         deltas.offsets[chosen],
         deltas.keys.take(chosen),
         deltas.old.take(chosen),
         deltas.new.take(chosen),
-        taken[chosen],
-        given_up[chosen],
-        columns,
-        space,
-        anyone,
+        upserted[chosen],
+        removed[chosen],
     )
+    packed = _pack_messages(deltas.heap, messages, columns, space, everyone)
     return deltas.offsets[chosen], Packed(*packed)
 
 
-_ANYONE = packed_region(EVERYONE)
+_EVERYONE = packed_region(EVERYONE)
 
 
-def _somebody_selects(deltas: PackedDeltas, rows: Spans, points: Selections) -> Flags:
+def _any_selects(deltas: PackedDeltas, rows: Spans, points: Selections) -> Flags:
     found: Flags = rows.begin != NOWHERE
     columns = points.mentioned_columns
     there = rows.begin[found]
     if len(there):
-        columns_of = opened(deltas.relation, deltas.form, deltas.heap, there, columns)
-        found[found] = points.concerned_in(columns_of.batch(columns))
+        read = columns_of(deltas.relation, deltas.form, deltas.heap, there, columns)
+        found[found] = points.any_match_in(read.batch(columns))
     return found
+
+
+class _Selected(NamedTuple):
+    """Changes that some subscription selects, and whether it does before and after."""
+
+    offsets: Ints
+    keys: Spans
+    old: Spans
+    new: Spans
+    upserted: Flags
+    removed: Flags
 
 
 @njit
 def _pack_messages(
-    heap: Bytes8,
-    offsets: Ints,
-    keys: Spans,
-    old: Spans,
-    new: Spans,
-    taken: Flags,
-    given_up: Flags,
-    columns: Ints,
-    space: Bytes8,
-    anyone: Bytes8,
+    heap: Bytes8, changes: _Selected, columns: Ints, space: Bytes8, everyone: Bytes8
 ) -> tuple[Bytes8, Ints]:
+    """All messages concatenated, and where each ends. A message has at most its rows and key, both
+    regions, the space, a number per old column, and four more."""
+    offsets, keys, old, new, upserted, removed = changes
     count, size = offsets.shape[0], 0
     for i in range(count):
         size += (keys.end[i] - keys.begin[i]) + (old.end[i] - old.begin[i])
-        size += (new.end[i] - new.begin[i]) + 2 * anyone.shape[0] + space.shape[0]
+        size += (new.end[i] - new.begin[i]) + 2 * everyone.shape[0] + space.shape[0]
         size += MOST_BYTES * (columns.shape[0] + 4)
     out, ends, at = np.empty(size, np.uint8), np.empty(count, np.int64), 0
     for i in range(count):
         at = put_integer(out, put_start(out, at), offsets[i])
         at = put_bytes(out, put_integer(out, at, FIRST_STEP), space, 0, space.shape[0])
         at = put_bytes(out, at, heap, keys.begin[i], keys.end[i] - keys.begin[i])
-        if taken[i]:
+        if upserted[i]:
             at = put_bytes(out, at, heap, new.begin[i], new.end[i] - new.begin[i])
-            at = put_bytes(out, at, anyone, 0, anyone.shape[0])
+            at = put_bytes(out, at, everyone, 0, everyone.shape[0])
         else:
             at = put_array(out, put_nil(out, at), 0)
-        if given_up[i]:
+        if removed[i]:
             at = put_old(out, at, heap, old.begin[i], columns)
-            at = put_bytes(out, at, anyone, 0, anyone.shape[0])
+            at = put_bytes(out, at, everyone, 0, everyone.shape[0])
         else:
             at = put_array(out, put_nil(out, at), 0)
         at = put_array(out, at, 0)

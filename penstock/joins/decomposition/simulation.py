@@ -19,7 +19,6 @@ from penstock.joins.decomposition.statistics import Statistics
 from penstock.joins.group import Group, GroupStep
 from penstock.joins.points import SpacePoints
 from penstock.joins.registry import make_scheme
-from penstock.joins.schemes.enum_sj import EnumSj
 from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
 from penstock.predicates.intervals import EVERYTHING
@@ -100,7 +99,6 @@ def _points(space: Space, members: list[Semijoin], catalog: Catalog) -> SpacePoi
 
 def _bytes_of(step: GroupStep, group: Group, points: SpacePoints) -> int:
     """What everybody is sent, and what it takes to say who that is."""
-    sent = sum(map(message_bytes, EnumSj().messages(group, step, [points])))
-    return sent + sum(
-        map(description_bytes, make_scheme("ref-sj-opt").messages(group, step, [points]))
-    )
+    everybody = make_scheme("enum-sj").messages(group, step, [points])
+    regions = make_scheme("ref-sj-opt").messages(group, step, [points])
+    return sum(map(message_bytes, everybody)) + sum(map(description_bytes, regions))

@@ -1,4 +1,4 @@
-"""From the rows of a group to the course of its steps, in one call.
+"""From the rows of a group to the effects of its steps, in one call.
 
 What comes before the steps is little work on small arrays: sorting rows, finding their codes and
 places. For a group of a hundred rows, doing it from Python took longer than the steps.
@@ -40,11 +40,11 @@ class GroupRows(NamedTuple):
 
 
 class GroupEffects(NamedTuple):
-    """The course of some steps."""
+    """What some steps of a group mean."""
 
-    apply_steps: StepEffects
+    steps: StepEffects
     order: Codes64
-    """The numbers of the base rows, by their codes: what places in the course stand for."""
+    """The numbers of the base rows, by their codes: what places in `steps` stand for."""
     new: Codes64
     old: Codes64
     """By step: the places of the rows or values that it brings and takes, or NONE."""
@@ -52,22 +52,22 @@ class GroupEffects(NamedTuple):
 
 @njit
 def run_group(
-    wishes: PointTree, troupe: GroupRows, steps: StepOps, few_probes: int = FEW_PROBES
+    tree: PointTree, group_rows: GroupRows, steps: StepOps, few_probes: int = FEW_PROBES
 ) -> GroupEffects:
     """Take all steps, which name rows by their numbers."""
-    base, place = troupe.base, troupe.place
+    base, place = group_rows.base, group_rows.place
     order = np.argsort(base, kind="mergesort")
     rank = np.empty(base.shape[0], np.int64)
     for i in range(base.shape[0]):
         rank[order[i]] = i
-    counts = np.zeros(troupe.values.shape[0], np.int64)
-    for i in range(troupe.filters_there):
+    counts = np.zeros(group_rows.values.shape[0], np.int64)
+    for i in range(group_rows.filters_there):
         counts[place[i]] += 1
-    cast = GroupState(troupe.values, counts, base[order], order < troupe.base_there)
+    group = GroupState(group_rows.values, counts, base[order], order < group_rows.base_there)
     new = _places(steps.is_base, rank, place, steps.new)
     old = _places(steps.is_base, rank, place, steps.old)
     return GroupEffects(
-        apply_steps(wishes, cast, StepOps(steps.is_base, new, old), few_probes), order, new, old
+        apply_steps(tree, group, StepOps(steps.is_base, new, old), few_probes), order, new, old
     )
 
 
@@ -81,7 +81,7 @@ def _places(is_base: Flags, rank: Codes64, place: Codes64, rows: Codes64) -> Cod
     return found
 
 
-class Numbered(NamedTuple):
+class CodedNumbers(NamedTuple):
     """Values of one column that are numbers, and the constants that codes are made of."""
 
     constants: Codes64
@@ -90,9 +90,9 @@ class Numbered(NamedTuple):
 
 @njit
 def run_group_numbers(
-    wishes: PointTree,
-    base: Numbered,
-    filters: Numbered,
+    tree: PointTree,
+    base: CodedNumbers,
+    filters: CodedNumbers,
     base_there: int,
     filters_there: int,
     steps: StepOps,
@@ -100,14 +100,14 @@ def run_group_numbers(
     """The same where all values are numbers; and these, sorted, each once."""
     place, firsts = places_of(filters.values)
     distinct = filters.values[firsts]
-    troupe = GroupRows(
+    group_rows = GroupRows(
         _codes(base.constants, base.values),
         place,
         _codes(filters.constants, distinct),
         base_there,
         filters_there,
     )
-    return distinct, run_group(wishes, troupe, steps)
+    return distinct, run_group(tree, group_rows, steps)
 
 
 @njit

@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.joins.kernels.gaps import MIDDLE, RIGHT, all_gaps, anyone, room, split_gap
+from penstock.joins.kernels.gaps import MIDDLE, RIGHT, all_gaps, any_point, ensure_room, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
 from penstock.kernels.compiled import njit
 from penstock.kernels.trees import Forest, Unions
 from penstock.kernels.unions import Codes64, stabs, unite
 
 Flags = npt.NDArray[np.bool_]
-Spans = npt.NDArray[np.int64]
+SpanTable = npt.NDArray[np.int64]
 
 NONE = -1
 """No row, or no value."""
@@ -69,12 +69,12 @@ class StepOps(NamedTuple):
 class StepEffects(NamedTuple):
     """What the steps mean."""
 
-    regions: Spans
+    regions: SpanTable
     """By step, and by what is new and old: BEGIN and END of the runs of a base row's region."""
     last: Codes64
     first: Codes64
     """Runs: the places of their last and first filter values."""
-    exposed: Spans
+    exposed: SpanTable
     """By step, and by what is shown and hidden: BEGIN and END of the base rows, and the filter
     values BEFORE and AFTER."""
     rows: Codes64
@@ -83,77 +83,79 @@ class StepEffects(NamedTuple):
 
 @njit
 def apply_steps(
-    wishes: PointTree, cast: GroupState, script: StepOps, few_probes: int = FEW_PROBES
+    tree: PointTree, group: GroupState, ops: StepOps, few_probes: int = FEW_PROBES
 ) -> StepEffects:
     """Take all steps; `counts` and `is_there` are brought to the state after them."""
-    steps = script.new.shape[0]
+    steps = ops.new.shape[0]
     regions, exposed = np.zeros((steps, 2, 2), np.int64), np.zeros((steps, 2, 4), np.int64)
     last, first, rows = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     runs = shown = 0
     probes = 0
     for s in range(steps):
-        if script.is_base[s]:
-            probes += (script.new[s] != NONE) + (script.old[s] != NONE)
-    shadows = _shadows(wishes, cast, probes > few_probes)
-    marks = np.zeros(cast.base.shape[0], np.bool_)
+        if ops.is_base[s]:
+            probes += (ops.new[s] != NONE) + (ops.old[s] != NONE)
+    shadows = _shadows(tree, group, probes > few_probes)
+    marks = np.zeros(group.base.shape[0], np.bool_)
     for s in range(steps):
         for which in range(2):
-            place = script.new[s] if which == NEW else script.old[s]
+            place = ops.new[s] if which == NEW else ops.old[s]
             if place == NONE:
                 continue
-            if script.is_base[s]:
-                most = 1 + (shadows.state[GAPS] if shadows.state[KEPT] else cast.values.shape[0])
-                last, first = room(last, runs + most), room(first, runs + most)
+            if ops.is_base[s]:
+                # A region has one run more than gaps that hold the row; gaps lie between values.
+                most = 1 + (shadows.state[GAPS] if shadows.state[KEPT] else group.values.shape[0])
+                last, first = ensure_room(last, runs + most), ensure_room(first, runs + most)
                 here = (last[runs:], first[runs:])
-                found = _describe(wishes, cast, shadows, cast.base[place], *here)
+                found = _describe(tree, group, shadows, group.base[place], *here)
                 regions[s, which, BEGIN], regions[s, which, END] = runs, runs + found
                 runs += found
-            elif script.new[s] != script.old[s]:
-                cast.counts[place] += 1 if which == NEW else -1
-                if cast.counts[place] != (1 if which == NEW else 0):
+            elif ops.new[s] != ops.old[s]:
+                group.counts[place] += 1 if which == NEW else -1
+                if group.counts[place] != (1 if which == NEW else 0):
                     continue
-                rows = room(rows, shown + cast.base.shape[0])
+                # A value exposes each base row once at most.
+                rows = ensure_room(rows, shown + group.base.shape[0])
                 span = exposed[s, which]
-                span[BEFORE], span[AFTER] = _neighbours(cast.counts, place)
+                span[BEFORE], span[AFTER] = _neighbours(group.counts, place)
                 found, shadows = _expose(
-                    wishes, cast, shadows, (span[BEFORE], place, span[AFTER]), marks, rows[shown:]
+                    tree, group, shadows, (span[BEFORE], place, span[AFTER]), marks, rows[shown:]
                 )
                 span[BEGIN], span[END] = shown, shown + found
                 shown += found
-        if script.is_base[s]:
-            if script.new[s] != NONE:
-                cast.is_there[script.new[s]] = True
-            if script.old[s] != NONE:
-                cast.is_there[script.old[s]] = False
+        if ops.is_base[s]:
+            if ops.new[s] != NONE:
+                group.is_there[ops.new[s]] = True
+            if ops.old[s] != NONE:
+                group.is_there[ops.old[s]] = False
     return StepEffects(regions, last[:runs], first[:runs], exposed, rows[:shown])
 
 
 class _Shadows(NamedTuple):
     """The shadows of the gaps between filter values, and that of those who contain one."""
 
-    gaps: Spans
+    gaps: SpanTable
     """By filter value: BEGIN and END, in the pool, of the shadow of the gap to its right."""
     lefts: Codes64
     """The values with such a shadow, sorted."""
-    pool: Spans
+    pool: SpanTable
     """Ranges, as a row of lows and a row of highs."""
-    affected: Spans
+    affected: SpanTable
     """The ranges of those who contain a value, likewise."""
     state: Codes64
     """KEPT, GAPS, USED and LOOSE."""
 
 
 @njit
-def _shadows(wishes: PointTree, cast: GroupState, is_kept: bool) -> _Shadows:
-    size = cast.values.shape[0]
+def _shadows(tree: PointTree, group: GroupState, is_kept: bool) -> _Shadows:
+    size = group.values.shape[0]
     gaps, lefts = np.zeros((size, 2), np.int64), np.zeros(size, np.int64)
     state = np.array([is_kept, 0, 0, 0], np.int64)
-    there = np.flatnonzero(cast.counts > 0)
+    there = np.flatnonzero(group.counts > 0)
     count = there.shape[0]
     if count == 0 or not is_kept:
         nothing = np.empty((2, 0), np.int64)
         return _Shadows(gaps, lefts, nothing, nothing, state)
-    begin, low, high = all_gaps(wishes.forest, wishes.unions, cast.values[there])
+    begin, low, high = all_gaps(tree.forest, tree.unions, group.values[there])
     for part in range(1, count):
         if begin[part] < begin[part + 1]:
             left = there[part - 1]
@@ -178,13 +180,13 @@ def _neighbours(counts: Codes64, place: int) -> tuple[int, int]:
 
 @njit
 def _describe(
-    wishes: PointTree, cast: GroupState, shadows: _Shadows, code: int, last: Codes64, first: Codes64
+    tree: PointTree, group: GroupState, shadows: _Shadows, code: int, last: Codes64, first: Codes64
 ) -> int:
     """The runs of filter values that describe who selects a base row and contains a value."""
     if not shadows.state[KEPT]:
-        return _describe_by_walk(wishes, cast, code, last, first)
+        return _describe_by_walk(tree, group, code, last, first)
     low, high = shadows.affected
-    begin = _neighbours(cast.counts, NONE)[1]
+    begin = _neighbours(group.counts, NONE)[1]
     if begin == NONE or not stabs(low, high, 0, low.shape[0], code):
         return 0
     found = 0
@@ -193,25 +195,25 @@ def _describe(
         if stabs(low, high, shadows.gaps[left, BEGIN], shadows.gaps[left, END], code):
             last[found], first[found] = left, begin
             found += 1
-            begin = _neighbours(cast.counts, left)[1]
-    last[found], first[found] = _neighbours(cast.counts, cast.counts.shape[0])[0], begin
+            begin = _neighbours(group.counts, left)[1]
+    last[found], first[found] = _neighbours(group.counts, group.counts.shape[0])[0], begin
     found += 1
     if shadows.state[LOOSE]:
-        ends, begins = cast.values[last[:found]], cast.values[first[:found]]
-        if not anyone(wishes.forest, wishes.unions, code, ends, begins):
+        ends, begins = group.values[last[:found]], group.values[first[:found]]
+        if not any_point(tree.forest, tree.unions, code, ends, begins):
             return 0
     return found
 
 
 @njit
 def _describe_by_walk(
-    wishes: PointTree, cast: GroupState, code: int, last: Codes64, first: Codes64
+    tree: PointTree, group: GroupState, code: int, last: Codes64, first: Codes64
 ) -> int:
-    there = np.flatnonzero(cast.counts > 0)
+    there = np.flatnonzero(group.counts > 0)
     count = there.shape[0]
     if count == 0:
         return 0
-    held = gaps_holding(wishes.forest, wishes.unions, cast.values[there], code)
+    held = gaps_holding(tree.forest, tree.unions, group.values[there], code)
     if not held[count + 1]:
         return 0
     found = begin = 0
@@ -226,8 +228,8 @@ def _describe_by_walk(
 
 @njit
 def _expose(
-    wishes: PointTree,
-    cast: GroupState,
+    tree: PointTree,
+    group: GroupState,
     shadows: _Shadows,
     around: tuple[int, int, int],
     marks: Flags,
@@ -236,19 +238,19 @@ def _expose(
     """A filter value has come or gone between two others: how many base rows that shows or hides,
     and the shadows after it."""
     before, place, after = around
-    code = cast.values[place]
-    x = cast.values[before] if before != NONE else -2
-    y = cast.values[after] if after != NONE else wishes.top + 1
-    if wishes.next_high[x + 2] >= y:
+    code = group.values[place]
+    x = group.values[before] if before != NONE else -2
+    y = group.values[after] if after != NONE else tree.top + 1
+    if tree.next_high[x + 2] >= y:
         return 0, shadows  # nobody fits into the gap
     if not shadows.state[KEPT]:
-        if exposed_values(wishes.forest, wishes.unions, x, code, y, cast.base, marks) == 0:
+        if exposed_values(tree.forest, tree.unions, x, code, y, group.base, marks) == 0:
             return 0, shadows
-        return _take_marked(cast.is_there, marks, rows), shadows
-    begin, low, high = split_gap(wishes.forest, wishes.unions, x, code, y)
+        return _take_marked(group.is_there, marks, rows), shadows
+    begin, low, high = split_gap(tree.forest, tree.unions, x, code, y)
     middle, right = begin[MIDDLE], begin[RIGHT]
-    found = _within(cast, low[middle:right], high[middle:right], rows)
-    if cast.counts[place] == 0:  # it has gone
+    found = _within(group, low[middle:right], high[middle:right], rows)
+    if group.counts[place] == 0:  # it has gone
         shadows.state[LOOSE] |= middle < right
         shadows = _put(shadows, place, low[:0], high[:0])
         inner = unite(low, high) if before != NONE and after != NONE else 0
@@ -273,13 +275,13 @@ def _take_marked(is_there: Flags, marks: Flags, rows: Codes64) -> int:
 
 
 @njit
-def _within(cast: GroupState, low: Codes64, high: Codes64, rows: Codes64) -> int:
+def _within(group: GroupState, low: Codes64, high: Codes64, rows: Codes64) -> int:
     """The base rows that are there and lie in one of some ranges."""
     found = 0
     for i in range(low.shape[0]):
-        row = np.searchsorted(cast.base, low[i])
-        while row < cast.base.shape[0] and cast.base[row] <= high[i]:
-            if cast.is_there[row]:
+        row = np.searchsorted(group.base, low[i])
+        while row < group.base.shape[0] and group.base[row] <= high[i]:
+            if group.is_there[row]:
                 rows[found] = row
                 found += 1
             row += 1
@@ -301,6 +303,7 @@ def _put(shadows: _Shadows, left: int, low: Codes64, high: Codes64) -> _Shadows:
         lefts[at + 1 : count + 1] = lefts[at:count].copy()
         lefts[at] = left
         state[GAPS] += 1
+    # The pool only grows: replaced shadows stay in it, unused, until the steps are done.
     used = state[USED]
     need = used + low.shape[0]
     pool = shadows.pool

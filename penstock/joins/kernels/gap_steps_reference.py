@@ -29,18 +29,18 @@ class Meaning:
     exposed: list[Exposed | None] = field(default_factory=list)
 
 
-def course_reference(points: Points, cast: GroupState, script: StepOps) -> list[Meaning]:
-    """`cast` is left as it was."""
-    counts, is_there = cast.counts.tolist(), cast.is_there.tolist()
-    base = cast.base.tolist()
+def apply_steps_reference(points: Points, group: GroupState, ops: StepOps) -> list[Meaning]:
+    """`group` is left as it was."""
+    counts, is_there = group.counts.tolist(), group.is_there.tolist()
+    base = group.base.tolist()
     meanings = []
-    for is_base, new, old in zip(*(array.tolist() for array in script), strict=True):
+    for is_base, new, old in zip(*(array.tolist() for array in ops), strict=True):
         meaning = Meaning()
         for place, change in ((new, 1), (old, -1)):
             if is_base:
                 there = [i for i, count in enumerate(counts) if count]
                 code = None if place == NONE else base[place]
-                meaning.regions.append(_runs(points, cast, there, code))
+                meaning.regions.append(_runs(points, group, there, code))
                 continue
             meaning.exposed.append(None)
             if place == NONE or new == old:
@@ -48,7 +48,7 @@ def course_reference(points: Points, cast: GroupState, script: StepOps) -> list[
             counts[place] += change
             if counts[place] == (change > 0):
                 rows = [i for i, here in enumerate(is_there) if here]
-                meaning.exposed[-1] = _exposed(points, cast, counts, place, rows)
+                meaning.exposed[-1] = _exposed(points, group, counts, place, rows)
         if is_base:
             for place, here in ((new, True), (old, False)):
                 if place != NONE:
@@ -57,9 +57,9 @@ def course_reference(points: Points, cast: GroupState, script: StepOps) -> list[
     return meanings
 
 
-def _runs(points: Points, cast: GroupState, there: list[int], code: int | None) -> Runs:
+def _runs(points: Points, group: GroupState, there: list[int], code: int | None) -> Runs:
     selecting = [p for p in points.tolist() if code is not None and p[2] <= code <= p[3]]
-    values = cast.values.tolist()
+    values = group.values.tolist()
     if not any(p[0] <= values[i] <= p[1] for p in selecting for i in there):
         return []
     runs, first = [], there[0]
@@ -71,9 +71,9 @@ def _runs(points: Points, cast: GroupState, there: list[int], code: int | None) 
 
 
 def _exposed(
-    points: Points, cast: GroupState, counts: list[int], place: int, rows: list[int]
+    points: Points, group: GroupState, counts: list[int], place: int, rows: list[int]
 ) -> Exposed:
-    values, base = cast.values.tolist(), cast.base.tolist()
+    values, base = group.values.tolist(), group.base.tolist()
     before = max((i for i in range(place) if counts[i]), default=NONE)
     after = min((i for i in range(place + 1, len(counts)) if counts[i]), default=NONE)
     alone = [

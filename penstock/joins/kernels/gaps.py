@@ -38,16 +38,18 @@ Parted = tuple[Codes64, Codes64, Codes64]
 
 
 @njit
-def room(array: Codes64, need: int) -> Codes64:
+def ensure_room(array: Codes64, need: int) -> Codes64:
+    """An array with room for `need` numbers that begins like this one; it doubles, so appending n
+    numbers copies O(n)."""
     if need <= array.shape[0]:
         return array
-    grown = np.empty(2 * need, np.int64)
-    grown[: array.shape[0]] = array
-    return grown
+    larger = np.empty(2 * need, np.int64)
+    larger[: array.shape[0]] = array
+    return larger
 
 
 @njit
-def _united_parts(part: Codes64, low: Codes64, high: Codes64, used: int, parts: int) -> Parted:
+def _union_parts(part: Codes64, low: Codes64, high: Codes64, used: int, parts: int) -> Parted:
     """Ranges labelled with parts, in any order, as one union per part."""
     begin = np.zeros(parts + 1, np.int64)
     for i in range(used):
@@ -94,14 +96,22 @@ def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int) -> Parted:
         if label >= 0:
             first, last = unions.start[node], unions.end[node]
             need = used + last - first
-            part, low, high = room(part, need), room(low, need), room(high, need)
+            part, low, high = (
+                ensure_room(part, need),
+                ensure_room(low, need),
+                ensure_room(high, need),
+            )
             for i in range(first, last):
                 part[used], low[used], high[used] = label, unions.low[i], unions.high[i]
                 used += 1
             node = forest.skip[node]
         elif forest.skip[node] == node + 1:
             need = used + forest.last[node] - forest.first[node]
-            part, low, high = room(part, need), room(low, need), room(high, need)
+            part, low, high = (
+                ensure_room(part, need),
+                ensure_room(low, need),
+                ensure_room(high, need),
+            )
             for i in range(forest.first[node], forest.last[node]):
                 point = forest.points[i]
                 if point[LOW] > x and point[HIGH] < y:
@@ -111,7 +121,7 @@ def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int) -> Parted:
             node += 1
         else:
             node += 1
-    return _united_parts(part, low, high, used, 3)
+    return _union_parts(part, low, high, used, 3)
 
 
 @njit
@@ -143,14 +153,22 @@ def all_gaps(forest: Forest, unions: Unions, values: Codes64) -> Parted:
         elif label > 0:
             first, last = unions.start[node], unions.end[node]
             need = used + last - first
-            part, low, high = room(part, need), room(low, need), room(high, need)
+            part, low, high = (
+                ensure_room(part, need),
+                ensure_room(low, need),
+                ensure_room(high, need),
+            )
             for i in range(first, last):
                 part[used], low[used], high[used] = label, unions.low[i], unions.high[i]
                 used += 1
             node = forest.skip[node]
         elif forest.skip[node] == node + 1:
             need = used + forest.last[node] - forest.first[node]
-            part, low, high = room(part, need), room(low, need), room(high, need)
+            part, low, high = (
+                ensure_room(part, need),
+                ensure_room(low, need),
+                ensure_room(high, need),
+            )
             for i in range(forest.first[node], forest.last[node]):
                 point = forest.points[i]
                 label = gap_of(values, point[LOW], point[HIGH])
@@ -160,7 +178,7 @@ def all_gaps(forest: Forest, unions: Unions, values: Codes64) -> Parted:
             node += 1
         else:
             node += 1
-    return _united_parts(part, low, high, used, count + 2)
+    return _union_parts(part, low, high, used, count + 2)
 
 
 @njit
@@ -172,7 +190,7 @@ def gap_of(values: Codes64, low: int, high: int) -> int:
 
 
 @njit
-def anyone(forest: Forest, unions: Unions, code: int, last: Codes64, first: Codes64) -> bool:
+def any_point(forest: Forest, unions: Unions, code: int, last: Codes64, first: Codes64) -> bool:
     """Whether some point selects the code and reaches, for some i, from last[i] or below to
     first[i] or above. Both are sorted."""
     node, end = 0, forest.skip.shape[0]
@@ -227,8 +245,10 @@ def all_gaps_reference(points: Points, values: Sequence[int]) -> list[Ranges]:
     return [union_reference(part) for part in parts]
 
 
-def anyone_reference(points: Points, code: int, last: Sequence[int], first: Sequence[int]) -> bool:
-    """`anyone` by looking at every point."""
+def any_point_reference(
+    points: Points, code: int, last: Sequence[int], first: Sequence[int]
+) -> bool:
+    """`any_point` by looking at every point."""
     return any(
         base_low <= code <= base_high
         and any(low <= x and high >= y for x, y in zip(last, first, strict=True))

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from penstock.joins.kernels.gaps import room
+from penstock.joins.kernels.gaps import ensure_room
 from penstock.kernels.compiled import njit
 from penstock.kernels.unions import Codes64
 
@@ -75,7 +75,7 @@ def starting_each(
         else:
             points = containing_any_vector(filters[0], filters[1], mine)
         for row in range(begin_rows[group], begin_rows[group + 1]):
-            found = room(found, count + points.shape[0])
+            found = ensure_room(found, count + points.shape[0])
             for point in points:
                 is_selecting = True
                 for column in range(base[0].shape[0]):

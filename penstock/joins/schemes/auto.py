@@ -20,7 +20,7 @@ from penstock.joins.points import SpacePoints
 from penstock.joins.scheme import Family
 from penstock.joins.schemes.ref_sj_gap import RefSjGap
 from penstock.joins.schemes.ref_sj_opt import RefSjOpt
-from penstock.joins.trimming import needed
+from penstock.joins.trimming import drop_needless
 from penstock.messages import AnyMessage, Message, Position, each_message
 
 
@@ -53,6 +53,7 @@ SCANNED_ROWS = 256
 class Auto:
     name = "auto"
     family = Family.SEMIJOINS
+    packed = None  # it trims regions and mixes schemes, step by step
 
     def __init__(self, model: CostModel | None = None) -> None:
         self._model = model or CostModel()
@@ -66,8 +67,8 @@ class Auto:
             if self._scan_is_cheaper(points, len(group), group.version):
                 yield from self._scan.messages(group, step, [points])
             else:
-                told = self._shadows.messages(group, step, [points])
-                yield from each_message(needed(told, [points]))
+                messages = self._shadows.messages(group, step, [points])
+                yield from each_message(drop_needless(messages, [points]))
 
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
@@ -75,7 +76,7 @@ class Auto:
         many = list(steps)
         rows, seen = len(group) + len(many), group.version + len(many)
         if not any(self._scan_is_cheaper(points, rows, seen) for points in spaces):
-            return list(needed(self._shadows.run(group, many, spaces), spaces))
+            return list(drop_needless(self._shadows.run(group, many, spaces), spaces))
         found: list[AnyMessage] = []
         for step in many:
             found += self.messages(group, step, spaces)

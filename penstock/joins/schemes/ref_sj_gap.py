@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.catalog import Row, RowKey
 from penstock.joins.group import Group, GroupStep, KeyedRow
-from penstock.joins.group_batch import GroupCourse, SpaceCourse
+from penstock.joins.group_batch import GroupBatch, SpaceBatch
 from penstock.joins.initial_rows import initial_semijoins
 from penstock.joins.points import SpacePoints
 from penstock.joins.remembered import Memory
@@ -25,6 +26,9 @@ from penstock.joins.shadows import ValueShadows
 from penstock.joins.visibility import Exposure
 from penstock.messages import AnyMessage, Message, Position, Reaches, each_message
 from penstock.predicates.intervals import Cut, below
+
+if TYPE_CHECKING:
+    from penstock.joins.packed.interface import PackedScheme
 
 MANY_STEPS = 4
 """So many steps at once are worth leaving Python for."""
@@ -72,7 +76,7 @@ class _Remembered:
             self.base_values = BaseValues(key(column, row) for row in rows.values())
         return self.base_values
 
-    def place(self, key: RowKey, row: Row) -> tuple[Cut, RowKey]:
+    def sort_key(self, key: RowKey, row: Row) -> tuple[Cut, RowKey]:
         return below(self.points.base_key(self.column, row)), key
 
     def follow_base_row(self, step: GroupStep) -> None:
@@ -85,15 +89,17 @@ class _Remembered:
                 self.base_values.remove(key(column, step.old))
         if self.sorted_base is not None:
             if step.old is not None:
-                del self.sorted_base[bisect_left(self.sorted_base, self.place(step.key, step.old))]
+                del self.sorted_base[
+                    bisect_left(self.sorted_base, self.sort_key(step.key, step.old))
+                ]
             if step.new is not None:
-                insort(self.sorted_base, self.place(step.key, step.new))
+                insort(self.sorted_base, self.sort_key(step.key, step.new))
 
     def exposed(self, exposure: Exposure) -> Iterator[KeyedRow]:
         """The base rows whose values an exposure names."""
         rows = self.group.sides[self.side]
         if self.sorted_base is None:
-            self.sorted_base = sorted(self.place(key, row) for key, row in rows.items())
+            self.sorted_base = sorted(self.sort_key(key, row) for key, row in rows.items())
         base = exposure.base
         for low, high in zip(base[::2], base[1::2], strict=True):
             first = bisect_left(self.sorted_base, (low,))
@@ -109,6 +115,12 @@ class RefSjGap:
     def __init__(self) -> None:
         self._memory = Memory(_Remembered)
 
+    @property
+    def packed(self) -> PackedScheme:
+        from penstock.joins.packed.gap import PackedGap  # kernels, for those who use them
+
+        return PackedGap()
+
     def messages(
         self, group: Group, step: GroupStep, spaces: Iterable[SpacePoints]
     ) -> Iterator[Message]:
@@ -116,9 +128,9 @@ class RefSjGap:
         for points in spaces:
             known = self._memory.recall(points, group)
             if points.space.side == step.side:
-                _of_base_row(known, step, found)
+                _add_base_row(known, step, found)
             else:
-                _of_joining_rows(known, step, found)
+                _add_joining_rows(known, step, found)
             known.version = group.version + 1  # the caller applies the step next
         return each_message(found)
 
@@ -136,16 +148,16 @@ class RefSjGap:
         if len(many) < MANY_STEPS or is_large or None in segments:
             return self._run_one_by_one(group, many, spaces)
         at_rest = self._at_rest(group, many, spaces)
-        taken = GroupCourse(group, many)
+        batch = GroupBatch(group, many)
         found: list[AnyMessage] = []
         for points, index, segment in zip(spaces, indexes, segments, strict=True):
             assert segment is not None
             known = at_rest.get(points.space.id)
             if known is None:
-                found += SpaceCourse(taken, points, segment, index.column).told()
+                found += SpaceBatch(batch, points, segment, index.column).messages()
                 continue
             for step in many:
-                _of_base_row(known, step, found)
+                _add_base_row(known, step, found)
             known.version = group.version
         return found
 
@@ -168,9 +180,9 @@ class RefSjGap:
         for step in steps:
             for one in known:
                 if one.side == step.side:
-                    _of_base_row(one, step, found)
+                    _add_base_row(one, step, found)
                 else:
-                    _of_joining_rows(one, step, found)
+                    _add_joining_rows(one, step, found)
             group.apply(step)
         for one in known:
             one.version = group.version
@@ -182,7 +194,7 @@ class RefSjGap:
         return initial_semijoins(position, groups, points)
 
 
-def _of_base_row(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -> None:
+def _add_base_row(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -> None:
     """The message that carries the changed row itself."""
     points, shadows, old, new = known.points, known.shadows, step.old, step.new
     upsert: Reaches = ()
@@ -196,7 +208,7 @@ def _of_base_row(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -
         found.append(base_row_message(step, points, upsert, remove))
 
 
-def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -> None:
+def _add_joining_rows(known: _Remembered, step: GroupStep, found: list[AnyMessage]) -> None:
     """The messages that carry the rows on the other side, which the step shows or hides."""
     points, shadows = known.points, known.shadows
     shown = hidden = None
@@ -210,10 +222,10 @@ def _of_joining_rows(known: _Remembered, step: GroupStep, found: list[AnyMessage
         if new != old:
             shown, hidden = shadows.show(new, known.base), shadows.hide(old, known.base)
     if shown is not None or hidden is not None:
-        _tell(known, step, shown, hidden, found)
+        _add_messages(known, step, shown, hidden, found)
 
 
-def _tell(
+def _add_messages(
     known: _Remembered,
     step: GroupStep,
     shown: Exposure | None,

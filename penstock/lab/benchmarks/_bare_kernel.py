@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.catalog import Catalog, Relation, Row
-from penstock.flow.plain_events import reader_of
+from penstock.flow.events import read_change
 from penstock.matching import EventBatch
 from penstock.pipeline.snapshots import newest
 from penstock.registry import Registry
@@ -47,12 +47,12 @@ def bare_rates(home: Home, batch_rows: int) -> BareRates | None:
 
 
 def _last_rows(home: Home, catalog: Catalog, relation: Relation, count: int) -> list[Row]:
-    read, end = reader_of(catalog).read, home.log.end
+    end = home.log.end
     rows = []
     for first, entries in home.log.frames(max(0, end - count), end, _EVENTS):
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:
-                checked = read(body, offset)
+                checked = read_change(body, catalog, offset)
                 rows += [checked.row] if checked.relation.name == relation.name else []
     return rows
 

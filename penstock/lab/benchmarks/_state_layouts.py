@@ -24,10 +24,11 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from penstock.flow.stores import Entries
 from penstock.packing import pack
-from penstock.pipeline.rows import BUCKETS
+from penstock.pipeline.buckets import spread_of
 from penstock.pipeline.state import BucketState, Mirror, StoredMap, mirror_directory
-from penstock.pipeline.state.stores import Entries
+from penstock.storage.interfaces import DEFAULT_BUCKETS
 
 PREFIX_BYTES = 8 + 16
 
@@ -47,7 +48,7 @@ def opened(layout: str, stored: StoredMap, place: int, term: str) -> Iterator[En
     if layout == "blobs":
         mirror = Mirror(mirror_directory(term) / f"groups-{place}")
         with BucketState.opened(
-            stored, mirror, rewrite_ratio=1 + BUCKETS.index(place) / len(BUCKETS)
+            stored, mirror, rewrite_ratio=1 + spread_of(DEFAULT_BUCKETS).phase(place)
         ) as state:
             yield state
         return

@@ -18,9 +18,12 @@ from zlib import crc32
 import msgspec
 import numpy as np
 
+from penstock.flow.stores import Entries
 from penstock.packing import pack
-from penstock.pipeline.rows import BUCKETS, bucket_of
-from penstock.pipeline.state.stores import Entries
+from penstock.pipeline.buckets import bucket_labels
+from penstock.storage.interfaces import DEFAULT_BUCKETS
+
+_BUCKETS = bucket_labels(DEFAULT_BUCKETS)
 
 EDGE = blake2b(b"edge", digest_size=8).digest()
 
@@ -104,7 +107,7 @@ class StateWork:
 
     @cached_property
     def buckets(self) -> np.ndarray:
-        return np.array([bucket_of(prefix) for prefix in self.prefixes])
+        return np.array([_BUCKETS[crc32(prefix) % len(_BUCKETS)] for prefix in self.prefixes])
 
     def loads(self, batch_rows: int) -> Iterator[np.ndarray]:
         """All rows, in batches that touch every value."""
@@ -151,7 +154,7 @@ class StateWork:
             yield place, pack(Task(touch, changes))
 
     def sweeps(self, by_value: bool) -> Iterator[tuple[int, bytes]]:
-        for place in range(self.values) if by_value else BUCKETS:
+        for place in range(self.values) if by_value else _BUCKETS:
             yield place, pack(Task(Touch.SWEEP, {}))
 
 

@@ -104,14 +104,18 @@ def homes(
         if name not in PARTS:
             raise typer.BadParameter(f"{name} is none of {', '.join(PARTS)}")
     results: list[Result] = []
-    for name in chosen:
-        results += _measured(name, size, full=full, asked_for=part is not None)
     sizes = {name: one.meaning for name, one in PARTS.items() if name in chosen}
-    show(results, json, COLUMNS, sizes_are=sizes)
+    try:
+        for name in chosen:
+            _measure(name, size, results, full=full, asked_for=part is not None)
+    finally:  # what was measured before an interruption may have taken hours
+        show(results, json, COLUMNS, sizes_are=sizes)
 
 
-def _measured(name: str, sizes: list[int] | None, *, full: bool, asked_for: bool) -> list[Result]:
-    part, growth = PARTS[name], Growth(name)
+def _measure(
+    name: str, sizes: list[int] | None, results: list[Result], *, full: bool, asked_for: bool
+) -> None:
+    part, growth = PARTS[name], Growth(name, results)
     usual = part.full_sizes if full or (asked_for and not part.sizes) else part.sizes
     for size in sizes or usual:
         with (
@@ -119,7 +123,6 @@ def _measured(name: str, sizes: list[int] | None, *, full: bool, asked_for: bool
             progress(f"{name}: {size:,} {part.meaning}"),
         ):
             part.measure(growth, Path(directory) / "home", size)
-    return growth.results
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ COLUMNS = (
     "subscriptions",
     "match_rate",
     "single_events_per_s",
-    "single_route",
+    "single_strategy",
     "batch_events_per_s",
-    "batch_route",
+    "batch_strategy",
     "spread",
     "both_cores_speedup",
     "expanded_events_per_s",
@@ -77,7 +77,7 @@ def measure(
     events = workload.events.slice(0, count)
     check(workload, built.matcher, workload.events.slice(0, 256))
     pairs = built.matcher.match_batch(events)
-    single, single_route = _single(workload, built.matcher, repetitions, len(pairs) / count)
+    single, single_strategy = _single(workload, built.matcher, repetitions, len(pairs) / count)
     batch = rates(lambda: _match(built.matcher, events), repetitions)
     statistics = built.matcher.statistics()
     return {
@@ -89,11 +89,11 @@ def measure(
         "match_rate": len(pairs) / count / subscriptions,
         "single_events_per_s": single.median,
         "single_spread": single.spread,
-        "single_route": single_route,
+        "single_strategy": single_strategy,
         "single_call_events_per_s": _calls(built.matcher, events, repetitions).median,
         "batch_events_per_s": batch.median,
         "spread": batch.spread,
-        "batch_route": _batch_route(built.matcher, count),
+        "batch_strategy": _batch_strategy(built.matcher, count),
         "expanded_events_per_s": _expanded(built.matcher, events, repetitions).median,
         "anybody_events_per_s": _anybody(built.matcher, events, repetitions).median,
         **_both_cores(built.matcher, events, repetitions),
@@ -135,7 +135,7 @@ def _anybody(matcher: Matcher, events: EventBatch, repetitions: int) -> Rates:
 def _single(
     workload: MatchingWorkload, matcher: Matcher, repetitions: int, matches: float
 ) -> tuple[Rates, str]:
-    """Events one by one, by whichever route of `lanes` is faster."""
+    """Events one by one, by whichever strategy of `lanes` is faster."""
     count = int(max(64, min(2000, _SINGLE_MATCHES / (matches + 1))))
     events = workload.events.slice(0, count)
     if not isinstance(matcher, LaneMatcher):
@@ -143,16 +143,16 @@ def _single(
     segment = matcher.segments[0]
     per_call = int(max(1, _MATCHES_PER_CALL / (matches + 1)))
     best: tuple[Rates, str] | None = None
-    for route in segment.routes.each_routes():
+    for strategy in segment.strategies.each_strategies():
 
-        def work(route: str = route) -> int:
-            for _ in segment.match_each(events, route, per_call):
+        def work(strategy: str = strategy) -> int:
+            for _ in segment.match_each(events, strategy, per_call):
                 pass
             return count
 
         found = rates(work, repetitions)
         if best is None or found.median > best[0].median:
-            best = found, route
+            best = found, strategy
     return best or (_calls(matcher, events, repetitions), "match")
 
 
@@ -184,7 +184,7 @@ def _both_cores(matcher: Matcher, events: EventBatch, repetitions: int) -> Resul
     return found
 
 
-def _batch_route(matcher: Matcher, events: int) -> str:
+def _batch_strategy(matcher: Matcher, events: int) -> str:
     if not isinstance(matcher, LaneMatcher):
         return "batch"
     return matcher.segments[0].choose(events)

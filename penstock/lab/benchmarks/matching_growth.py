@@ -21,7 +21,7 @@ from penstock.lab.plots import Series, line_plot
 from penstock.lab.workloads.topics import Topics
 from penstock.matching import EventBatch, Matcher
 from penstock.matching.lanes import LaneMatcher
-from penstock.matching.segment import Segment
+from penstock.matching.segment import BoxSegment
 
 EXAMPLES = """
   penstock bench matching-growth --plot growth.svg
@@ -46,8 +46,8 @@ _SINGLE_AT_ONCE = 400
 
 
 def matching_growth(
-    smallest: Annotated[int, typer.Option(help="Subscriptions to begin with.")] = 1_000,
-    largest: Annotated[int, typer.Option(help="Subscriptions to end with.")] = 1_000_000,
+    smallest: Annotated[int, typer.Option(help="Subscriptions to begin with.", min=1)] = 1_000,
+    largest: Annotated[int, typer.Option(help="Subscriptions to end with.", min=1)] = 1_000_000,
     algorithm: Annotated[str, typer.Option(help="The matcher.")] = "lanes",
     repetitions: Annotated[int, typer.Option(help="Measurements of each figure.", min=1)] = 5,
     plot: Annotated[Path | None, typer.Option(help="Write a plot here, as SVG.")] = None,
@@ -164,11 +164,14 @@ def _each_way(matcher: Matcher, events: EventBatch) -> list[Callable[[], object]
     if not isinstance(matcher, LaneMatcher):
         return []
     segment = matcher.segments[0]
-    return [partial(_one_by_one, segment, events, route) for route in segment.routes.each_routes()]
+    return [
+        partial(_one_by_one, segment, events, strategy)
+        for strategy in segment.strategies.each_strategies()
+    ]
 
 
-def _one_by_one(segment: Segment, events: EventBatch, route: str) -> None:
-    for _ in segment.match_each(events, route, _SINGLE_AT_ONCE):
+def _one_by_one(segment: BoxSegment, events: EventBatch, strategy: str) -> None:
+    for _ in segment.match_each(events, strategy, _SINGLE_AT_ONCE):
         pass
 
 

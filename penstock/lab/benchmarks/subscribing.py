@@ -54,18 +54,17 @@ def subscribing(
     one_by_one: Annotated[
         int, typer.Option(help="So many more, in a call each; 0: none.", min=0)
     ] = 500,
-    seed: Annotated[int, typer.Option(help="Of the constants.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the constants.", min=0)] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure how many subscriptions a home takes per second, many in a call and one by one."""
     results: list[Result] = []
     for name, shape in SHAPES.items():
         chance = random.Random(seed)
-        texts = [shape(chance) for _ in range(subscriptions)]
-        single = [shape(chance) for _ in range(one_by_one)]
-        for statements, size in ((texts, at_once), (single, 1)):
-            if statements:
-                with progress(f"{name}: {len(statements):,} subscriptions, {size:,} at once"):
+        for count, size in ((subscriptions, at_once), (one_by_one, 1)):
+            if count:
+                with progress(f"{name}: {count:,} subscriptions, {size:,} at once"):
+                    statements = [shape(chance) for _ in range(count)]
                     results.append({"statements": name, **measured(statements, size)})
     show(results, json, COLUMNS)
 

@@ -21,7 +21,7 @@ import typer
 from penstock.catalog import Column, IntegerType, Relation
 from penstock.lab.benchmarks._measuring import Result, progress, rates, show
 from penstock.matching import EventBatch
-from penstock.matching.diagram import (
+from penstock.matching.matchers.diagram import (
     AttributeStatistics,
     DiagramMatcher,
     attribute_order,
@@ -118,9 +118,15 @@ def by_spread(statistics: AttributeStatistics) -> Order:
 
 
 def diagram_order(
-    subscriptions: Annotated[int, typer.Option(help="In each set.", min=1)] = 50_000,
-    random_orders: Annotated[int, typer.Option(help="How many of them to try.", min=0)] = 3,
-    repetitions: Annotated[int, typer.Option(help="Measurements of each speed.", min=1)] = 3,
+    subscriptions: Annotated[
+        int, typer.Option(help="In each set.", min=1, max=10_000_000)
+    ] = 50_000,
+    random_orders: Annotated[
+        int, typer.Option(help="How many of them to try.", min=0, max=10_000_000)
+    ] = 3,
+    repetitions: Annotated[
+        int, typer.Option(help="Measurements of each speed.", min=1, max=10_000_000)
+    ] = 3,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Nodes and diagrams by order of attributes, for sets A and B."""
@@ -132,8 +138,9 @@ def diagram_order(
     }
     results: list[Result] = []
     for name, distinct in SETS.items():
-        boxes = Generator(distinct).boxes(subscriptions)
-        statistics = AttributeStatistics.of_boxes(ATTRIBUTES, boxes)
+        with progress(f"set {name}: {subscriptions:,} subscriptions"):
+            boxes = Generator(distinct).boxes(subscriptions)
+            statistics = AttributeStatistics.of_boxes(ATTRIBUTES, boxes)
         orders = {kind: choose(statistics) for kind, choose in learnt.items()}
         for seed in range(random_orders):
             orders[f"random {seed + 1}"] = random_order(ATTRIBUTES, seed)

@@ -40,10 +40,12 @@ COLUMNS = (
 
 
 def joins_decomposition(
-    subscriptions: Annotated[int, typer.Option(help="How many.", min=17)] = 1700,
-    events: Annotated[int, typer.Option(help="Inserts, of all tables alike.", min=8)] = 200,
+    subscriptions: Annotated[int, typer.Option(help="How many.", min=17, max=10_000_000)] = 1700,
+    events: Annotated[
+        int, typer.Option(help="Inserts, of all tables alike.", min=8, max=10_000_000)
+    ] = 200,
     star: Annotated[bool, typer.Option("--star", help="S as a fact table.")] = False,
-    seed: Annotated[int, typer.Option(help="Chooses subscriptions, rows and events.")] = 1,
+    seed: Annotated[int, typer.Option(help="Chooses subscriptions, rows and events.", min=0)] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Bytes per event with queries split by each cost model, and in every other way."""

@@ -46,9 +46,12 @@ COLUMNS = (
 
 def joins_description_size(
     subscriptions: Annotated[
-        int, typer.Option(help="How many; 0: the three numbers of the paper.", min=0)
+        int,
+        typer.Option(help="How many; 0: the three numbers of the paper.", min=0, max=10_000_000),
     ] = 0,
-    events: Annotated[int, typer.Option(help="Inserts into R, per seed.", min=1)] = 200,
+    events: Annotated[
+        int, typer.Option(help="Inserts into R, per seed.", min=1, max=10_000_000)
+    ] = 200,
     seeds: Annotated[int, typer.Option(help="So many draws of everything.", min=1)] = 5,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

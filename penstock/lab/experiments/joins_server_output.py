@@ -42,9 +42,12 @@ SLOW = {"enum-j": 4, "ref-j+": 4}
 
 def joins_server_output(
     subscriptions: Annotated[
-        int, typer.Option(help="How many; 0: the three numbers of the paper.", min=0)
+        int,
+        typer.Option(help="How many; 0: the three numbers of the paper.", min=0, max=10_000_000),
     ] = 0,
-    events: Annotated[int, typer.Option(help="Inserts into R, per seed.", min=8)] = 100,
+    events: Annotated[
+        int, typer.Option(help="Inserts into R, per seed.", min=8, max=10_000_000)
+    ] = 100,
     seeds: Annotated[int, typer.Option(help="So many draws of everything.", min=1)] = 3,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -53,8 +56,9 @@ def joins_server_output(
     for size in [subscriptions] if subscriptions else PAPER_SIZES:
         runs: dict[str, list[Sent]] = {scheme: [] for scheme in sorted(scheme_names())}
         for seed in range(1, seeds + 1):
-            workload = JoinWorkload(size, seed=seed)
-            steps = list(workload.inserts(0, events))
+            with progress(f"{size:,} subscriptions, seed {seed} of {seeds}"):
+                workload = JoinWorkload(size, seed=seed)
+                steps = list(workload.inserts(0, events))
             for scheme, sent in runs.items():
                 with progress(f"{size:,} subscriptions, seed {seed} of {seeds}: {scheme}"):
                     few = steps[: len(steps) // SLOW.get(scheme, 1)]

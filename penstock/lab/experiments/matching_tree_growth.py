@@ -29,7 +29,7 @@ from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.plots import Series, line_plot
 from penstock.lab.workloads.matching import ZipfEqualities
 from penstock.matching import EventBatch
-from penstock.matching.tree import TreeMatcher
+from penstock.matching.matchers.tree import TreeMatcher
 from penstock.predicates.boxes import Box
 
 EXAMPLES = """
@@ -103,9 +103,13 @@ def fitted_exponent(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def matching_tree_growth(
-    most: Annotated[int, typer.Option(help="The largest number of subscriptions.")] = 100_000,
-    values: Annotated[int, typer.Option(help="Values of each attribute.", min=2)] = 20,
-    attributes: Annotated[int, typer.Option(help="Attributes of an event.", min=2)] = 30,
+    most: Annotated[
+        int, typer.Option(help="The largest number of subscriptions.", min=1, max=10_000_000)
+    ] = 100_000,
+    values: Annotated[int, typer.Option(help="Values of each attribute.", min=2, max=10_000)] = 20,
+    attributes: Annotated[
+        int, typer.Option(help="Attributes of an event.", min=2, max=10_000)
+    ] = 30,
     plot: Annotated[Path | None, typer.Option(help="Write a plot (SVG) to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -113,8 +117,9 @@ def matching_tree_growth(
     workload = ZipfEqualities(values, attributes)
     results: list[Result] = []
     for size in [size for size in _SIZES if size <= most] or [most]:
-        drawn = workload("growth", size, 1)
-        unions = list(drawn.boxes.unions())
+        with progress(f"{size:,} subscriptions"):
+            drawn = workload("growth", size, 1)
+            unions = list(drawn.boxes.unions())
         random = np.random.default_rng(7)
         rows = random.integers(0, values, size=(attributes, _EVENTS))
         events = EventBatch.of_arrays(

@@ -46,9 +46,11 @@ COLUMNS = (
 
 
 def select_with_payload(
-    subscriptions: Annotated[int, typer.Option(help="How many.", min=1)] = 100,
-    events: Annotated[int, typer.Option(help="Changes of products.", min=1)] = 2_000,
-    seed: Annotated[int, typer.Option(help="Chooses subscriptions and events.")] = 1,
+    subscriptions: Annotated[int, typer.Option(help="How many.", min=1, max=10_000_000)] = 100,
+    events: Annotated[
+        int, typer.Option(help="Changes of products.", min=1, max=10_000_000)
+    ] = 2_000,
+    seed: Annotated[int, typer.Option(help="Chooses subscriptions and events.", min=0)] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Bytes sent and delivered for whole rows, and for rows and payloads apart."""

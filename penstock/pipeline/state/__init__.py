@@ -8,10 +8,10 @@
 docs/notes/state-layout.md says why.
 """
 
+from penstock.flow.stores import StoredGroups, StoredRows
 from penstock.pipeline.state.bucket import BucketState
 from penstock.pipeline.state.ledger import Ledger, StoredMap
 from penstock.pipeline.state.mirror import Mirror, mirror_directory
-from penstock.pipeline.state.stores import StoredGroups, StoredRows
 
 __all__ = [
     "BucketState",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from penstock.pipeline.state.ledger import Ledger, StoredMap
 from penstock.pipeline.state.mirror import Mirror, MirrorBatch
@@ -80,6 +82,22 @@ class BucketState:
         """The entries that begin with each of some prefixes, as they were when the batch began, and
         how many there are of each."""
         return self._mirror.groups(prefixes)
+
+    @classmethod
+    @contextmanager
+    def temporary(cls) -> Iterator[BucketState]:
+        """A bucket that is empty, and forgotten at the end of the block."""
+        with (
+            TemporaryDirectory(prefix="penstock-state-") as directory,
+            Mirror(Path(directory) / "bucket").batch() as batch,
+        ):
+            yield cls(batch)
+
+    def settle(self) -> None:
+        """End a batch of a bucket that is not durable: what has changed is there for the next."""
+        self._mirror.put_many(sorted(self._changed.items()))
+        self._mirror.drop_many(self._gone)
+        self._changed, self._gone = {}, set()
 
     def _store(self, ledger: Ledger) -> None:
         changed = sorted(self._changed.items())

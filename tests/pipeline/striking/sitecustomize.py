@@ -80,11 +80,11 @@ def _fail_of_mark(owner: Any, name: str) -> None:
 
 
 _FAULTS: dict[str, Callable[[ModuleType], None]] = {
-    "penstock.flow.packed.joining": lambda module: _fail_of_mark(module.PackedJoins, "run"),
-    "penstock.flow.stages": lambda module: _fail_of_mark(module.JoinStage, "_run_group"),
+    "penstock.joins.packed.joining": lambda module: _fail_of_mark(module.PackedJoins, "run"),
+    "penstock.flow.plain": lambda module: _fail_of_mark(module.JoinStage, "_run_group"),
 }
 _STRIKES: dict[str, Callable[[ModuleType], None]] = {
-    "penstock.pipeline.rows": _change_rows,
+    "penstock.pipeline.chunks": _change_rows,
     "penstock.pipeline.sink": _change_sink,
     "penstock.storage.message_log": _change_message_log,
     "penstock.pipeline.source": _change_source,

@@ -1,0 +1,141 @@
+"""The execution plan: which gear serves which table, edge and space, and why.
+
+The one place where that is decided. Both gears give the same bytes, so a decision changes what a
+batch costs and nothing else. Kernels are loaded only by a plan that may choose them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.catalog import Catalog, Relation
+from penstock.catalog.payload_split import is_split
+from penstock.joins import Scheme, SpacePoints
+from penstock.spaces import Edge
+
+if TYPE_CHECKING:
+    from penstock.flow.index import Index
+    from penstock.flow.packed.rows import PackedForms
+
+_OF_PAYLOADS = "it joins rows to their payloads, by digests that no row holds"
+
+FEW_ROWS = 16
+"""Of so few rows, points are looked through one by one sooner than kernels are prepared."""
+
+
+class Gear(StrEnum):
+    PLAIN = "plain"
+    FAST = "fast"
+
+
+class Decision(NamedTuple):
+    gear: Gear
+    why: str = ""
+    """Why not the fast gear."""
+
+    @property
+    def is_fast(self) -> bool:
+        return self.gear is Gear.FAST
+
+
+FAST = Decision(Gear.FAST)
+
+
+def plain(why: str) -> Decision:
+    return Decision(Gear.PLAIN, why)
+
+
+def fastest_gear() -> Decision:
+    """The gear that runners ask for. PENSTOCK_GEAR=plain keeps to the plain one."""
+    if os.environ.get("PENSTOCK_GEAR") == Gear.PLAIN:
+        return plain("PENSTOCK_GEAR says so")
+    return FAST
+
+
+class PlanLine(NamedTuple):
+    """One decision, for people."""
+
+    subject: str
+    work: str
+    decision: Decision
+
+
+class ExecutionPlan:
+    """Decisions for one version of the catalog and the index."""
+
+    def __init__(self, catalog: Catalog, gear: Decision = FAST) -> None:
+        """`gear`: the fastest that may be chosen."""
+        self._catalog = catalog
+        self._all_plain = None if gear.is_fast else gear
+
+    @cached_property
+    def forms(self) -> PackedForms:
+        """The tables whose rows the fast gear reads, and how."""
+        from penstock.flow.packed.rows import PackedForms, packed_forms
+
+        return PackedForms({}, {}) if self._all_plain else packed_forms(self._catalog)
+
+    def reading(self) -> Decision:
+        """Reading events: many at a time by kernels, or one by one."""
+        return self._all_plain or FAST
+
+    def rows(self, table: str) -> Decision:
+        """Resolving the changes of a table."""
+        if self._all_plain:
+            return self._all_plain
+        return FAST if table in self.forms else plain("its key is not read by kernels")
+
+    def selections(self, table: str, rows: int) -> Decision:
+        """Matching changed rows against the subscriptions over their table alone."""
+        if not self.rows(table).is_fast:
+            return self.rows(table)
+        return plain(f"{rows} rows are few") if rows <= FEW_ROWS else FAST
+
+    def steps(self, relation: Relation, edge: Edge) -> Decision:
+        """Working out what changed rows do to the groups of an edge."""
+        from penstock.flow.packed.delta_steps import is_joined_by_bytes
+
+        if not self.rows(relation.name).is_fast:
+            return self.rows(relation.name)
+        return FAST if is_joined_by_bytes(edge, relation) else plain(_OF_PAYLOADS)
+
+    def groups(self, edge: Edge, *, is_new: bool = False) -> Decision:
+        """Bringing the groups of an edge through their steps."""
+        if self._all_plain:
+            return self._all_plain
+        if is_new:
+            return plain("its groups are not stored yet")
+        for side in edge.sides:
+            if is_split(side.table):
+                return plain(_OF_PAYLOADS)
+            if not self.rows(side.table).is_fast:
+                return self.rows(side.table)
+        return FAST
+
+    def space(self, points: SpacePoints, scheme: Scheme) -> Decision:
+        """Emitting the messages of one space over an edge whose groups are in the fast gear."""
+        if scheme.packed is None:
+            return plain(f"{scheme.name} has no fast gear")
+        why = scheme.packed.obstacle(points)
+        return plain(why) if why else FAST
+
+    def lines(self, index: Index, scheme: Scheme, rows: int = FEW_ROWS + 1) -> Iterator[PlanLine]:
+        """All decisions, for a batch with so many changed rows of each table."""
+        for relation in self._catalog:
+            yield PlanLine(relation.name, "rows", self.rows(relation.name))
+            if index.selections(relation) is not None:
+                yield PlanLine(relation.name, "selections", self.selections(relation.name, rows))
+        for edge in index.edges:
+            for relation in index.relations(edge):
+                yield PlanLine(
+                    f"{edge.name} from {relation.name}", "steps", self.steps(relation, edge)
+                )
+            groups = self.groups(edge)
+            yield PlanLine(edge.name, "groups", groups)
+            for points in index.on_edge(edge):
+                decision = self.space(points, scheme) if groups.is_fast else groups
+                yield PlanLine(f"{edge.name} to {points.space.table}", "messages", decision)

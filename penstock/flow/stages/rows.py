@@ -1,0 +1,101 @@
+"""The second stage: the rows of all tables, by primary key.
+
+It resolves changes against the rows, emits the messages of subscriptions over one table, and sends
+what happens to groups on to the partitions of those groups. What new subscriptions need comes
+first, from the rows as they were before the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from penstock.catalog import Relation
+from penstock.errors import ChangeError
+from penstock.flow.changes import Checked, Delta
+from penstock.flow.consequences import emit_consequences, emit_packed_consequences
+from penstock.flow.exchange import StageInput, StageOutput
+from penstock.flow.faults import RecordFaultError, is_fault
+from penstock.flow.kinds import ChangeRow, Kind, Reason, StreamEvents
+from penstock.flow.plain import RowStage, RowStore
+from penstock.flow.stage import BatchView, Key
+from penstock.flow.stores import ManyEntries, StoredRows
+
+
+class StageRows(RowStore, Protocol):
+    """The rows of one partition: objects, and for the fast gear also packed (`PackedRows`)."""
+
+    def keep_events(self, first_offset: int, events: bytes | StreamEvents) -> None:
+        """Keep events of a keyless stream; nobody will change them."""
+
+    def note(self, deltas: list[Delta]) -> None:
+        """Hear of changes that were resolved one by one."""
+
+
+class Rows:
+    name = "rows"
+    takes = frozenset({Kind.CHANGE, Kind.EVENTS})
+    gives = frozenset({Kind.SEED, Kind.STEP, Kind.MESSAGE, Kind.BAD})
+    keyed_by: Key | None = Key.ROW
+
+    def open_store(self, entries: ManyEntries) -> StoredRows:
+        return StoredRows(entries)
+
+    def advance(self, given: StageInput, store: StageRows, view: BatchView) -> StageOutput:
+        out = StageOutput(view.spread)
+        stage, new = RowStage(store, view.index), view.new
+        for edge in new.edges:
+            out.add_steps(Kind.SEED, {edge: stage.seed(given.span.start, edge)})
+        for selections in new.selections:
+            out.add_messages(given.bucket, stage.initial(given.span.start, selections))
+        for events in given.rows(Kind.EVENTS):
+            store.keep_events(events.offset, events.body)
+        others = _resolve_packed(given, store, view, out)
+        if others:
+            _resolve_each(given, others, store, view, out)
+        return out
+
+
+def _resolve_packed(
+    given: StageInput, store: StageRows, view: BatchView, out: StageOutput
+) -> Mapping[str, Relation]:
+    """Changes of the tables in the fast gear; returns the other tables."""
+    if not view.plan.reading().is_fast:
+        return {relation.name: relation for relation in view.catalog}
+    from penstock.flow.packed.rows import SentChanges
+
+    assert isinstance(store, StoredRows)
+    changes = SentChanges(given.chunks(Kind.CHANGE))
+    for deltas, refused in changes.carry_out(view.plan.forms, store):
+        for offset, why in refused:
+            out.add(given.bucket, Kind.BAD, offset, Reason.of(why))
+        emit_packed_consequences(deltas, view, given.bucket, out)
+    plain = (name for name in changes.tables if not view.plan.rows(name).is_fast)
+    return {name: view.catalog[name] for name in plain}
+
+
+def _resolve_each(
+    given: StageInput,
+    relations: Mapping[str, Relation],
+    store: StageRows,
+    view: BatchView,
+    out: StageOutput,
+) -> None:
+    """The changes of some relations, one by one."""
+    stage = RowStage(store, view.index)
+    changes: Iterable[ChangeRow] = given.rows(Kind.CHANGE)
+    resolved: list[Delta] = []
+    for offset, name, op, key, row, columns in changes:
+        if name not in relations:
+            continue
+        try:
+            delta = stage.resolve(offset, Checked(relations[name], op, key, row, columns))
+        except ChangeError as error:
+            out.add(given.bucket, Kind.BAD, offset, Reason.of(error))
+            continue
+        except Exception as error:
+            raise RecordFaultError(offset, error) if is_fault(error) else error from error
+        if delta is not None:
+            resolved.append(delta)
+    store.note(resolved)
+    emit_consequences(resolved, view, given.bucket, out)

@@ -1,0 +1,180 @@
+"""What the log says of the files that were taken.
+
+The truth is in the log: a frame that holds events of a file begins with a record that names the
+file and says how many of its events are in the log by then. Frames are written whole or not at all,
+so that record and its events cannot part. The database is derived from it, like the registry, so
+that nobody has to read the whole log to find out.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import msgspec
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, delete, insert, select
+
+from penstock.errors import HomeError
+from penstock.registry import DerivedDatabase, progress_table, remove_database
+from penstock.storage import UNREADABLE_BODY, Home, RecordKind, RecordLog
+
+_TAKEN = frozenset({RecordKind.TAKEN})
+
+SOURCES = MetaData()
+progress_table(SOURCES)
+files = Table(
+    "files",
+    SOURCES,
+    Column("name", String, primary_key=True),
+    Column("digest", String, primary_key=True),
+    Column("events", Integer, nullable=False),
+    Column("complete", Integer, nullable=False),
+    Column("refused", Integer, nullable=False),
+    Column("offset", Integer, nullable=False),
+)
+
+
+class TakenBody(msgspec.Struct, frozen=True):
+    """The body of a TAKEN record: up to here, this much of the file is in the log."""
+
+    file: str
+    digest: str
+    events: int
+    complete: bool = False
+    refused: int = 0
+
+
+_DECODER = msgspec.json.Decoder(TakenBody)
+
+
+@dataclass(frozen=True, slots=True)
+class FileId:
+    """A file is known by its name and its content: under a new name, or with other content, it is
+    another one."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRecord:
+    """How much of a file is in the log.
+
+    `refused` tells when the file got its place (as the file system counts), if it could not be read
+    there: the same file in the same place need not be tried again, but put there anew it is.
+    """
+
+    events: int = 0
+    complete: bool = False
+    refused: int = 0
+
+
+def decode_taken(body: bytes) -> TakenBody:
+    try:
+        return _DECODER.decode(body)
+    except UNREADABLE_BODY as error:
+        raise HomeError(
+            "a TAKEN record of the log cannot be read",
+            detail=str(error),
+            hint="it was written by another release: use that one",
+        ) from None
+
+
+def ledger_name(name: str) -> str:
+    """The name of a file as the ledger knows it: text, and another one for every name.
+
+    Names are bytes. Where they are no UTF-8, what is not is written as escapes, and a slash is put
+    behind, which no name of a file ends in; so no other name becomes the same.
+    """
+    raw = os.fsencode(name)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        escaped = raw.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+        return f"{escaped}/"
+
+
+def encode_taken(file: FileId, taken: IngestRecord) -> tuple[RecordKind, bytes]:
+    """The record, once its reader has found in it what was meant."""
+    meant = TakenBody(file.name, file.digest, taken.events, taken.complete, taken.refused)
+    try:
+        body = msgspec.json.encode(meant)
+        if _DECODER.decode(body) == meant:
+            return RecordKind.TAKEN, body
+        why = "what would be read is not what was meant"
+    except (TypeError, ValueError) as error:  # a name that is not Unicode, for instance
+        why = str(error)
+    raise HomeError(
+        f"the log cannot say that {file.name!r:.200} was taken",
+        detail=why[:500],
+        hint="give the file a name in UTF-8",
+    )
+
+
+def remove_ledger(home: Home) -> None:
+    """Forget what is derived, even if SQLite cannot read it: whoever looks next reads the log."""
+    remove_database(home.sources_db)
+
+
+class IngestLedger:
+    """The files of a home. Safe for several processes; each catches up before it looks."""
+
+    def __init__(self, home: Home) -> None:
+        self._log: RecordLog = home.log
+        self._database = DerivedDatabase(home.sources_db, SOURCES, shared=home.shared)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def taken(self, file: FileId, to: int | None = None) -> IngestRecord:
+        """How much of the file the records before `to` hold; of all, if None."""
+        self._catch_up(self._log.end if to is None else to)
+        found = select(files.c.events, files.c.complete, files.c.refused).where(
+            files.c.name == file.name, files.c.digest == file.digest
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(found).one_or_none()
+        return (
+            IngestRecord()
+            if row is None
+            else IngestRecord(row.events, bool(row.complete), row.refused)
+        )
+
+    def unfinished(self, name: str) -> dict[str, int]:
+        """How many events are in the log of files of that name that are not there as a whole, by
+        the digests of their contents."""
+        self._catch_up(self._log.end)
+        found = select(files.c.digest, files.c.events).where(
+            files.c.name == name, files.c.complete == 0, files.c.events > 0
+        )
+        with self._database.reading() as connection:
+            return {row.digest: row.events for row in connection.execute(found)}
+
+    def _catch_up(self, to: int) -> None:
+        with self._database.reading() as connection:
+            applied = self._database.applied(connection)
+        if applied > to and applied > self._log.end:
+            raise self._database.ahead_of(self._log, applied)
+        if applied >= to:
+            return
+        with self._database.writing() as connection:
+            applied = self._database.applied(connection)
+            if applied < to:
+                for record in self._log.read(applied, to, _TAKEN):
+                    _apply(connection, record.offset, decode_taken(record.body))
+                self._database.set_applied(connection, to)
+
+
+def _apply(connection: Connection, offset: int, body: TakenBody) -> None:
+    known = (files.c.name == body.file) & (files.c.digest == body.digest)
+    connection.execute(delete(files).where(known))
+    connection.execute(
+        insert(files).values(
+            name=body.file,
+            digest=body.digest,
+            events=body.events,
+            complete=int(body.complete),
+            refused=body.refused,
+            offset=offset,
+        )
+    )

@@ -1,0 +1,1 @@
+"""What several published schemes are built on."""

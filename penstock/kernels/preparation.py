@@ -1,0 +1,114 @@
+"""Compiling kernels ahead of their use, in a process of its own.
+
+Compiling all kernels of the fast gear takes a minute or two, once per machine and release. Nobody
+waits for that: `kernels_ready` says whether a set of kernels is compiled, and while it is not, the
+plain gear serves and `prepare_kernels` compiles them beside it. Neither loads numba.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from penstock.kernels.cache_directory import kernel_directory, remove_all_but_newest
+
+KEPT_MARKS = 8
+"""Marks kept per set: those of other releases that this user runs."""
+LOWEST_PRIORITY = 19
+_PACKAGE_DIRECTORY = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSet:
+    """Kernels that are used together."""
+
+    name: str
+    rooms: tuple[str, ...]
+    """The rooms of this package that the kernels are compiled from."""
+    warm_up: str
+    """`module:function`. It calls every kernel of the set, with all types of arguments they get."""
+
+
+def kernels_ready(kernels: KernelSet) -> bool:
+    """Whether a set of kernels was compiled on this machine, from the source as it is.
+
+    Costs one look at the file system; the first time in a process also reading the source, some
+    milliseconds. Without a writable cache directory kernels are never ready.
+    """
+    mark = _mark_of(kernels)
+    return mark is not None and mark.exists()
+
+
+def prepare_kernels(kernels: KernelSet) -> subprocess.Popen[bytes]:
+    """Start compiling a set of kernels, at lowest priority; the process ends when they are ready.
+
+    It outlives this process. Only one such process of a user compiles the same set at a time: a
+    second one ends at once.
+    """
+    command = [sys.executable, "-m", __name__, kernels.name, kernels.warm_up, *kernels.rooms]
+    inherited = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([str(_PACKAGE_DIRECTORY.parent), *([inherited] if inherited else [])])
+    return subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def compile_kernels(kernels: KernelSet) -> bool:
+    """Compile a set of kernels in this process and mark it as ready; False if another process is
+    at it, or there is no place for them."""
+    mark = _mark_of(kernels)
+    if mark is None:
+        return False
+    with open(mark.parent / f"{kernels.name}.lock", "wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        module, _, function = kernels.warm_up.partition(":")
+        getattr(import_module(module), function)()
+        mark.touch()
+        remove_all_but_newest(mark.parent.glob(f"{kernels.name}-*.ready"), KEPT_MARKS)
+    return True
+
+
+def _mark_of(kernels: KernelSet) -> Path | None:
+    """The file that says that a set is compiled."""
+    directory = kernel_directory()
+    if directory is None:
+        return None
+    return directory / f"{kernels.name}-{_source_digest(kernels.rooms)}.ready"
+
+
+@cache
+def _source_digest(rooms: tuple[str, ...]) -> str:
+    """A digest of all source of some rooms: coarser than what the cache goes by, which finds most
+    kernels unchanged after a change here, but known without loading them."""
+    digest = hashlib.sha256()
+    for room in rooms:
+        for path in sorted((_PACKAGE_DIRECTORY / room).rglob("*.py")):
+            digest.update(f"{path.relative_to(_PACKAGE_DIRECTORY)}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def main(arguments: list[str]) -> None:
+    """The process that `prepare_kernels` starts."""
+    os.nice(LOWEST_PRIORITY)
+    name, warm_up, *rooms = arguments
+    compile_kernels(KernelSet(name, tuple(rooms), warm_up))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,264 @@
+"""Compaction: `docs/notes/compaction.md` says how, and why it is safe.
+
+Every step is one rename, after which the old files no longer count; deleting them can be done at
+any time later, by anybody who takes the processing lock. So a crash anywhere leaves a home that is
+compacted a little less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import filterfalse, islice
+from pathlib import Path
+
+from penstock.client import BEGINNING, Initial
+from penstock.delivery import CursorState, DurableCursors
+from penstock.errors import HomeError, SubscriptionError
+from penstock.flow.changes import Change, Op
+from penstock.flow.engine import Engine
+from penstock.flow.events import encode_change
+from penstock.garbage import without_garbage
+from penstock.joins import Family
+from penstock.joins.registry import compacting_scheme
+from penstock.maintenance.findings import Step
+from penstock.messages import (
+    EVERYONE,
+    Message,
+    Position,
+    SpaceFilter,
+    decode_message,
+    encode_messages,
+    has_partner,
+    may_reach_anyone,
+)
+from penstock.pipeline.checkpoint import check_home, replayed_from
+from penstock.registry import Registry
+from penstock.spaces import Space
+from penstock.storage import BatchHeader, Home
+from penstock.storage.families import home_family
+from penstock.storage.log_compaction import compacted_segment
+from penstock.storage.set_aside import events_not_applied
+from penstock.storage.table_replay import Replay
+
+EVENTS_AT_ONCE = 10_000
+
+_BEFORE_ALL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What was done."""
+
+    offset: int
+    """Clients that start from nothing start with the content here."""
+    log_offset: int
+    """The log is compacted up to here: where a segment began that is not beyond `offset`."""
+    bytes_before: int
+    bytes_after: int
+    held_back_by: str
+    """What kept it from going further than this; empty if nothing did."""
+
+
+def compact(
+    home: Home, step: Step, *, to: int | None = None, past_cursors: bool = False
+) -> Compaction:
+    """Compact what is before offset `to`, or as much as can be: not what durable cursors still
+    need, unless `past_cursors`.
+
+    LockedError while a Hub or a pipeline is at work on the home. Publishers and readers may go on.
+    """
+    with home.processing_lock("compact"):
+        check_home(home)
+        before = _size(home)
+        header, held_back_by = _last_batch(home, to, past_cursors=past_cursors)
+        if header is not None:
+            with without_garbage():
+                _compact(home, header, step)
+        base = home.messages.base
+        return Compaction(
+            0 if base is None else base.end,
+            home.log.compacted_to,
+            before,
+            _size(home),
+            held_back_by,
+        )
+
+
+def _last_batch(
+    home: Home, to: int | None, *, past_cursors: bool
+) -> tuple[BatchHeader | None, str]:
+    """The last batch that can be compacted, and what keeps the next one."""
+    frontier = home.messages.frontier
+    if frontier is None:
+        return None, "nothing has been processed"
+    limit, held_back_by = frontier.end, ""
+    replayed = replayed_from(home.checkpoint)
+    if replayed is not None and replayed < limit:
+        limit = replayed
+        held_back_by = f"the pipeline goes on at offset {replayed}: run it first"
+    if to is not None and to < limit:
+        limit, held_back_by = to, f"only up to offset {to} was asked for"
+    slowest = None if past_cursors else _slowest_cursor(home)
+    if slowest is not None and _needed_from(slowest) < limit:
+        limit = _needed_from(slowest)
+        held_back_by = (
+            f"cursor {slowest.name} of subscription {slowest.subscription} is at {slowest.cursor}: "
+            "deliver it, remove it (penstock cursors), or compact with --past-cursors"
+        )
+    # A batch without records may switch decompositions after its own messages; a base may not.
+    found = None
+    for header in home.messages.batches():
+        if header.start < header.end <= limit:
+            found = header
+    return found, held_back_by
+
+
+def _slowest_cursor(home: Home) -> CursorState | None:
+    """The durable cursor that needs most. Those of subscriptions that are gone need nothing; those
+    that have a content and were told nothing yet start from the base."""
+    needed = []
+    states = DurableCursors(home).all()
+    with Registry(home) as registry:
+        for state in states:
+            try:
+                stored = registry.subscription(state.subscription)
+            except SubscriptionError:
+                continue
+            if state.cursor != BEGINNING or stored.initial is not Initial.CONTENT:
+                needed.append(state)
+    return min(needed, key=_needed_from, default=None)
+
+
+def _needed_from(state: CursorState) -> int:
+    """A subscription needs nothing from before its own record."""
+    return max(state.cursor, state.subscription)
+
+
+def _compact(home: Home, header: BatchHeader, step: Step) -> None:
+    """Replace what is behind a batch. The log is replayed once, for both."""
+    family = home_family(home)
+    replay, segment = Replay(not_applied=events_not_applied(home)), None
+    log_end = _last_segment(home, header)
+    with step("replaying the log") as advance:
+        if log_end > home.log.compacted_to:
+            replay.advance(home.log, log_end, lambda end: advance(end, header.end))
+            segment = compacted_segment(home.log, replay)
+        if home.messages.base != header:
+            replay.advance(home.log, header.end, lambda end: advance(end, header.end))
+    if home.messages.base != header:
+        with step("reading messages") as advance:
+            tables = {Space(relation.name).id for relation in replay.engine.catalog}
+            _check_messages(home, header, family, tables, lambda end: advance(end, header.end))
+        with step("writing contents as messages"), Registry(home) as registry:
+            messages = base_messages(registry, replay.engine, header, family)
+            home.messages.write_base(header, messages)
+    home.messages.sweep(home.log.compacted_to)
+    if segment is not None:
+        home.log.replace_beginning(segment)
+
+
+def _last_segment(home: Home, header: BatchHeader) -> int:
+    """Where a segment begins that is not beyond the batch: what is before it can be rewritten."""
+    if home.log.end == header.end:
+        home.log.roll()
+    return max(first for first in home.log.segment_firsts() if first <= header.end)
+
+
+def _check_messages(
+    home: Home,
+    last: BatchHeader,
+    family: Family,
+    tables: Collection[int],
+    on_end: Callable[[int], None],
+) -> None:
+    """What is let go of must be whole, and of the family of schemes that the home is said to have:
+    releases that did not record it let any scheme process a home."""
+    for header in home.messages.batches():
+        if header > last:
+            return
+        for data in _without_spaces(home.messages.read(header), tables):
+            if _tells_other_family(data, family, tables):
+                raise HomeError(
+                    f"batch {header} was not made by a scheme that sends {family}",
+                    detail="several schemes have processed the home, or it does not say which, and "
+                    "clients of one cannot start from a base of another",
+                    hint="it cannot be compacted: publish its tables into a new home",
+                )
+        on_end(header.end)
+
+
+def _without_spaces(messages: Iterable[bytes], spaces: Collection[int]) -> Iterator[bytes]:
+    """Messages without those that are of some spaces, and maybe a few others."""
+    return filterfalse(SpaceFilter(spaces).may_pass, messages)
+
+
+def _tells_other_family(data: bytes, family: Family, tables: Collection[int]) -> bool:
+    """Whether only a scheme of another family sends such a message to subscriptions over several
+    tables."""
+    if not has_partner(data) and not may_reach_anyone(data):
+        return False
+    message = decode_message(data)
+    if message.space in tables:
+        return False
+    if message.partner is not None:
+        return family is not Family.JOIN_ROWS
+    if EVERYONE in (message.upsert, message.remove):
+        return family is not Family.SELECTIONS
+    return False
+
+
+def base_messages(
+    registry: Registry, tables: Engine, header: BatchHeader, family: Family
+) -> list[bytes]:
+    """Messages that lead every client from nothing to its content at the end of a batch.
+
+    They are what all active subscriptions would be told if they began now, by regions (where the
+    family of schemes describes them so), else what they would be told if all rows were inserted
+    now; so their number follows the rows, not the subscribers. They stand at the last offset of the
+    batch, which no subscription in it has begun after.
+    """
+    is_by_regions = family is Family.SEMIJOINS
+    engine = tables if is_by_regions else _without_rows(tables, family)
+    changes = registry.changes_between(0, header.active)
+    moved = {replan.subscription: replan.decomposition for replan in changes.replanned}
+    for stored in registry.subscriptions(header.active):
+        if stored.initial is not Initial.NONE:  # others have no content
+            chosen = moved.get(stored.id, stored.decomposition)
+            engine.enrol(stored.id, stored.query(engine.catalog), chosen)
+    found = engine.contents(header.end - 1) if is_by_regions else _inserted(engine, tables, header)
+    numbered = (
+        message._replace(position=Position(header.end - 1, number))
+        for number, message in enumerate(found)
+    )
+    return [data for _, _, encoded in encode_messages(numbered) for data in encoded]
+
+
+def _without_rows(tables: Engine, family: Family) -> Engine:
+    """An engine with the same tables, which are empty."""
+    engine = Engine(compacting_scheme(family))
+    for relation in tables.catalog:
+        engine.catalog.add(relation, _BEFORE_ALL)
+    return engine
+
+
+def _inserted(engine: Engine, tables: Engine, header: BatchHeader) -> Iterator[Message]:
+    """What an engine tells if all rows of the tables are inserted into it."""
+    inserts = _inserts(tables, header.end)
+    while some := list(islice(inserts, EVENTS_AT_ONCE)):
+        yield from engine.events(some).messages
+
+
+def _inserts(tables: Engine, offset: int) -> Iterator[tuple[int, bytes]]:
+    for relation in tables.catalog:
+        for key, row in tables.rows.rows(relation):
+            body = encode_change(Change(relation.name, Op.INSERT, relation.show_row(row)))
+            # A row of a stream without a key is known by the offset at which it came.
+            yield offset if relation.key else int(key[0]), body
+
+
+def _size(home: Home) -> int:
+    files: list[Path] = []
+    for directory in (home.log.directory, home.messages.directory):
+        files += directory.iterdir()
+    return sum(path.stat().st_size for path in files)

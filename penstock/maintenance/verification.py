@@ -1,0 +1,191 @@
+"""Is a home whole? Every file against its checksums, contents against DuckDB.
+
+Nothing is locked, and nothing is written: of the databases, copies are looked at. So a home can be
+verified while it is in use, and on a read-only disk.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.client import Initial
+from penstock.delivery import FanOut
+from penstock.delivery.cursors import DIRECTORY as CURSORS_DIRECTORY
+from penstock.delivery.saved_contents import DIRECTORY as CONTENTS_DIRECTORY
+from penstock.errors import PenstockError
+from penstock.maintenance.checkpoints import check_checkpoint, check_recordless, checkpoint_files
+from penstock.maintenance.content_checks import compare
+from penstock.maintenance.copies import with_copies
+from penstock.maintenance.databases import Logged, check_databases
+from penstock.maintenance.findings import Finding, Severity, Step, damage, damage_of, remark
+from penstock.maintenance.log_files import (
+    Batches,
+    check_contents,
+    check_cursors,
+    check_log,
+    check_messages,
+    check_quarantine,
+    check_statistics,
+)
+from penstock.maintenance.oracle import Oracle
+from penstock.pipeline.snapshots import all_snapshots, is_sound
+from penstock.registry import Registry
+from penstock.storage import BatchHeader, Home
+from penstock.storage.families import home_family
+from penstock.storage.home_statistics import DIRECTORY as STATISTICS_DIRECTORY
+from penstock.storage.table_replay import Replay, replay_tables
+
+ASIDE = (STATISTICS_DIRECTORY, CONTENTS_DIRECTORY, CURSORS_DIRECTORY)
+"""Directories whose files contents do not come from."""
+
+
+@dataclass
+class Verdict:
+    """What was looked at, and what was found."""
+
+    findings: list[Finding] = field(default_factory=list)
+    files: int = 0
+    bytes: int = 0
+    log_end: int = 0
+    frontier: BatchHeader | None = None
+    active: int = 0
+    """Subscriptions with a content that are active at the end of the message log."""
+    compared: list[int] = field(default_factory=list)
+
+    @property
+    def has_problems(self) -> bool:
+        return self.has(Severity.DAMAGE) or self.has(Severity.DIFFERENCE)
+
+    def has(self, severity: Severity) -> bool:
+        return any(finding.severity is severity for finding in self.findings)
+
+
+def verify(home: Home, step: Step, *, sample: int | None = None, seed: int = 0) -> Verdict:
+    """Look at all files, then compare the contents of `sample` subscriptions, or of all."""
+    with with_copies(home) as copies:
+        return _verify(home, copies, step, sample, seed)
+
+
+def _verify(home: Home, copies: Home, step: Step, sample: int | None, seed: int) -> Verdict:
+    verdict = Verdict()
+    with step("reading files") as advance:
+        total = sum(path.stat().st_size for path in _checked_files(home))
+
+        def seen(path: Path) -> None:
+            verdict.files += 1
+            verdict.bytes += path.stat().st_size if path.exists() else 0
+            advance(verdict.bytes, total)
+
+        batches = _verify_files(home, copies, verdict, seen)
+    verdict.frontier = batches.frontier
+    if any(_hinders(home, finding) for finding in verdict.findings):
+        what = "contents are not compared: the files they come from must be whole first"
+        verdict.findings.append(remark(home.path, what))
+    elif verdict.frontier is not None:
+        verdict.findings += _verify_contents(copies, verdict, verdict.frontier, step, sample, seed)
+    return verdict
+
+
+def _hinders(home: Home, finding: Finding) -> bool:
+    """Whether contents cannot be compared: neither they nor the tables come from everything."""
+    aside = (home.path / name for name in ASIDE)
+    apart = (home.checkpoint, home.snapshots, *aside)
+    is_apart = any(Path(finding.where).is_relative_to(directory) for directory in apart)
+    return finding.severity is Severity.DAMAGE and not is_apart
+
+
+def _checked_files(home: Home) -> Iterator[Path]:
+    for directory in (home.log.directory, home.messages.directory, home.quarantine.directory):
+        yield from (path for path in directory.iterdir() if path.is_file())
+    yield from checkpoint_files(home.checkpoint)
+    yield from (path for path in home.snapshots.rglob("*") if path.is_file())
+
+
+def _verify_files(
+    home: Home, copies: Home, verdict: Verdict, seen: Callable[[Path], None]
+) -> Batches:
+    # From the right to the left: what was in a file on the left is still there when it is read.
+    findings = verdict.findings
+    findings += check_checkpoint(home, seen)
+    findings += check_quarantine(home, seen)
+    batches = check_messages(home, seen)
+    findings += batches.findings
+    findings += check_recordless(home, batches.headers)
+    log = check_log(home, seen)
+    findings += log.findings
+    verdict.log_end = log.end
+    findings += _verify_family(home)
+    reached = batches.reached
+    if reached > log.end:
+        what = f"it holds the messages of {reached} records, but the log has only {log.end}"
+        hint = "restore the end of the log from a backup"
+        findings.append(damage(home.messages.directory, what, hint))
+    findings += _verify_snapshots(home.snapshots, seen)
+    findings += check_statistics(home, seen)
+    findings += check_contents(home, seen)
+    findings += check_cursors(home, seen)
+    if not log.findings or not any(f.severity is Severity.DAMAGE for f in log.findings):
+        findings += check_databases(home, Logged.of(home, log.end), log.end, copies)
+    return batches
+
+
+def _verify_family(home: Home) -> Iterator[Finding]:
+    try:
+        home_family(home)
+    except PenstockError as error:
+        yield damage_of(home.path, error)
+
+
+def _verify_snapshots(directory: Path, seen: Callable[[Path], None]) -> Iterator[Finding]:
+    for path in all_snapshots(directory):
+        if not is_sound(path):
+            hint = "remove it: it is made again from the registry"
+            yield damage(path, "a part of it is not what its checksum says", hint)
+        for part in path.rglob("*"):
+            seen(part)
+
+
+def _verify_contents(
+    home: Home, verdict: Verdict, frontier: BatchHeader, step: Step, sample: int | None, seed: int
+) -> Iterable[Finding]:
+    try:
+        return list(_differences(home, verdict, frontier, step, sample, seed))
+    except PenstockError as error:  # of something that is in use, and has just changed
+        return [damage_of(home.path, error)]
+
+
+def _differences(
+    home: Home, verdict: Verdict, frontier: BatchHeader, step: Step, sample: int | None, seed: int
+) -> Iterator[Finding]:
+    with Registry(home) as registry:
+        stored = registry.subscriptions(frontier.active)
+        active = [one.id for one in stored if one.initial is not Initial.NONE]
+    verdict.active = len(active)
+    if sample is not None and sample < len(active):
+        active = sorted(random.Random(seed).sample(active, sample))
+    with step("replaying the log") as advance:
+        replay = replay_tables(home, frontier.end, lambda offset: advance(offset, frontier.end))
+    yield from _quarantine_differences(home, replay, frontier)
+    fan_out = FanOut(home, only=set(active))
+    with step("building contents") as advance:
+        for cut in fan_out.new(frontier):
+            advance(cut.cursor, frontier.end)
+    with step("comparing with DuckDB") as advance, Oracle() as oracle:
+        for relation in replay.engine.catalog:
+            oracle.load(relation, (row for _, row in replay.engine.rows.rows(relation)))
+
+        def on_one(subscription: int) -> None:
+            verdict.compared.append(subscription)
+            advance(len(verdict.compared), len(active))
+
+        yield from compare(fan_out.contents, oracle, on_one)
+
+
+def _quarantine_differences(home: Home, replay: Replay, frontier: BatchHeader) -> Iterator[Finding]:
+    kept = {event.offset for event in home.quarantine.entries() if event.offset < frontier.end}
+    for offset in sorted(set(replay.refused) - kept):
+        what = f"the event at offset {offset} cannot be applied, but is not in quarantine"
+        yield damage(home.quarantine.directory, what, "restore the directory from a backup")

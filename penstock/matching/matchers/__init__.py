@@ -1,0 +1,1 @@
+"""Matchers that exist for comparison: the brute-force twin, and published structures."""

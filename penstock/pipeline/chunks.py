@@ -1,0 +1,60 @@
+"""The rows that Spark moves between the stages of the flow.
+
+Spark never looks into rows, and spends ten times longer on one than we do. So what it gets are
+*chunks*: many rows of one kind for one bucket, packed at once. Messages do not travel at all: they
+go into files, whose names travel (`penstock.pipeline.staging`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.flow.exchange import ChunkRow, EncodedMessages, Spread, StageInput, StageOutput
+from penstock.flow.kinds import Kind, Span
+from penstock.pipeline.staging import stage, stage_packed
+
+ARROW_SCHEMA = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("kind", pa.int32()),
+        ("count", pa.int32()),
+        ("chunk", pa.binary()),
+    ]
+)
+
+
+def ticks(span: Span, spread: Spread) -> StageOutput:
+    """What tells the partitions of the batch; once for each batch."""
+    out = StageOutput(spread)
+    for bucket in spread.buckets:
+        out.add(bucket, Kind.TICK, span.start, span.to_bytes())
+    return out
+
+
+def chunk_rows(out: StageOutput, staging: Path) -> list[ChunkRow]:
+    """The rows as Spark gets them; messages, which must be encoded, are staged in files."""
+    chunks = list(out.chunks())
+    for bucket, written in out.written:
+        if isinstance(written, EncodedMessages):
+            count = sum(len(bodies) for _, _, bodies in written.runs)
+            name = stage(written.runs, staging)
+        else:
+            offsets, steps, messages = written
+            count = len(messages)
+            name = stage_packed(offsets, steps, messages.to_arrow(), staging)
+        chunks.append((bucket, int(Kind.MESSAGE), count, name.encode()))
+    return chunks
+
+
+def chunk_batch(out: StageOutput, staging: Path) -> pa.RecordBatch:
+    chunks = chunk_rows(out, staging)
+    columns = zip(*chunks, strict=True) if chunks else ((), (), (), ())
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, ARROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
+
+
+def staged_names(given: StageInput) -> list[str]:
+    """The files in which messages are staged."""
+    return [name.decode() for _, name in given.chunks(Kind.MESSAGE)]

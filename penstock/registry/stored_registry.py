@@ -1,0 +1,359 @@
+"""The registry: tables, streams and subscriptions of a home, as far as its log says.
+
+The log is the truth. Every change is checked, appended to the log, and then applied to the
+databases; a crash in between is repaired by the next one who catches up. Records are only appended
+once they are valid, so applying them cannot fail, except for those of another release.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import Connection, bindparam, delete, insert, update
+
+from penstock.arguments import listed, offset, shown, subscription_ids
+from penstock.client import Initial
+from penstock.errors import CorruptionError, SubscriptionError
+from penstock.flow.faults import SetAside
+from penstock.registry import commands
+from penstock.registry.commands import MAX_SUBSCRIPTIONS_AT_ONCE, Candidate, Command
+from penstock.registry.database import DerivedDatabase, insert_rows, remove_database
+from penstock.registry.decomposition_choice import Chooser
+from penstock.registry.leases import Clock, read_clock
+from penstock.registry.log_changes import LogChanges, read_changes
+from penstock.registry.lookup import Lookup
+from penstock.registry.plans import decode_plan
+from penstock.registry.registry_rows import (
+    Binder,
+    lease_row,
+    replan_row,
+    row_of,
+    set_aside_row,
+    stored_as,
+)
+from penstock.registry.schema import CATALOG, REGISTRY, replans, set_aside, subscriptions
+from penstock.registry.stored_catalog import StoredCatalog
+from penstock.registry.stored_subscription import StoredSubscription
+from penstock.spaces import Decomposition
+from penstock.storage import AnyHome, Tail, set_aside_entry
+
+_Result = TypeVar("_Result")
+
+if TYPE_CHECKING:
+    from penstock.sql import ShapeBinder
+
+_ONE = update(subscriptions).where(subscriptions.c.id == bindparam("number"))
+_RENEWED = _ONE.values(lease_seconds=bindparam("lease_seconds"), expires_ms=bindparam("expires_ms"))
+_ENDED = _ONE.values(withdrawn_at=bindparam("withdrawn_at"), ended_by=bindparam("ended_by"))
+_SUSPENDED = _ONE.values(suspended=bindparam("why"))
+
+
+class Registry(Lookup):
+    """Safe for several threads and processes at once; each sees what is committed.
+
+    Opening catches up with the log. A process that only follows another one, such as a worker of
+    the pipeline, passes `catch_up=False` and reads what that one has applied. `clock` says when
+    leases begin and whether they have run out.
+    """
+
+    def __init__(self, home: AnyHome, *, catch_up: bool = True, clock: Clock = time.time) -> None:
+        self._home = home
+        self._log = home.log
+        self._clock = clock
+        self._of_thread = threading.local()
+        super().__init__(
+            StoredCatalog(home.catalog_db, shared=home.shared),
+            DerivedDatabase(home.registry_db, REGISTRY, shared=home.shared),
+        )
+        if catch_up:
+            self.catch_up()
+
+    def close(self) -> None:
+        self._catalog.database.close()
+        self._database.close()
+
+    def __enter__(self) -> Registry:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    # -- following the log ------------------------------------------------------------------------
+
+    @property
+    def applied(self) -> int:
+        """Every record before this offset has been applied."""
+        with self._database.reading() as connection:
+            return self._database.applied(connection)
+
+    def catch_up(self, to: int | None = None) -> None:
+        """Apply the records before `to`, or all there are, unless somebody else already has."""
+        self._catch_up(self._log.end if to is None else offset(to), None)
+
+    def _catch_up(self, to: int, binder: Binder | None) -> None:
+        if self._must_apply(self._catalog.database, to):
+            with self._catalog.database.writing() as connection:
+                self._catalog.apply(connection, self._log, to)
+        while self._must_apply(self._database, to):
+            # Binding takes long, so it is done before the lock is taken. Should somebody else
+            # have applied some of it meanwhile, `_write` leaves that out.
+            changes = read_changes(self._log, self.applied, to, binder or self._binder())
+            with self._database.writing() as connection:
+                self._write(connection, changes, to)
+
+    def _binder(self) -> Binder:
+        """For one call. What it learns about shapes of statements is kept for the next one:
+        relations are only ever added, so what was bound is bound in the same way later."""
+        self.catalog()  # always the same object, and now it knows what has been applied
+        return Binder(self._shapes)
+
+    def _shapes(self) -> ShapeBinder:
+        """Made when a statement is bound: most who catch up find none, and need no parser."""
+        from penstock.sql import ShapeBinder
+
+        shapes: ShapeBinder | None = getattr(self._of_thread, "shapes", None)
+        if shapes is None:
+            shapes = self._of_thread.shapes = ShapeBinder(self.catalog())
+        return shapes
+
+    def _must_apply(self, database: DerivedDatabase, to: int) -> bool:
+        with database.reading() as connection:
+            applied = database.applied(connection)
+        if applied > to and applied > self._log.end:
+            raise database.ahead_of(self._log, applied)
+        return applied < to
+
+    def _write(self, connection: Connection, changes: LogChanges, to: int) -> None:
+        applied = self._database.applied(connection)
+        if applied >= to or applied < changes.start:  # a file that was made anew starts over
+            return
+        rows = [row_of(stored) for stored in changes.added if stored.id >= applied]
+        if rows:
+            insert_rows(connection, subscriptions, rows)
+        moved = [replan_row(replan) for replan in changes.replanned if replan.offset >= applied]
+        if moved:
+            connection.execute(insert(replans), moved)
+        leases = [{"number": n, **lease_row(one)} for at, n, one in changes.leases if at >= applied]
+        if leases:
+            connection.execute(_RENEWED, leases)
+        ended = [
+            {"number": gone.id, "withdrawn_at": offset, "ended_by": gone.reason}
+            for offset, gone in changes.ended
+            if offset >= applied
+        ]
+        if ended:
+            connection.execute(_ENDED, ended)
+        aside = {one.offset: one for at, one in changes.aside if at >= applied}
+        if aside:
+            self._put_aside(connection, list(aside.values()))
+        self._database.set_applied(connection, to)
+
+    def _put_aside(self, connection: Connection, aside: list[SetAside]) -> None:
+        """A record may be set aside twice, by processes that knew nothing of each other."""
+        offsets = [one.offset for one in aside]
+        connection.execute(delete(set_aside).where(set_aside.c.offset.in_(offsets)))
+        connection.execute(insert(set_aside), [set_aside_row(one) for one in aside])
+        suspended = [{"number": one.offset, "why": one.primary} for one in aside]
+        connection.execute(_SUSPENDED, suspended)  # changes nothing for other records
+        connection.execute(delete(replans).where(replans.c.offset.in_(offsets)))
+
+    # -- changing ---------------------------------------------------------------------------------
+
+    def define(self, sql: str) -> int:
+        """Declare a table or a stream; the offset of its record."""
+        command = commands.define(sql)
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)
+            self.catalog().check_new(command.result)
+            first = tail.append(command.entries)
+        self.catch_up(first + 1)
+        return first
+
+    def subscribe(
+        self,
+        sql: str,
+        owner: str | None = None,
+        *,
+        chosen: Decomposition | None = None,
+        initial: str = Initial.CONTENT,
+        lease_seconds: float | None = None,
+    ) -> StoredSubscription:
+        """Register a query, with the decomposition that was chosen for it.
+
+        `initial` is "content", or "none" for those who want changes only. With a lease it ends by
+        itself, unless it is renewed.
+        """
+        return self._subscribe([sql], owner, chosen, initial, lease_seconds)[0]
+
+    def subscribe_many(
+        self,
+        statements: Sequence[str],
+        owner: str | None = None,
+        *,
+        payload: str | Sequence[str] = (),
+        initial: str = Initial.CONTENT,
+        lease_seconds: float | None = None,
+    ) -> list[StoredSubscription]:
+        """Register all of these queries, or none: the first that is refused is raised. `payload`
+        names bulky columns of queries over one table, which are sent apart from their rows."""
+        texts = listed(
+            statements, "the statements", SubscriptionError, most=MAX_SUBSCRIPTIONS_AT_ONCE
+        )
+        return self._subscribe(texts, owner, None, initial, lease_seconds, payload)
+
+    def _subscribe(
+        self,
+        given: Sequence[object],
+        owner: str | None,
+        chosen: Decomposition | None,
+        initial: str,
+        lease_seconds: float | None,
+        payload: str | Sequence[str] = (),
+    ) -> list[StoredSubscription]:
+        statements = commands.check_statements(given, payload)
+        self.catch_up()
+        # Relations are only ever added, so what binds now binds at every later offset, and
+        # nobody has to wait for the append lock meanwhile.
+        catalog = self.catalog()
+        binder = self._binder()
+        plans = binder.plans(statements)
+        chooser = Chooser(self._home, catalog)
+        candidates = [
+            Candidate(sql, partial(decode_plan, plan, catalog), partial(chooser.choose, plan))
+            for sql, plan in zip(statements, plans, strict=True)
+        ]
+        terms = commands.make_terms(owner, chosen, initial, lease_seconds, self._now())
+        command = commands.subscribe(candidates, terms)
+        first = self._log.append(command.entries)
+        self._catch_up(first + len(plans), binder)
+        return [
+            stored_as(number, one, plan)
+            for number, (one, plan) in enumerate(zip(command.result, plans, strict=True), first)
+        ]
+
+    def replan(self, chosen: Mapping[int, Decomposition]) -> None:
+        """Give subscriptions other decompositions; those that are withdrawn by now are left out."""
+        if not isinstance(chosen, Mapping):
+            raise SubscriptionError(f"decompositions come by subscription, not {shown(chosen)}")
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)
+            stored = {one: self.subscription(one, withdrawn=True) for one in chosen}
+            there = {n: chosen[n] for n, one in stored.items() if one.withdrawn_at is None}
+            end = _append(tail, commands.replan(self, there))
+        self.catch_up(end)
+
+    def withdraw(self, subscription: int) -> int:
+        """End a subscription; the offset of the record that says so."""
+        return self.withdraw_many([subscription])
+
+    def withdraw_many(self, ids: Sequence[int]) -> int:
+        """End all of these subscriptions, or none; the offset of the first record that says so."""
+        ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)
+            first = tail.end
+            end = _append(tail, commands.unsubscribe(self, ids))
+        self.catch_up(end)
+        return first
+
+    def renew(
+        self, ids: Sequence[int], lease_seconds: float | None = None
+    ) -> list[StoredSubscription]:
+        """Begin the leases of all of these subscriptions again, or of none: as long as it is said,
+        or as long as they were; none ends earlier, unless it is asked for less time than it had.
+        What has run out cannot be renewed once somebody has withdrawn it for that."""
+        ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)
+            end = _append(tail, commands.renew(self, ids, lease_seconds, self._now()))
+        self.catch_up(end)
+        return [self.subscription(number, withdrawn=True) for number in ids]
+
+    def expire(self) -> list[int]:
+        """Withdraw subscriptions whose leases have run out; for whoever processes the home.
+
+        Should be called after catching up, and again for the rest if there were very many.
+        """
+        if not self.run_out(self._now(), 1):
+            return []
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)  # somebody may just have renewed
+            command = commands.expire(self, self._now())
+            end = _append(tail, command)
+        self.catch_up(end)
+        return command.result
+
+    def resubscribe(self, subscription: int) -> StoredSubscription:
+        """Subscribe a suspended subscription again, under a new id; the old one is withdrawn."""
+        stored = self.subscription(subscription)
+        if not stored.suspended:
+            raise SubscriptionError(
+                f"subscription {subscription} is not suspended", detail="there is nothing to replay"
+            )
+        lease_seconds = None if stored.lease is None else stored.lease.seconds
+        (again,) = self._subscribe(
+            [stored.sql], stored.owner, stored.decomposition, stored.initial, lease_seconds
+        )
+        self.withdraw(subscription)
+        return again
+
+    def set_aside(self, found: Sequence[SetAside]) -> None:
+        """Say in the log that these records are not processed, unless it says so already."""
+        what, most = "the records to set aside", MAX_SUBSCRIPTIONS_AT_ONCE
+        entries = {}
+        for one in listed(found, what, SubscriptionError, most=most):
+            if not isinstance(one, SetAside):
+                raise SubscriptionError(f"a record is set aside by a SetAside, not {shown(one)}")
+            entries[offset(one.offset)] = set_aside_entry(one)
+        with self._log.appending() as tail:
+            self.catch_up(tail.end)
+            known = self.records_set_aside()
+            new = [entry for number, entry in entries.items() if number not in known]
+            end = tail.append(new) + len(new)
+        self.catch_up(end)
+
+    def _now(self) -> float:
+        return read_clock(self._clock)
+
+    # -- starting over ----------------------------------------------------------------------------
+
+    def rebuild(self) -> None:
+        """Derive both databases from the log again.
+
+        Each is done in one transaction, beside the old content, and replaces it at the end. (Not
+        by renaming files: SQLite's journal belongs to the name, so another process that has the
+        old file open would write its journal into the new one.)
+        """
+        end = self._log.end
+        with self._catalog.database.writing() as connection:
+            self._catalog.database.clear(connection)
+            self._catalog.apply(connection, self._log, end)
+        changes = read_changes(self._log, 0, end, self._binder())
+        with self._database.writing() as connection:
+            self._database.clear(connection)
+            self._write(connection, changes, end)
+
+
+def _append(tail: Tail, command: Command[_Result]) -> int:
+    """Record a command; where the log ends then."""
+    entries = command.entries
+    return tail.append(entries) + len(entries) if entries else tail.end
+
+
+def rebuild(home: AnyHome) -> None:
+    """Make the catalog and the registry of a home again from its log, even if SQLite cannot read
+    what is there."""
+    for path, tables in ((home.catalog_db, CATALOG), (home.registry_db, REGISTRY)):
+        if path is not None:
+            try:
+                database = DerivedDatabase(path, tables, shared=home.shared)
+                database.check()
+                database.close()
+            except CorruptionError:
+                remove_database(path)
+    with Registry(home, catch_up=False) as registry:
+        registry.rebuild()
