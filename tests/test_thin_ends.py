@@ -28,9 +28,7 @@ def loaded_by(code: str, *arguments: object) -> list[str]:
     return ran.stdout.splitlines()[-1].split()
 
 
-@pytest.mark.parametrize(
-    "room", ["client", "delivery", "messages", "spaces", "storage", "predicates"]
-)
+@pytest.mark.parametrize("room", ["client", "delivery", "messages", "spaces", "predicates"])
 def test_a_thin_room(room: str) -> None:
     """All of it: some doors load their parts late."""
     load = f"from penstock import {room} as door\n[getattr(door, name) for name in names(door)]"
@@ -41,7 +39,24 @@ def test_the_plain_gear_of_routing() -> None:
     assert loaded_by("from penstock.routing import PlainRegions, RoutingTable") == []
 
 
-@pytest.mark.parametrize("name", ["", ".delivery", ".joins", ".routing", ".sql"])
+def test_opening_a_home() -> None:
+    assert loaded_by("from penstock.storage import Home, MemoryHome") == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".delivery",
+        ".ingest",
+        ".joins",
+        ".maintenance",
+        ".registry",
+        ".routing",
+        ".sql",
+        ".storage",
+    ],
+)
 def test_a_late_door_opens_onto_all_it_promises(name: str) -> None:
     """And never onto a module of the same name, whichever was loaded before."""
     door = importlib.import_module(f"penstock{name}")

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     )
     from penstock.registry.decomposition_choice import Analysed
     from penstock.registry.leases import Clock, Lease, Leases, ran_out, read_clock
-    from penstock.registry.reading import reader_of
     from penstock.registry.records import (
         LEASE_RAN_OUT,
         Subscribed,
@@ -62,7 +61,6 @@ __all__ = [
     "progress_table",
     "ran_out",
     "read_clock",
-    "reader_of",
     "rebuild",
     "relation_row",
     "relations",
@@ -87,7 +85,6 @@ __getattr__ = lazy_door(
         "database": "DerivedDatabase SCHEMA_VERSION progress_table remove_database",
         "decomposition_choice": "Analysed",
         "leases": "Clock Lease Leases ran_out read_clock",
-        "reading": "reader_of",
         "records": (
             "LEASE_RAN_OUT Subscribed Withdrawal owner_name renew_body renewed replan_body "
             "replan_of statement_bytes subscribe_body subscribed withdraw_body withdrawn"
