@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -25,11 +28,44 @@ def loaded_by(code: str, *arguments: object) -> list[str]:
     return ran.stdout.splitlines()[-1].split()
 
 
-@pytest.mark.parametrize(
-    "room", ["client", "delivery", "routing", "messages", "spaces", "storage", "predicates"]
-)
+@pytest.mark.parametrize("room", ["client", "delivery", "messages", "spaces", "predicates"])
 def test_a_thin_room(room: str) -> None:
-    assert loaded_by(f"import penstock.{room}") == []
+    """All of it: some doors load their parts late."""
+    load = f"from penstock import {room} as door\n[getattr(door, name) for name in names(door)]"
+    assert loaded_by(f"names = lambda door: getattr(door, '__all__', ())\n{load}") == []
+
+
+def test_the_plain_gear_of_routing() -> None:
+    assert loaded_by("from penstock.routing import PlainRegions, RoutingTable") == []
+
+
+def test_opening_a_home() -> None:
+    assert loaded_by("from penstock.storage import Home, MemoryHome") == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".delivery",
+        ".ingest",
+        ".joins",
+        ".maintenance",
+        ".registry",
+        ".routing",
+        ".sql",
+        ".storage",
+    ],
+)
+def test_a_late_door_opens_onto_all_it_promises(name: str) -> None:
+    """And never onto a module of the same name, whichever was loaded before."""
+    door = importlib.import_module(f"penstock{name}")
+    assert door.__all__
+    for export in door.__all__:
+        assert not isinstance(getattr(door, export), ModuleType)
+        assert importlib.util.find_spec(f"{door.__name__}.{export}") is None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        door.nothing  # noqa: B018
 
 
 def test_the_list_can_fail() -> None:

@@ -72,6 +72,8 @@ def text_console(*, to_stderr: bool = False) -> Console:
 
 def literal(text: str) -> str:
     """Text that Rich prints as it is, brackets included."""
+    if "[" not in text and not text.endswith("\\"):
+        return text  # nothing to escape: every command asks, and loading Rich takes 30 ms
     from rich.markup import escape
 
     return escape(text)

@@ -37,10 +37,10 @@ class ChangesOnlyClient:
         notifications: list[Notification] = []
         for one in deliveries:
             if isinstance(one, Message) and one.space in self._points:
-                notifications += self._told(one, self._points[one.space])
+                notifications += self._notify(one, self._points[one.space])
         return notifications
 
-    def _told(self, message: Message, points: OwnPoints) -> list[Notification]:
+    def _notify(self, message: Message, points: OwnPoints) -> list[Notification]:
         if message.position.step <= INITIAL_STEP:
             return []
         before = after = None
@@ -58,7 +58,7 @@ class ChangesOnlyClient:
 def client_of(
     subscription: int, query: Query, chosen: Decomposition | None, initial: Initial
 ) -> Content | ChangesOnlyClient:
-    """Whoever turns the messages of a subscription into notifications."""
+    """The client that turns the messages of a subscription into notifications."""
     if initial is Initial.NONE:
         return ChangesOnlyClient(subscription, query)
     return Content(subscription, query, chosen, quiet=initial is Initial.SILENT)

@@ -1,7 +1,7 @@
 """The client side: from messages to a subscription's content and its changes.
 
-A client keeps the tuples it was told to take up, per branch and node, and the join of what it
-holds. It never looks at the database and never guesses: it does what messages say, in their order.
+A client keeps the rows that messages upsert, per branch and node, and the join of what it holds. It
+never looks at the database: it applies messages in the order of their positions, and nothing else.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """From this position on a subscription has another decomposition: it gives up what its moved
-    points hold, and is sent at the same offset what they hold from now on."""
+    """From this position on a subscription has another decomposition: the rows of points that move
+    to another space are removed, and sent again at the same offset."""
 
     position: Position
     subscription: int
@@ -89,7 +89,7 @@ class Content:
         self._points = own_points(query, self._placed)
         self._rows: dict[JoinKey, JoinRow] = {}
         self._copies: dict[JoinKey, int] = {}  # in how many branches a join row occurs
-        # Where a scheme sends join rows: the partners that each row was told to be joined with.
+        # Where a scheme sends join rows: the partners that each row was sent with.
         self.partners: dict[tuple[PointId, RowKey], set[RowKey]] = {}
 
     def joined(self) -> Iterator[tuple[JoinKey, JoinRow, int]]:
@@ -111,32 +111,32 @@ class Content:
         return [shown_row(self.query, row) for row in self._rows.values()]
 
     def apply(self, deliveries: Sequence[Delivery]) -> list[Notification]:
-        """Take in messages, ordered by position; returns what they changed, offset by offset."""
+        """Apply messages, ordered by position; returns what they changed, offset by offset."""
         notifications: list[Notification] = []
-        for (offset, is_told), group in groupby(deliveries, self._moment):
+        for (offset, is_reported), group in groupby(deliveries, self._moment):
             before: dict[JoinKey, JoinRow | None] = {}
             is_initial = True
             for one in group:
                 is_initial = is_initial and one.position.step <= INITIAL_STEP
-                self._take_in(one, before)
-            if is_told:
+                self._apply_one(one, before)
+            if is_reported:
                 notifications += self._changes(offset, before, is_initial)
         return notifications
 
     def absorb(self, deliveries: Sequence[Delivery]) -> None:
         """The same for those who want the content alone."""
         for one in deliveries:
-            self._take_in(one, {})
+            self._apply_one(one, {})
 
-    def _take_in(self, one: Delivery, before: dict[JoinKey, JoinRow | None]) -> None:
+    def _apply_one(self, one: Delivery, before: dict[JoinKey, JoinRow | None]) -> None:
         if isinstance(one, Switch):
             self._switch(one, before)
         else:
-            self._take(one, before)
+            self._apply_message(one, before)
 
     def _moment(self, one: Delivery) -> tuple[int, bool]:
-        """When, and whether what changes then is told: rows that points start with may not be, and
-        a switch between decompositions changes nothing in the end."""
+        """The offset, and whether changes then are reported: initial content may not be, and a
+        switch between decompositions changes nothing in the end."""
         offset, step = one.position
         return offset, not self._quiet or step > INITIAL_STEP
 
@@ -146,11 +146,11 @@ class Content:
             if old.space != new.space:
                 for key in self.branches[old.point.id.branch].keys(old.point.id.node):
                     self.partners.pop((old.point.id, key), None)
-                    self._give_up(old.point, key, before)
+                    self._remove(old.point, key, before)
         self._placed, self._points = placed, own_points(self.query, placed)
         self.chosen = switch.decomposition
 
-    def _take(self, message: Message, before: dict[JoinKey, JoinRow | None]) -> None:
+    def _apply_message(self, message: Message, before: dict[JoinKey, JoinRow | None]) -> None:
         own = self._points.get(message.space)
         if own is None:
             return
@@ -159,10 +159,10 @@ class Content:
             point = own.points[number]
             if upserting >> number & 1:
                 self._note_partner(point, message)
-                self._give_up(point, message.key, before)
-                self._take_up(point, message, before)
+                self._remove(point, message.key, before)
+                self._upsert(point, message, before)
             elif not self._has_partner_left(point, message):
-                self._give_up(point, message.key, before)
+                self._remove(point, message.key, before)
 
     def _note_partner(self, point: Point, message: Message) -> None:
         if message.partner is not None:
@@ -178,7 +178,7 @@ class Content:
             del self.partners[point.id, message.key]
         return bool(partners)
 
-    def _take_up(
+    def _upsert(
         self, point: Point, message: Message, before: dict[JoinKey, JoinRow | None]
     ) -> None:
         tuples, node = self.branches[point.id.branch], point.id.node
@@ -189,7 +189,7 @@ class Content:
             self._copies[key] = self._copies.get(key, 0) + 1
             self._rows[key] = row
 
-    def _give_up(self, point: Point, key: RowKey, before: dict[JoinKey, JoinRow | None]) -> None:
+    def _remove(self, point: Point, key: RowKey, before: dict[JoinKey, JoinRow | None]) -> None:
         tuples, node = self.branches[point.id.branch], point.id.node
         held = tuples.held(node, key)
         if held is None:

@@ -1,9 +1,9 @@
 """Cursors: where a reader of notifications stands.
 
-A cursor is an offset of the log at which a batch ends: a reader that stands there has been told
-everything that the records before it changed, and nothing else. It means the same for every
-subscription of a home. 0 is where everybody begins, who has been told nothing yet. Whoever takes a
-content and goes on from its cursor misses nothing, and is told nothing twice.
+A cursor is an offset of the log at which a batch ends: a reader at a cursor has received everything
+that the records before it changed, and nothing else. It means the same for every subscription of a
+home. 0 is the beginning: nothing was received yet. A reader that takes a content and continues from
+its cursor misses nothing and receives nothing twice.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Snapshot(NamedTuple):
 class News(NamedTuple):
     """What has changed between two cursors; `cursor` is the one to go on from.
 
-    Whoever has taken in only some of it goes on from `since`, and is told all of it again, with the
-    same ids.
+    A reader that has processed only some of it continues from `since` and receives all of it again,
+    with the same ids.
     """
 
     since: int

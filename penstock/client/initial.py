@@ -1,10 +1,10 @@
 """What a subscription starts with.
 
-Whoever wants changes only is told exactly what another one with the same query is told after its
-first content. Over one table that takes no state: a message says what the row was and what it is. A
-join does take state: a change can bring together rows that were there before, and the server sends
-only those of them that the subscriber cannot have yet. So there the first rows are sent as to
-everybody, and kept, but not told of.
+A subscription without initial content gets the same notifications as one with the same query gets
+after its initial content. Over one table that takes no state: a message says what the row was and
+what it is. A join does take state: a change can bring together rows that were there before, and the
+server sends only those that the subscriber cannot have yet. So over several tables the initial rows
+are sent and kept, but not reported.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class OwnPoints:
         self._bits = {point.id: 1 << i for i, point in enumerate(points)}
 
     def upserting(self, message: Message) -> int:
-        """The points that must take up the row: those for which `Message.upserts` is true."""
+        """The points that must upsert the row: those for which `Message.upserts` is true."""
         if message.row is None:
             return 0
         if message.recipients:
@@ -34,7 +34,7 @@ class OwnPoints:
         return self._masks.within(message.upsert) & self._masks.selecting(message.row)
 
     def removing(self, message: Message) -> int:
-        """The points that must give the row up, unless they take it up: `Message.removes`."""
+        """The points that must remove the row, unless they upsert it: `Message.removes`."""
         if message.recipients:
             return 0 if message.row is not None else self._named(message)
         if not message.remove or message.since > self._subscription:

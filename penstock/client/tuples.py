@@ -78,7 +78,7 @@ class BranchTuples:
         return list(self._rows[node].items())
 
     def put(self, node: int, key: RowKey, row: Row) -> None:
-        """Take up a row whose key is not held."""
+        """Add a row whose key is not held."""
         self._rows[node][key] = row
         for columns, values in self._by_value[node].items():
             value = join_value(self._plan.relations[node], columns, row)
@@ -86,7 +86,7 @@ class BranchTuples:
                 values.setdefault(value, {})[key] = row
 
     def pop(self, node: int, key: RowKey) -> None:
-        """Give up a row that is held."""
+        """Remove a row that is held."""
         row = self._rows[node].pop(key)
         for columns, values in self._by_value[node].items():
             value = join_value(self._plan.relations[node], columns, row)

@@ -3,15 +3,20 @@
 Loads without numba, pyarrow, sqlglot and pyspark: a reader or a broker needs none of them.
 """
 
-from penstock.delivery.batches import SubscriptionBatches
-from penstock.delivery.channels import CallbackChannel, Channel
-from penstock.delivery.cursors import CursorState, DurableCursors
-from penstock.delivery.delivery import SubscriptionDelivery
-from penstock.delivery.fanout import Cut, FanOut
-from penstock.delivery.json_lines import JsonLinesChannel
-from penstock.delivery.reader import END, ReadProgress, SubscriptionReader
-from penstock.delivery.registration import Registration
-from penstock.delivery.subscription import Subscription
+from typing import TYPE_CHECKING
+
+from penstock.doors import lazy_door
+
+if TYPE_CHECKING:
+    from penstock.delivery.batches import SubscriptionBatches
+    from penstock.delivery.channels import CallbackChannel, Channel
+    from penstock.delivery.cursors import CursorState, DurableCursors
+    from penstock.delivery.delivery import SubscriptionDelivery
+    from penstock.delivery.fanout import Cut, FanOut
+    from penstock.delivery.json_lines import JsonLinesChannel
+    from penstock.delivery.reader import END, ReadProgress, SubscriptionReader
+    from penstock.delivery.registration import Registration
+    from penstock.delivery.subscription import Subscription
 
 __all__ = [
     "END",
@@ -29,3 +34,19 @@ __all__ = [
     "SubscriptionDelivery",
     "SubscriptionReader",
 ]
+
+# Loaded when first asked for: a command that reads one subscription needs a third of it.
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "batches": "SubscriptionBatches",
+        "channels": "CallbackChannel Channel",
+        "cursors": "CursorState DurableCursors",
+        "delivery": "SubscriptionDelivery",
+        "fanout": "Cut FanOut",
+        "json_lines": "JsonLinesChannel",
+        "reader": "END ReadProgress SubscriptionReader",
+        "registration": "Registration",
+        "subscription": "Subscription",
+    },
+)

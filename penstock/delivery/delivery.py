@@ -144,7 +144,6 @@ class SubscriptionDelivery:
         failures = self.state.failures + 1
         is_last = failures > len(self._retry_after)
         wait = None if is_last else self._clock() + self._retry_after[failures - 1]
-        self._reader = None
         self.state = replace(
             self.state,
             failures=failures,
@@ -177,7 +176,6 @@ class SubscriptionDelivery:
         try:
             while self.is_due and (news := self.next_cut()) is not None:
                 if not self.acknowledge(news, channel.send(news)):
-                    self._reader = None
                     break
                 sent += len(news.notifications)
                 if self._unsaved >= SAVE_EVERY_CUTS:

@@ -120,7 +120,7 @@ class Subscription:
         self._ended = why
 
     def settled(self) -> Content | ChangesOnlyClient:
-        """The client, with all messages taken in. For the Hub."""
+        """The client, with all messages applied. For the Hub."""
         self._take_in()
         return self._client
 
@@ -139,7 +139,7 @@ class Subscription:
         changed = self._client.apply(self._inbox)
         self._inbox, self._inbox_bytes = [], 0
         if self._missed:
-            return  # whoever asks is told so, and starts again
+            return  # the next call of notifications() reports it
         self._pending.extend(changed)
         self._pending_bytes += sum(map(notification_bytes, changed))
         self._keep_pending_within_limits()

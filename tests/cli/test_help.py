@@ -18,9 +18,8 @@ from penstock.errors import PenstockError
 from tests.cli.conftest import Cli
 
 DOORS = {
-    "analyse", "backtest", "bench", "compact", "content",
-    "cursors",
-    "deliver", "demo", "execute", "explain", "init",
+    "analyse", "backtest", "bench", "compact", "content", "cursors", "deliver", "demo", "execute",
+    "explain", "init",
     "lab", "publish", "quarantine", "rebuild", "renew", "reoptimise", "run", "status", "subscribe",
     "subscriptions", "tables", "tail", "unsubscribe", "verify", "version", "watch",
 }  # fmt: skip

@@ -13,7 +13,7 @@ PANEL = "Operate"
 EXAMPLES = """
   penstock compact shop
   penstock compact shop --to 1000000    (where the slowest subscriber is)
-  penstock compact shop --past-cursors  (deliveries behind it start again)
+  penstock compact shop --past-cursors  (slow deliveries start again)
 """
 
 
