@@ -55,7 +55,7 @@ def registered(registry: Registry, stored: StoredSubscription) -> Registration:
 
 def recorded(home: AnyHome, subscription: int, query: Query) -> Registration:
     """A subscription from its record in the log, for homes without a registry."""
-    from penstock.registry.records import subscribed
+    from penstock.registry import subscribed
 
     (record,) = home.log.read(subscription, subscription + 1)
     said = subscribed(record.body)
@@ -64,7 +64,7 @@ def recorded(home: AnyHome, subscription: int, query: Query) -> Registration:
 
 
 def _logged_replans(home: AnyHome, subscription: int, low: int, high: int) -> list[Replan]:
-    from penstock.registry.records import replan_of
+    from penstock.registry import replan_of
 
     found = map(replan_of, home.log.read(low, high, _REPLANS))
     return [one for one in found if one.subscription == subscription]
