@@ -6,7 +6,6 @@ batch costs and nothing else. Kernels are loaded only by a plan that may choose 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.catalog import Catalog, Relation
 from penstock.catalog.payload_split import is_split
 from penstock.joins import Scheme, SpacePoints
+from penstock.kernels.preparation import gear_setting
 from penstock.spaces import Edge
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def plain(why: str) -> Decision:
 
 def fastest_gear() -> Decision:
     """The gear that runners ask for. PENSTOCK_GEAR=plain keeps to the plain one."""
-    if os.environ.get("PENSTOCK_GEAR") == Gear.PLAIN:
+    if gear_setting() == Gear.PLAIN:
         return plain("PENSTOCK_GEAR says so")
     return FAST
 

@@ -36,6 +36,11 @@ class KernelSet:
     """`module:function`. It calls every kernel of the set, with all types of arguments they get."""
 
 
+def gear_setting() -> str:
+    """What PENSTOCK_GEAR asks for; empty without it."""
+    return os.environ.get("PENSTOCK_GEAR", "")
+
+
 def kernels_ready(kernels: KernelSet) -> bool:
     """Whether a set of kernels was compiled on this machine, from the source as it is.
 

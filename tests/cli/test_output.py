@@ -9,7 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from penstock.cli.output import count, json_line, shown, size
+from penstock.cli.output import count, shown, size
+from penstock.json_text import json_line
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 
 from penstock import Hub
 from penstock.errors import HomeError
-from penstock.ingest import formats, resumable_file
+from penstock.ingest import file_ingest, formats, input_files, resumable_file
 from penstock.ingest.formats import json_lines
 from penstock.storage import Home, RecordKind
 from penstock.storage.disk import NO_ROOM
@@ -268,7 +268,7 @@ def test_a_file_that_changed_since_it_was_half_published(
     monkeypatch.setattr(json_lines, "CHUNK_BYTES", 300)
     file = tmp_path / "x.jsonl"
     file.write_text(stocks(0, 20))
-    original = resumable_file.append_taken
+    original = file_ingest.append_taken
     left = [2]
 
     def append(*arguments: object) -> int:
@@ -300,7 +300,7 @@ def test_a_file_that_vanishes_before_it_is_read(cli: Cli, home: Path, tmp_path: 
     one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
     for number, file in enumerate((one, other)):
         file.write_text(stocks(number, 1))
-    original = formats.open_input
+    original = input_files.open_input
 
     def vanish(path: Path) -> object:
         other.unlink(missing_ok=True)

@@ -9,7 +9,6 @@ from zlib import crc32
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.pipeline.shuffle_codec import change_row, decode_changes, decode_steps, group_place
 
 from penstock.catalog import (
     BooleanType,
@@ -28,9 +27,11 @@ from penstock.flow.changes import Checked, Delta, Op
 from penstock.flow.columnar.json_kernels import OPS
 from penstock.flow.columnar.layout import form_of
 from penstock.flow.group_steps import EdgeSteps
+from penstock.flow.kinds import Kind
 from penstock.flow.packed.change_table import read_changes
 from penstock.flow.packed.delta_steps import packed_steps
 from penstock.flow.packed.rows import PackedDeltas
+from penstock.flow.row_codec import change_row, decode_rows, group_place
 from penstock.joins import GroupSteps
 from penstock.joins.packed.steps_codec import SentSteps
 from penstock.kernels.byte_spans import NOWHERE, Spans, concat
@@ -69,7 +70,7 @@ def test_changes(asked: list[tuple[Row, Op, set[int]]], first: int) -> None:
     sent = pack([change_row(first % 2**62 + i, one) for i, one in enumerate(changes)])
     data = np.frombuffer(sent, np.uint8)
     found = read_changes(data, np.zeros(1, np.int64), len(changes))
-    for i, (offset, *parts) in enumerate(decode_changes(sent)):
+    for i, (offset, *parts) in enumerate(decode_rows(Kind.CHANGE, sent)):
         assert found.offsets[i] == offset
         read = [
             unpack(sent[found.tables.begin[i] : found.tables.end[i]]),
@@ -116,7 +117,7 @@ def test_steps_of_groups(run: list[Delta], left: tuple[int, ...], right: tuple[i
     )
     sent = packed_steps(packed(run), edge, 8)
     chunk = sent.rows.array(0, len(sent.rows))
-    decoded = decode_steps(chunk)
+    decoded = decode_rows(Kind.STEP, chunk)
     assert Counter(repr((v, tuple(s))) for _, v, steps in decoded for s in steps) == expected
     places = [crc32(group_place(edge, value)) % 8 for _, value, _ in decoded]
     assert sent.places.tolist() == places

@@ -82,9 +82,9 @@ def check_columns(columns: PlainColumns, expected: list[Checked]) -> None:
     assert [mine.keys(i) for i in range(len(mine))] == [batch.keys(i) for i in range(len(batch))]
     if not columns.relation.key:
         deltas, chosen = EventDeltas(columns), np.arange(0, len(columns), 2, dtype=np.int64)
-        expected = [Delta(offset, columns.relation, (offset,), None, row) for offset, row in events]
-        assert deltas.objects() == expected
-        assert deltas.packed(chosen).objects() == expected[::2]
+        rows = [Delta(offset, columns.relation, (offset,), None, row) for offset, row in events]
+        assert deltas.objects() == rows
+        assert deltas.packed(chosen).objects() == rows[::2]
 
 
 def encoded(event: object) -> bytes:

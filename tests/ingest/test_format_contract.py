@@ -25,7 +25,7 @@ from penstock.ingest.formats import InputFormat, format_of, input_formats, read_
 from penstock.ingest.input_files import InputBatch
 from penstock.storage.frames import MAX_RECORD_BYTES
 
-THINGS = Relation("things", (Column("id", IntegerType(64)), Column("s", StringType())), (0,))
+THINGS = Relation("things", (Column("id", IntegerType()), Column("s", StringType())), (0,))
 Rows = Sequence[dict[str, Any]]
 
 ROWS: Rows = [{"id": i, "s": None if i % 7 == 0 else f"text {i}"} for i in range(10_000)]

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.errors import BacklogError, HomeError, InputError, LockedError
-from penstock.ingest import file_ingest
+from penstock.ingest import formats
 from penstock.ingest.directories import open_dropped
 from penstock.ingest.directory_listing import list_files, table_of
 from penstock.ingest.file_ingest import FileIngest, IngestResult
@@ -183,7 +183,7 @@ def test_a_bad_row_is_quarantined_alone(home: Home, drop: Path) -> None:
 def test_a_file_that_changes_while_it_is_read(home: Home, drop: Path) -> None:
     path = drop / "a.jsonl"
     path.write_bytes(lines(1))
-    original = file_ingest.read_open_file
+    original = formats.read_open_file
 
     def read_and_write(*arguments: object) -> Iterator[object]:
         yield from original(*arguments)  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ def test_which_table_a_file_belongs_to(home: Home) -> None:
 def test_two_who_take_the_same_file(home: Home, drop: Path) -> None:
     path = drop / "a.jsonl"
     path.write_bytes(lines(1, 2))
-    original = file_ingest.read_open_file
+    original = formats.read_open_file
 
     def overtaken(*arguments: object) -> Iterator[object]:
         """Before this one has read anything, another process takes the whole file."""
@@ -295,7 +295,7 @@ def test_crashes_anywhere(
 
 
 def small_frames(size: int) -> AbstractContextManager[object]:
-    original = file_ingest.read_open_file
+    original = formats.read_open_file
 
     def read(*arguments: object) -> Iterator[object]:
         for batch in original(*arguments):  # type: ignore[arg-type]

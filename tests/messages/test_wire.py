@@ -158,8 +158,9 @@ def test_partners_are_told_without_decoding(message: Message) -> None:
 def test_regions_of_anyone_are_found_without_decoding(
     message: Message, is_removed: bool, since: int
 ) -> None:
-    region = {"remove": EVERYONE} if is_removed else {"upsert": EVERYONE}
-    assert may_reach_anyone(encode_message(message._replace(since=since, **region)))
+    one = message._replace(since=since)
+    one = one._replace(remove=EVERYONE) if is_removed else one._replace(upsert=EVERYONE)
+    assert may_reach_anyone(encode_message(one))
 
 
 def test_a_region_of_few_is_not_one_of_anyone() -> None:

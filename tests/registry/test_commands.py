@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,9 @@ class Twins:
     ) -> str | None:
         """Give the same command to both; the refusal, if there is one."""
         errors: list[str | None] = []
-        for command, taker in ((by_hub, self.hub), (by_registry, self.registry)):
+        for command in (partial(by_hub, self.hub), partial(by_registry, self.registry)):
             try:
-                command(taker)  # type: ignore[operator]
+                command()
                 errors.append(None)
             except PenstockError as error:
                 errors.append(error.primary)
@@ -65,12 +66,13 @@ def twins(tmp_path: Path) -> Twins:
 
 def subscribe(twins: Twins, sql: str, **options: Any) -> str | None:
     many = {"chosen" if name == "decomposition" else name: one for name, one in options.items()}
-    call = Registry.subscribe_many if "payload" in options else Registry.subscribe
-    given = [sql] if "payload" in options else sql
-    return twins.check(
-        lambda hub: hub.subscribe(sql, **options),
-        lambda registry: call(registry, given, **many),  # type: ignore[operator]
-    )
+
+    def by_registry(registry: Registry) -> object:
+        if "payload" in options:
+            return registry.subscribe_many([sql], **many)
+        return registry.subscribe(sql, **many)
+
+    return twins.check(lambda hub: hub.subscribe(sql, **options), by_registry)
 
 
 def test_subscribing(twins: Twins) -> None:

@@ -13,9 +13,10 @@ import pytest
 from penstock.errors import CorruptionError, EventError, HomeError
 from penstock.storage import BatchHeader, MessageLog, QuarantinedEvent, disk
 from penstock.storage.batch_codec import encode_batch
-from penstock.storage.batch_files import BatchFile, BatchFiles, Extent
+from penstock.storage.batch_files import BatchFile, BatchFiles
 from penstock.storage.disk import FileFormat
 from penstock.storage.message_log import MESSAGE_FORMAT
+from penstock.storage.rolled import Extent
 
 FIRST, SECOND, THIRD = BatchHeader(0, 10, 0), BatchHeader(10, 20, 10), BatchHeader(20, 30, 10)
 BAD = [QuarantinedEvent(3, b"\xff", "no", "because", "try")]
