@@ -20,19 +20,9 @@ from typing import Any, ClassVar
 import duckdb
 import pyarrow as pa
 
-from penstock.catalog import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    Outside,
-    Relation,
-    Row,
-    TimestampType,
-    ValueType,
-)
+from penstock.catalog import Outside, Relation, Row
 from penstock.flow.changes import Change, Op
+from penstock.matching.arrow import arrow_type
 
 
 class Oracle:
@@ -108,7 +98,7 @@ class Oracle:
         columns = [
             pa.array(
                 [None if value is None else column.type.show(value) for value in values],
-                _arrow_type(column.type),
+                arrow_type(column.type),
             )
             for column, values in zip(relation.columns, zip(*stored, strict=True), strict=True)
         ]
@@ -142,20 +132,3 @@ def _comparable(value: Outside) -> object:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).replace(tzinfo=None)
     return value
-
-
-def _arrow_type(value_type: ValueType) -> pa.DataType:
-    match value_type:
-        case IntegerType():
-            return pa.int64()
-        case DoubleType():
-            return pa.float64()
-        case DecimalType(precision=precision, scale=scale):
-            return pa.decimal128(precision, scale)
-        case BooleanType():
-            return pa.bool_()
-        case DateType():
-            return pa.date32()
-        case TimestampType(zoned=zoned):
-            return pa.timestamp("us", "UTC" if zoned else None)
-    return pa.string()

@@ -32,10 +32,11 @@ def _check_tables(home: Home) -> None:
     Every statement is compared with its own record: reading all of a long log takes long.
     """
     end, logged = home.log.end, Catalog()
-    for offset, _, _, sql, broken in _stored_tables(home):
+    for offset, _, _, sql, broken, plan, checksum in _stored_tables(home):
         record = next(home.log.read(offset, offset + 1, _DDL), None) if offset < end else None
         row = {} if record is None else relation_row(record, logged)
-        if (row.get("sql"), bool(row.get("broken"))) != (sql, bool(broken)):
+        logged_as = [row.get(name) for name in ("sql", "plan", "checksum")]
+        if (logged_as, bool(row.get("broken"))) != ([sql, plan, checksum], bool(broken)):
             raise CorruptionError(
                 f"{home.catalog_db} is damaged: its tables are not those of the log",
                 detail="it is derived from the log, so nothing is lost",

@@ -45,12 +45,11 @@ class Groups:
         for points, since, values in new.semijoins:
             out.add_messages(bucket, stage.initial(given.span.start, points, since, values))
         others = _run_packed(given, store, view, out)
-        if others:
-            steps = _steps(given.unpacked(Kind.STEP), others)
-            if view.silent:
-                stage.absorb(steps)
-            else:
-                out.add_messages(bucket, stage.run(steps))
+        steps = _steps(given.unpacked(Kind.STEP), others) if others else {}
+        if steps and view.silent:
+            stage.absorb(steps)
+        elif steps:
+            out.add_messages(bucket, stage.run(steps))
         return out
 
 
