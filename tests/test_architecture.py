@@ -27,6 +27,7 @@ ROOMS = (
     "matching",
     "joins",
     "routing",
+    "views",
     "engine",
     "client",
     "log",

@@ -1,0 +1,1 @@
+"""Views: tree patterns over documents that feed each other, planned under capacity limits."""
