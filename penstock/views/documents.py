@@ -81,11 +81,19 @@ class Document:
         return NodeId(node, self.ends[node], self.levels[node])
 
     def value(self, node: int) -> str:
-        """The text value, as XPath's string(): all text of the subtree, or the attribute's value."""
+        """The text value, as XPath's string(): all text below, or the attribute's value."""
         start, stop = self.spans[node]
         if self.labels[node][0] == ATTRIBUTE:
             return self.attributes[start]
         return self.text[start:stop]
+
+    def values(self, nodes: Sequence[int]) -> list[str]:
+        """The text values of nodes with one label: faster than one by one."""
+        spans = self.spans
+        if nodes and self.labels[nodes[0]][0] == ATTRIBUTE:
+            return [self.attributes[spans[node][0]] for node in nodes]
+        text = self.text
+        return [text[start:stop] for start, stop in [spans[node] for node in nodes]]
 
     def content(self, node: int) -> bytes:
         """The subtree in canonical form. Attributes have none."""

@@ -22,7 +22,7 @@ from penstock.errors import SqlError
 from penstock.views.documents import ATTRIBUTE
 
 MAX_PATTERN_NODES = 16
-"""Sets of nodes are 16-bit masks, four of which (ids, values, contents, predicates) share a word."""
+"""Sets of nodes are 16-bit masks: four (ids, values, contents, predicates) share a word."""
 
 Constant: TypeAlias = str | float
 _NUMBER = re.compile(
