@@ -13,6 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.matching.compiled import njit
+from penstock.views.packed_patterns import (
+    ABOVE,
+    BELOW,
+    IS_DEEP,
+    LABEL,
+    PARENT,
+    RETURNS,
+    RETURNS_CONT,
+    RETURNS_VAL,
+    TEST,
+)
 
 _ONE = np.uint32(1)
 
@@ -30,23 +41,23 @@ class LabelGroups(NamedTuple):
 
 
 @njit
-def embed(view: Any, query: Any, packed: Any, navigation: Any, images: Any) -> Any:
+def embed(starts: Any, nodes: Any, view: Any, query: Any, navigation: Any, images: Any) -> Any:
     """The attributes of a query that a view covers; 0 if it does not embed. `images`: 16 words."""
-    starts, labels, parents = packed.starts, packed.labels, packed.parents
-    is_deep, tests = packed.is_deep, packed.tests
     at, base = starts[view], starts[query]
     size, count = starts[view + 1] - at, starts[query + 1] - base
     for node in range(size):
         images[node] = np.uint32(0xFFFF)
     for node in range(size - 1, -1, -1):
-        label, test, allowed = labels[at + node], tests[at + node], images[node]
+        label, test, allowed = nodes[at + node, LABEL], nodes[at + node, TEST], images[node]
         mask = np.uint32(0)
         for place in range(count):
-            if labels[base + place] == label and (test == 0 or test == tests[base + place]):
+            if nodes[base + place, LABEL] == label and (
+                test == 0 or test == nodes[base + place, TEST]
+            ):
                 mask |= _ONE << np.uint32(place)
         mask &= allowed
-        if node == 0 and not is_deep[at]:
-            mask &= np.uint32(0) if is_deep[base] else _ONE
+        if node == 0 and not nodes[at, IS_DEEP]:
+            mask &= np.uint32(0) if nodes[base, IS_DEEP] else _ONE
         if mask == 0:
             return np.uint64(0)
         images[node] = mask
@@ -54,17 +65,17 @@ def embed(view: Any, query: Any, packed: Any, navigation: Any, images: Any) -> A
             above = np.uint32(0)
             for place in range(1, count):
                 if (mask >> np.uint32(place)) & _ONE:
-                    if is_deep[at + node]:
-                        above |= np.uint32(packed.above[base + place])
-                    elif not is_deep[base + place]:
-                        above |= _ONE << np.uint32(parents[base + place])
-            images[parents[at + node]] &= above
-    return _coverage(at, size, base, count, packed, navigation, images)
+                    if nodes[at + node, IS_DEEP]:
+                        above |= np.uint32(nodes[base + place, ABOVE])
+                    elif not nodes[base + place, IS_DEEP]:
+                        above |= _ONE << np.uint32(nodes[base + place, PARENT])
+            images[nodes[at + node, PARENT]] &= above
+    return _coverage(nodes, at, size, base, count, navigation, images)
 
 
 @njit
 def _coverage(
-    at: Any, size: Any, base: Any, count: Any, packed: Any, navigation: Any, images: Any
+    nodes: Any, at: Any, size: Any, base: Any, count: Any, navigation: Any, images: Any
 ) -> Any:
     """From the root down: keep images with an image of the parent above them, and collect."""
     ids = np.uint64(0)
@@ -74,38 +85,43 @@ def _coverage(
     for node in range(size):
         mask = images[node]
         if node > 0:
-            over, kept = images[packed.parents[at + node]], np.uint32(0)
-            for place in range(1, count):
-                if (mask >> np.uint32(place)) & _ONE:
-                    if packed.is_deep[at + node]:
-                        if np.uint32(packed.above[base + place]) & over:
-                            kept |= _ONE << np.uint32(place)
-                    elif not packed.is_deep[base + place]:
-                        parent = np.uint32(packed.parents[base + place])
-                        if (over >> parent) & _ONE:
-                            kept |= _ONE << np.uint32(place)
-            mask = kept
+            mask = _kept_images(nodes, at + node, base, count, mask, images)
             images[node] = mask
-        own = np.uint64(mask)
+        own, returns = np.uint64(mask), nodes[at + node, RETURNS]
         ids |= own
-        if packed.tests[at + node] != 0:
+        if nodes[at + node, TEST] != 0 or returns != 0:
             checked |= own
-        if packed.returns[at + node] & 1:
+        if returns & RETURNS_VAL:
             vals |= own
-            checked |= own
-        if packed.returns[at + node] & 2:
+        if returns & RETURNS_CONT:
             conts |= own
-            checked |= own
             if navigation:
-                vals |= own
+                under = np.uint64(0)
                 for place in range(count):
                     if (mask >> np.uint32(place)) & _ONE:
-                        under = np.uint64(packed.below[base + place])
-                        ids |= under
-                        vals |= under
-                        conts |= under
-                        checked |= under
+                        under |= np.uint64(nodes[base + place, BELOW])
+                ids |= under
+                vals |= own | under
+                conts |= under
+                checked |= under
     return ids | (vals << np.uint64(16)) | (conts << np.uint64(32)) | (checked << np.uint64(48))
+
+
+@njit
+def _kept_images(nodes: Any, row: Any, base: Any, count: Any, mask: Any, images: Any) -> Any:
+    """The images of a node that have an image of its parent above them."""
+    over, kept = images[nodes[row, PARENT]], np.uint32(0)
+    for place in range(1, count):
+        if (mask >> np.uint32(place)) & _ONE:
+            if nodes[row, IS_DEEP]:
+                if np.uint32(nodes[base + place, ABOVE]) & over:
+                    kept |= _ONE << np.uint32(place)
+            elif (
+                not nodes[base + place, IS_DEEP]
+                and (over >> np.uint32(nodes[base + place, PARENT])) & _ONE
+            ):
+                kept |= _ONE << np.uint32(place)
+    return kept
 
 
 @njit
@@ -121,6 +137,7 @@ def embed_queries(queries: Any, packed: Any, groups: Any, navigation: Any) -> An
     is_mutual = np.empty(capacity, np.bool_)
     counts = np.zeros(len(queries), np.int64)
     images = np.empty(16, np.uint32)
+    starts, nodes = packed.starts, packed.nodes
     found = sets_tested = views_tested = 0
     for row in range(len(queries)):
         query = queries[row]
@@ -142,7 +159,7 @@ def embed_queries(queries: Any, packed: Any, groups: Any, navigation: Any) -> An
                     if view == query:
                         continue
                     views_tested += 1
-                    mask = embed(view, query, packed, navigation, images)
+                    mask = embed(starts, nodes, view, query, navigation, images)
                     if mask == 0:
                         continue
                     if found == capacity:
@@ -153,8 +170,8 @@ def embed_queries(queries: Any, packed: Any, groups: Any, navigation: Any) -> An
                     feeders[found] = view
                     coverage[found] = mask & packed.demands[query]
                     # Views that embed in each other have the same labels.
-                    is_mutual[found] = (
-                        other == group and embed(query, view, packed, navigation, images) != 0
+                    is_mutual[found] = other == group and (
+                        embed(starts, nodes, query, view, navigation, images) != 0
                     )
                     found += 1
         counts[row] = found - before

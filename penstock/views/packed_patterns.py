@@ -16,19 +16,22 @@ LABEL_BITS = 128
 RETURNS_VAL, RETURNS_CONT = 1, 2
 
 
+# Columns of `PackedPatterns.nodes`. One array: a call with ten takes longer than a test.
+LABEL, PARENT, IS_DEEP, RETURNS, TEST, ABOVE, BELOW = range(7)
+_COLUMNS = 8
+"""Seven, and one to make a node half a cache line."""
+
+
 class PackedPatterns(NamedTuple):
-    """Node i of pattern p is at `starts[p] + i`."""
+    """Node i of pattern p is row `starts[p] + i` of `nodes`.
+
+    A row holds the label's number, the parent's place (-1: none), whether it hangs on a descendant
+    edge, what it returns, the predicate's number (0: none), and the sets of its ancestors and of
+    the nodes below it as masks.
+    """
 
     starts: NDArray[np.int64]
-    labels: NDArray[np.int32]
-    parents: NDArray[np.int8]
-    is_deep: NDArray[np.bool_]
-    returns: NDArray[np.int8]
-    tests: NDArray[np.int32]
-    """The number of the predicate; 0 for none."""
-    above: NDArray[np.uint16]
-    """Of each node the ancestors, as a set of nodes of the same pattern."""
-    below: NDArray[np.uint16]
+    nodes: NDArray[np.int32]
     label_bits: NDArray[np.uint64]
     demands: NDArray[np.uint64]
 
@@ -38,28 +41,24 @@ class PackedPatterns(NamedTuple):
 
 
 def pack_patterns(patterns: Sequence[TreePattern]) -> PackedPatterns:
-    """Number labels by frequency and predicates by value, and lay all nodes out."""
-    nodes = [node for pattern in patterns for node in pattern.nodes]
+    """Number labels and predicates, and lay all nodes out."""
+    flat = [node for pattern in patterns for node in pattern.nodes]
     sizes = np.array([len(pattern.nodes) for pattern in patterns], np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    label_numbers: dict[str, int] = {}
-    test_numbers: dict[Predicate | None, int] = {None: 0}
-    labels = np.array(
-        [label_numbers.setdefault(node.label, len(label_numbers)) for node in nodes], np.int32
-    )
-    tests = np.array(
-        [test_numbers.setdefault(node.predicate, len(test_numbers)) for node in nodes], np.int32
-    )
-    parents = np.array([node.parent for node in nodes], np.int8)
-    is_deep = np.array([node.axis is Axis.DESCENDANT for node in nodes], np.bool_)
-    returns = np.array(
-        [node.val * RETURNS_VAL + node.cont * RETURNS_CONT for node in nodes], np.int8
-    )
-    above, below = _relatives(starts, parents)
+    labels: dict[str, int] = {}
+    tests: dict[Predicate | None, int] = {None: 0}
+    nodes = np.zeros((len(flat), _COLUMNS), np.int32)
+    nodes[:, LABEL] = [labels.setdefault(node.label, len(labels)) for node in flat]
+    nodes[:, PARENT] = [node.parent for node in flat]
+    nodes[:, IS_DEEP] = [node.axis is Axis.DESCENDANT for node in flat]
+    nodes[:, RETURNS] = [node.val * RETURNS_VAL + node.cont * RETURNS_CONT for node in flat]
+    nodes[:, TEST] = [tests.setdefault(node.predicate, len(tests)) for node in flat]
+    nodes[:, ABOVE], nodes[:, BELOW] = _relatives(starts, nodes[:, PARENT])
     return PackedPatterns(
-        *(starts, labels, parents, is_deep, returns, tests, above, below),
-        _label_bits(starts, labels),
-        _demands(starts, returns, tests),
+        starts,
+        nodes,
+        _label_bits(starts, nodes[:, LABEL]),
+        _demands(starts, nodes[:, RETURNS], nodes[:, TEST]),
     )
 
 
@@ -68,7 +67,7 @@ def _owners(starts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _relatives(
-    starts: NDArray[np.int64], parents: NDArray[np.int8]
+    starts: NDArray[np.int64], parents: NDArray[np.int32]
 ) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
     above = np.zeros(len(parents), np.uint16)
     below = np.zeros(len(parents), np.uint16)
@@ -95,7 +94,7 @@ def _label_bits(starts: NDArray[np.int64], labels: NDArray[np.int32]) -> NDArray
 
 
 def _demands(
-    starts: NDArray[np.int64], returns: NDArray[np.int8], tests: NDArray[np.int32]
+    starts: NDArray[np.int64], returns: NDArray[np.int32], tests: NDArray[np.int32]
 ) -> NDArray[np.uint64]:
     owners = _owners(starts)
     place = (np.arange(len(owners)) - starts[owners]).astype(np.uint64)
