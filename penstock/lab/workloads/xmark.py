@@ -104,20 +104,20 @@ class ViewParameters:
     """Of the view generator. The defaults give the view statistics of the paper's Table 2."""
 
     shortest_walk: int = 3
-    longest_walk: int = 7
+    longest_walk: int = 5
     descendant: float = 0.18
     """A step of a walk is skipped with this probability."""
     anywhere: float = 0.35
     """A view begins below the root of the document."""
-    branch: float = 0.66
+    branch: float = 0.48
     """There is one more branch."""
-    most_branches: int = 5
+    most_branches: int = 3
     longest_branch: int = 3
-    returned_leaf: float = 0.85
-    returned_inner: float = 0.22
+    returned_leaf: float = 0.71
+    returned_inner: float = 0.18
     val: float = 0.5
     """A returned element gives its text value, not its subtree."""
-    predicate: float = 0.36
+    predicate: float = 0.22
     """A leaf is compared with a constant."""
     same_structure: float = 0.05
     """A view that differs from another one only in what it returns is kept."""
