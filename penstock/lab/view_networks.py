@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class ViewNetwork:
         limits: CoverLimits | None = None,
         *,
         navigation: bool = False,
+        model: ResourceModel | None = None,
         seed: int = 1,
     ) -> ViewNetwork:
         """Build the graphs and price all rewritings. By default as published: attributes count for
@@ -80,7 +81,8 @@ class ViewNetwork:
         with watch.step("prices"):
             statistics = DocumentStatistics.of(map(parse_document, texts))
             volumes = [statistics.volume(pattern) for pattern in patterns]
-            model = ResourceModel(document_bytes=float(np.mean([len(text) for text in texts])))
+            mean_bytes = float(np.mean([len(text) for text in texts]))
+            model = replace(model or ResourceModel(), document_bytes=mean_bytes)
             sites = Sites.at_random(len(patterns), seed)
             bare = int((~rewritable.is_rewritable).sum())
             problem = planning_problem(

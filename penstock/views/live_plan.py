@@ -3,7 +3,7 @@
 Works on any language of views. A view that comes is fed by its least-cost rewriting that keeps
 within the limits and closes no circle, else by the source. When a view goes, those that it fed are
 treated as new. After a number of additions, or when the source is full, a full plan is due; the old
-one serves until the new one is adopted. Every operation returns what changed, and nothing else does.
+one serves until the new one is adopted. Operations return what changed, and nothing else does.
 """
 
 from __future__ import annotations
