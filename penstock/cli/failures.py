@@ -10,7 +10,14 @@ import traceback
 import typer
 
 from penstock.cli.output import json_line
-from penstock.errors import BacklogError, CorruptionError, PenstockError, SqlError
+from penstock.errors import (
+    BacklogError,
+    CorruptionError,
+    ExtraError,
+    PenstockError,
+    PlanError,
+    SqlError,
+)
 
 INTERRUPTED = 130
 """As a shell reports a program that Ctrl-C has ended: 128 + SIGINT."""
@@ -34,6 +41,8 @@ EXIT_CODES = {
     9: "Spark could not start, or the pipeline failed",
     DIFFERENT: "a content is not what its query returns",
     BacklogError.exit_code: "too much waits to be processed; try again later",
+    PlanError.exit_code: "views cannot be planned within their limits",
+    ExtraError.exit_code: "a library of an extra is not installed",
     INTERRUPTED: "ended by Ctrl-C",
 }
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from penstock.errors import PlanError
 from penstock.lab.workloads import xmark
-from penstock.views.column_generation import optimal_plan, smallest_source_capacity
+from penstock.views.column_generation import optimal_plan
 from penstock.views.documents import parse_document
 from penstock.views.embedding_graph import EmbeddingGraph, remove_cycles, tree_embedding_graph
 from penstock.views.latency import Annealing, LatencyResult, anneal_latency, optimise_latency
@@ -116,11 +117,12 @@ def plan_network(
     watch = Stopwatch()
     problem = network.problem.with_capacity(capacity, source_capacity)
     with watch.step("plan"):
-        least = smallest_source_capacity(problem)
-        is_raised = least > problem.source_capacity
-        if is_raised:
+        try:
+            optimal, is_raised = optimal_plan(problem), False
+        except PlanError as error:
+            least = int(str(error.facts["smallest_source_capacity"]))
             problem = problem.with_capacity(capacity, least)
-        optimal = optimal_plan(problem)
+            optimal, is_raised = optimal_plan(problem), True
     with watch.step("latency"):
         loga = optimise_latency(optimal)
     with watch.step("annealing"):

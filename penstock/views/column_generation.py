@@ -10,7 +10,7 @@ the columns gives the plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,19 +30,15 @@ NEW_COLUMNS = 2
 MAX_ROUNDS = 200
 _REDUCED_COST = 1e-6
 """A column that saves less does not enter, as a share of the mean cost of the source."""
+_MEAN_SOURCE_COST = 1_000.0
+"""Costs are scaled to this: the solver's tolerances are absolute, and bytes by the billion would
+have it chase differences that nobody can see."""
 _MIP_GAP = 1e-6
+_RELAXATION_GAP = 1e-6
+"""Columns are added until the relaxation is so close to its bound."""
 _SURCHARGE = 50.0
 """What exceeding the source's limit costs, as a multiple of the dearest view: more than any plan
 that keeps it would save."""
-
-
-@dataclass(frozen=True, slots=True)
-class SolverReport:
-    """How a plan was found."""
-
-    columns: int
-    rounds: int
-    lower_bound: float
 
 
 def optimal_plan(problem: PlanningProblem, mip_seconds: float = 120.0) -> Plan:
@@ -50,13 +46,19 @@ def optimal_plan(problem: PlanningProblem, mip_seconds: float = 120.0) -> Plan:
     if not problem.views:
         return Plan(problem, np.zeros(0, np.int64), 0.0)
     plan = None
+    unit = float(problem.source_utilisation.mean()) / _MEAN_SOURCE_COST or 1.0
     if int((~problem.graph.is_rewritable).sum()) <= problem.source_capacity:
-        master = _Master(problem, quick_plan(problem, LAGRANGIAN_ROUNDS))
+        scaled = replace(
+            problem,
+            utilisation=problem.utilisation / unit,
+            source_utilisation=problem.source_utilisation / unit,
+        )
+        master = _Master(scaled, quick_plan(scaled, LAGRANGIAN_ROUNDS))
         master.solve_relaxation()
         plan = master.solve_integer(mip_seconds) if master.excess() < 1e-6 else None
     if plan is None:
         raise _infeasible(problem, smallest_source_capacity(problem))
-    return plan
+    return Plan(problem, plan.chosen, plan.lower_bound * unit)
 
 
 def smallest_source_capacity(problem: PlanningProblem) -> int:
@@ -119,7 +121,7 @@ class _Master:
             found, bound = self._price(NEW_COLUMNS, _REDUCED_COST * self.scale)
             self.bound = max(self.bound, bound)
             value = float(self.solver.getInfo().objective_function_value)
-            if not len(found) or value - self.bound <= 1e-9 * abs(value):
+            if not len(found) or value - self.bound <= _RELAXATION_GAP * abs(value):
                 return
             self._add_columns(found)
             if number == 0:

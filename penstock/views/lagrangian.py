@@ -108,7 +108,8 @@ class _Search:
             self.least, self.best = used, chosen
 
     def is_closed(self) -> bool:
-        return self.least - self.found.lower_bound <= 1e-9 * abs(self.least)
+        is_found = self.best is not None
+        return is_found and self.least - self.found.lower_bound <= 1e-9 * abs(self.least)
 
     def step(self) -> bool:
         """Follow the overloads; False if there are none to follow."""
