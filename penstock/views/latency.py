@@ -35,7 +35,7 @@ MAX_PASSES = 60
 class Annealing:
     """How long, how hot, and how much utilisation counts."""
 
-    steps: int = 20_000_000
+    steps: int = 5_000_000
     hot: float = 0.3
     cold: float = 0.005
     """Temperatures, as multiples of the mean latency that a rewriting adds."""

@@ -172,6 +172,14 @@ def canonical_pattern(pattern: TreePattern) -> tuple[TreePattern, tuple[int, ...
     return TreePattern(nodes), tuple(places)
 
 
+def nodes_below(query: TreePattern, node: int) -> list[int]:
+    """The nodes below a node, parents before children."""
+    found = []
+    for child in query.children[node]:
+        found += [child, *nodes_below(query, child)]
+    return found
+
+
 def number_of(value: str) -> float:
     """As XPath's number(), with exponents as XPath 2.0 has them: NaN for what is no number."""
     found = _NUMBER.fullmatch(value)

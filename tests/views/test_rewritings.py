@@ -17,7 +17,8 @@ from penstock.views.language import covers
 from penstock.views.packed_patterns import pack_patterns
 from penstock.views.patterns import Axis, PatternNode, TreePattern
 from penstock.views.rewriting_kernel import CoverLimits
-from penstock.views.rewriting_plan import Navigate, StructuralJoin, rewriting_plan
+from penstock.views.rewriting_plan import rewriting_plan
+from penstock.views.rewriting_steps import Navigate, StructuralJoin
 from penstock.views.rewritings import (
     TREE_NODE_BITS,
     RewritabilityGraph,

@@ -71,7 +71,7 @@ def views_plans(
     published_ties: Annotated[
         bool, typer.Option("--published-ties", help="Break ties between views as published.")
     ] = False,
-    annealing_steps: Annotated[int, typer.Option(help="Of annealing.", min=0)] = 20_000_000,
+    annealing_steps: Annotated[int, typer.Option(help="Of annealing.", min=0)] = 5_000_000,
     seed: Annotated[int, typer.Option(help="Chooses views and sites.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
