@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.views.documents import Document
+from penstock.views.documents import ATTRIBUTE, Document
 from penstock.views.pattern_states import PatternStates
 from penstock.views.patterns import Operator, TreePattern, number_of
 from penstock.views.state_kernel import (
@@ -35,6 +35,7 @@ class FastMatcher:
         shared = _clustered(PatternStates.of(patterns))
         self.labels = {label: i for i, label in enumerate(sorted({s.label for s in shared.states}))}
         self.codes = _text_codes(shared)
+        self.longest = max(map(len, self.codes), default=-1)
         self.text_labels = _compared_labels(shared, str)
         self.number_labels = _compared_labels(shared, float)
         self.arrays = _state_arrays(shared, self.labels, self.codes)
@@ -45,15 +46,14 @@ class FastMatcher:
 
     def matching(self, document: Document) -> list[int]:
         """The numbers of the patterns that match, sorted."""
-        matched: list[int] = self.matching_array(document).tolist()
-        return matched
+        return sorted(self.matching_array(document).tolist())
 
     def matching_array(self, document: Document) -> NDArray[np.int64]:
-        """The same as an array: for many matches a list takes longer than finding them."""
+        """The same as an array in no order: to sort many matches takes as long as to find them."""
         if not self.states:
             return np.zeros(0, np.int64)
         inputs = self.inputs(document)
-        levels = max(document.levels) + 2
+        levels = int(document.level_array.max()) + 2
         self._make_room(levels, len(self.memory.pool))
         while True:
             count, top_count, is_complete = run_states(self.arrays, self.memory, *inputs)
@@ -61,9 +61,7 @@ class FastMatcher:
                 break
             self._make_room(levels, 2 * len(self.memory.pool))
         satisfied, at_top = self.memory.found[:count], self.memory.own[:top_count]
-        found = np.concatenate([self.anywhere.of_states(satisfied), self.at_top.of_states(at_top)])
-        found.sort()
-        return found
+        return np.concatenate([self.anywhere.of_states(satisfied), self.at_top.of_states(at_top)])
 
     def _make_room(self, levels: int, pool: int) -> None:
         levels = max(levels, self.memory.heads.shape[1])
@@ -72,17 +70,33 @@ class FastMatcher:
 
     def inputs(self, document: Document) -> tuple[NDArray[np.generic], ...]:
         """Per node: label, level, code of its text, number that it is."""
-        known = self.labels
-        labels = np.array([known.get(label, -1) for label in document.labels], np.int32)
-        texts = np.full(len(labels), _NO_CODE, np.int32)
-        numbers = np.full(len(labels), np.nan)
-        by_label, code_of = document.by_label, self.codes.get
-        for label in self.text_labels & by_label.keys():
-            values = document.values(by_label[label])
-            texts[by_label[label]] = [code_of(value, _NO_CODE) for value in values]
-        for label in self.number_labels & by_label.keys():
-            numbers[by_label[label]] = list(map(number_of, document.values(by_label[label])))
-        return labels, np.array(document.levels, np.int32), texts, numbers
+        numbers = np.full(len(document), np.nan)
+        for label in self.number_labels & document.by_label.keys():
+            nodes = document.by_label[label]
+            numbers[nodes] = [number_of(document.value(node)) for node in nodes]
+        names, codes = document.label_codes
+        known = np.array([self.labels.get(name, -1) for name in names], np.int32)
+        return known[codes], document.level_array, self._text_codes(document), numbers
+
+    def _text_codes(self, document: Document) -> NDArray[np.int32]:
+        """The code of each node's text, if a predicate may ask for it.
+
+        A text that is longer than every constant is not even cut out: of inner elements it may be
+        most of the document.
+        """
+        found = [_NO_CODE] * len(document)
+        code_of, longest = self.codes.get, self.longest
+        spans, text, attributes = document.spans, document.text, document.attributes
+        for label in self.text_labels & document.by_label.keys():
+            if label[0] == ATTRIBUTE:
+                for node in document.by_label[label]:
+                    found[node] = code_of(attributes[spans[node][0]], _NO_CODE)
+                continue
+            for node in document.by_label[label]:
+                start, stop = spans[node]
+                if stop - start <= longest:
+                    found[node] = code_of(text[start:stop], _NO_CODE)
+        return np.array(found, np.int32)
 
 
 class _Hits(NamedTuple):
