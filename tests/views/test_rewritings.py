@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -15,7 +16,7 @@ from penstock.views.embedding_graph import EmbeddingGraph, remove_cycles, tree_e
 from penstock.views.evaluation import evaluate
 from penstock.views.language import covers
 from penstock.views.packed_patterns import pack_patterns
-from penstock.views.patterns import Axis, PatternNode, TreePattern
+from penstock.views.patterns import Axis, Operator, PatternNode, Predicate, TreePattern
 from penstock.views.rewriting_kernel import CoverLimits
 from penstock.views.rewriting_plan import rewriting_plan
 from penstock.views.rewriting_steps import Navigate, StructuralJoin
@@ -98,12 +99,17 @@ def test_rewritings_come_on_demand() -> None:
 
 
 @settings(max_examples=examples(400))
-@given(st.lists(patterns(most=4), min_size=1, max_size=6), patterns(most=5), documents(depth=3))
+@given(
+    st.lists(patterns(most=4), max_size=4),
+    patterns(most=5, odds=2),
+    documents(depth=3),
+    st.booleans(),
+)
 def test_every_rewriting_equals_the_view(
-    views: list[TreePattern], query: TreePattern, document: Document
+    views: list[TreePattern], query: TreePattern, document: Document, by_value: bool
 ) -> None:
     language = TreeLanguage()
-    parts = [*views, *_parts_of(query)]
+    parts = [*views, *_parts_of(query, by_value=by_value)]
     candidates = [(n, language.embeds(one, query)) for n, one in enumerate(parts)]
     candidates = [(number, mask) for number, mask in candidates if mask]
     expected = evaluate(query, document)
@@ -113,24 +119,26 @@ def test_every_rewriting_equals_the_view(
         assert plan.run([evaluate(view, document) for view in used]) == expected
 
 
-def _parts_of(query: TreePattern) -> list[TreePattern]:
-    """Paths from the root to each node, with what the node returns: they always cover a query."""
+def _parts_of(query: TreePattern, *, by_value: bool) -> list[TreePattern]:
+    """Paths from the root to each node, with what the node returns: they always cover a query.
+
+    A node's predicate is in its path, or can be tested there on the value.
+    """
     found = []
-    for node in range(len(query)):
+    for node, own in enumerate(query.nodes):
         path = [node]
         while query.nodes[path[0]].parent >= 0:
             path.insert(0, query.nodes[path[0]].parent)
         nodes = [
-            PatternNode(
-                query.nodes[old].label,
-                place - 1,
-                query.nodes[old].axis,
-                query.nodes[old].predicate if old == node else None,
-                query.nodes[old].val and old == node,
-                query.nodes[old].cont and old == node,
-            )
+            PatternNode(query.nodes[old].label, place - 1, query.nodes[old].axis)
             for place, old in enumerate(path)
         ]
+        nodes[-1] = replace(
+            nodes[-1],
+            predicate=None if by_value else own.predicate,
+            val=own.val or (by_value and own.predicate is not None),
+            cont=own.cont,
+        )
         found.append(TreePattern(tuple(nodes)))
     return found
 
@@ -150,6 +158,17 @@ def test_rewritings_over_auctions_equal_the_views(navigation: bool) -> None:
                 assert plan.run([evaluate(views[one], document) for one in inputs]) == expected
                 checked += bool(expected)
     assert checked > 10
+
+
+def test_predicates_are_tested_on_values_and_contents() -> None:
+    document = parse_document("<a><b>1</b><b>2</b></a>")
+    one = Predicate(Operator.EQ, "1")
+    query = TreePattern((PatternNode("a", -1), PatternNode("b", 0, predicate=one)))
+    for known in ({"val": True}, {"cont": True}):
+        view = TreePattern((PatternNode("a", -1), PatternNode("b", 0, **known)))
+        plan = rewriting_plan(query, [view])
+        assert len(plan.run([evaluate(view, document)])) == 1
+        assert plan.explain()[-1] == "select b#1 by its value"
 
 
 def test_plans_join_by_structure_and_navigate() -> None:
