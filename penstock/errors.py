@@ -5,8 +5,9 @@
     │   └── NotYetError           understood, but this release cannot do it
     ├── CatalogError              a relation cannot be declared
     ├── ChangeError               a change does not fit the tables (bad value, duplicate key, ...)
-    │   └── EventError            bytes from a publisher that are not a change at all
-    │       └── NoChangeError     nor meant as one: a tombstone, a heartbeat; counted, not kept
+    │   ├── EventError            bytes from a publisher that are not a change at all
+    │   │   └── NoChangeError     nor meant as one: a tombstone, a heartbeat; counted, not kept
+    │   └── DocumentError         a document that is no safe, well-formed XML
     ├── SubscriptionError         no such subscription, or it was withdrawn
     ├── WireError                 bytes that are not a message of a known version
     ├── HomeError                 a home is missing, foreign, or in use
@@ -17,6 +18,8 @@
     │   └── InputError            a file of events cannot be read; the home is as it was
     ├── BacklogError              the log runs too far ahead of the pipeline; try again later
     ├── ChannelError              a channel did not take notifications; they are sent again
+    ├── PlanError                 views cannot be planned within their capacity limits
+    ├── ExtraError                a feature needs an optional library that is not installed
     └── PipelineError             Spark could not start, or the query failed
 
 Nothing from a lower layer (sqlglot, sqlite, Spark, the operating system) leaks through a public
@@ -136,6 +139,10 @@ class NoChangeError(EventError):
     """Bytes that ask for no change and are in order: whoever processes events leaves them out."""
 
 
+class DocumentError(ChangeError):
+    """A document that is refused: not well-formed, unsafe, or beyond a limit."""
+
+
 class SubscriptionError(PenstockError):
     """No such subscription."""
 
@@ -198,3 +205,21 @@ class ChannelError(PenstockError):
     """A channel did not take notifications. They stay in the message log, and are sent again."""
 
     exit_code = 12
+
+
+class ExtraError(PenstockError):
+    """A feature needs an optional library that is not installed."""
+
+    exit_code = 13
+
+    def __init__(self, feature: str, library: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs the library {library!r}, which is not installed",
+            hint=f"pip install 'penstock[{extra}]'",
+        )
+
+
+class PlanError(PenstockError):
+    """No plan of the views keeps within the capacity limits."""
+
+    exit_code = 14

@@ -37,6 +37,7 @@ ROOMS = (
     "matching",
     "joins",
     "routing",
+    "views",
     "flow",
     "client",
     "storage",

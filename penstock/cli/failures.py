@@ -13,7 +13,9 @@ from penstock.errors import (
     BacklogError,
     ChannelError,
     CorruptionError,
+    ExtraError,
     PenstockError,
+    PlanError,
     SqlError,
 )
 from penstock.json_text import json_line
@@ -41,6 +43,8 @@ EXIT_CODES = {
     DIFFERENT: "a content is not what its query returns",
     BacklogError.exit_code: "too much waits to be processed; try again later",
     ChannelError.exit_code: "notifications could not be delivered; they are sent again",
+    ExtraError.exit_code: "a library of an extra is not installed",
+    PlanError.exit_code: "views cannot be planned within their limits",
     INTERRUPTED: "ended by Ctrl-C",
 }
 

@@ -1,0 +1,132 @@
+"""Evaluating one view over one document, and what its result is.
+
+A result is the set of all matches: of each, one cell per pattern node with the structural id and,
+where asked for, the text value and the subtree. These are what views are fed from. What a
+subscriber sees is a projection (`visible_rows`): branches that return nothing only have to exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import NamedTuple, TypeAlias
+
+from penstock.errors import DocumentError
+from penstock.views.documents import Document, NodeId
+from penstock.views.patterns import Axis, PatternNode, TreePattern
+from penstock.views.xmltable import OutputColumn
+
+MAX_RESULT_ROWS = 100_000
+"""Matches of one view in one document; branches multiply, so a small document can have billions."""
+
+
+class Cell(NamedTuple):
+    """A document node that a pattern node matched."""
+
+    id: NodeId
+    val: str | None = None
+    cont: bytes | None = None
+
+
+ResultRow: TypeAlias = tuple[Cell, ...]
+
+
+def evaluate(pattern: TreePattern, document: Document) -> list[ResultRow]:
+    """All matches, in document order."""
+    matches = _Evaluation(pattern, document).matches()
+    return [result_row(pattern, document, match) for match in sorted(matches)]
+
+
+def matches(pattern: TreePattern, document: Document) -> list[tuple[int, ...]]:
+    """All matches as node numbers, in document order."""
+    return sorted(_Evaluation(pattern, document).matches())
+
+
+def result_row(pattern: TreePattern, document: Document, match: Sequence[int]) -> ResultRow:
+    """The cells of a match."""
+    return tuple(
+        Cell(
+            document.node_id(number),
+            document.value(number) if node.val else None,
+            document.content(number) if node.cont else None,
+        )
+        for node, number in zip(pattern.nodes, match, strict=True)
+    )
+
+
+def visible_rows(
+    columns: Sequence[OutputColumn], rows: Iterable[ResultRow]
+) -> list[tuple[str | bytes | None, ...]]:
+    """What the subscriber sees: one row for each different combination of returned nodes."""
+    seen: dict[tuple[NodeId, ...], ResultRow] = {}
+    for row in rows:
+        seen.setdefault(tuple(row[column.node].id for column in columns), row)
+    return [
+        tuple(
+            row[column.node].cont if column.is_content else row[column.node].val
+            for column in columns
+        )
+        for row in seen.values()
+    ]
+
+
+def accepts(node: PatternNode, document: Document, number: int) -> bool:
+    """Whether a document node has the label and the value that a pattern node asks for."""
+    if document.labels[number] != node.label:
+        return False
+    return node.predicate is None or node.predicate.accepts(document.value(number))
+
+
+class _Evaluation:
+    """Matches of subtrees, each computed once for each document node."""
+
+    def __init__(self, pattern: TreePattern, document: Document) -> None:
+        self.pattern = pattern
+        self.document = document
+        self.known: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+
+    def matches(self) -> list[tuple[int, ...]]:
+        root = self.pattern.nodes[0]
+        if root.axis is Axis.CHILD:
+            starts: Sequence[int] = [0]
+        else:
+            starts = self.document.by_label.get(root.label, [])
+        found = [match for start in starts for match in self._at(0, start)]
+        self._check(len(found))
+        return found
+
+    def _at(self, position: int, number: int) -> list[tuple[int, ...]]:
+        """The matches of a subtree of the pattern whose root is matched by a document node."""
+        key = (position, number)
+        if key not in self.known:
+            self.known[key] = self._compute(position, number)
+        return self.known[key]
+
+    def _compute(self, position: int, number: int) -> list[tuple[int, ...]]:
+        if not accepts(self.pattern.nodes[position], self.document, number):
+            return []
+        parts: list[list[tuple[int, ...]]] = []
+        size = 1
+        for child in self.pattern.children[position]:
+            part = [m for other in self._candidates(child, number) for m in self._at(child, other)]
+            if not part:
+                return []
+            parts.append(part)
+            size *= len(part)
+        self._check(size)
+        return [(number, *(n for part in parts_ for n in part)) for parts_ in product(*parts)]
+
+    def _candidates(self, child: int, number: int) -> Iterator[int]:
+        node = self.pattern.nodes[child]
+        below = self.document.below(number, node.label)
+        if node.axis is Axis.DESCENDANT:
+            return iter(below)
+        return (other for other in below if self.document.parents[other] == number)
+
+    def _check(self, size: int) -> None:
+        if size > MAX_RESULT_ROWS:
+            raise DocumentError(
+                "The document has too many matches of one view",
+                detail=f"{self.pattern} has more than {MAX_RESULT_ROWS:,}",
+                hint="ask for fewer branches that match independently",
+            )
