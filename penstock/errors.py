@@ -14,6 +14,7 @@
     │   ├── RecordError           a record of the log that another release wrote
     │   ├── LockedError           another process works on this home
     │   └── InputError            a file of events cannot be read; the home is as it was
+    ├── NetworkError              a peer, a link or an interest that a broker cannot work with
     ├── BacklogError              the log runs too far ahead of the pipeline; try again later
     └── PipelineError             Spark could not start, or the query failed
 
@@ -174,6 +175,12 @@ class InputError(HomeError):
     def __init__(self, primary: str, *, detail: str = "", is_gone: bool = False) -> None:
         super().__init__(primary, detail=detail)
         self.is_gone = is_gone
+
+
+class NetworkError(PenstockError):
+    """A peer, a link or an interest that a broker cannot work with; others are not disturbed."""
+
+    exit_code = 12
 
 
 class BacklogError(PenstockError):

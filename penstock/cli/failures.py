@@ -10,7 +10,7 @@ import traceback
 import typer
 
 from penstock.cli.output import json_line
-from penstock.errors import BacklogError, CorruptionError, PenstockError, SqlError
+from penstock.errors import BacklogError, CorruptionError, NetworkError, PenstockError, SqlError
 
 INTERRUPTED = 130
 """As a shell reports a program that Ctrl-C has ended: 128 + SIGINT."""
@@ -34,6 +34,7 @@ EXIT_CODES = {
     9: "Spark could not start, or the pipeline failed",
     DIFFERENT: "a content is not what its query returns",
     BacklogError.exit_code: "too much waits to be processed; try again later",
+    NetworkError.exit_code: "a broker, a link or an overlay cannot be worked with",
     INTERRUPTED: "ended by Ctrl-C",
 }
 
