@@ -74,6 +74,11 @@ class CoverTable:
         """The maximal interest that a covered one is kept with."""
         return self._cover_of.get(name)
 
+    def maximal_within(self, interest: Interest) -> Iterator[tuple[int, Interest]]:
+        """The maximal interests that an interest covers."""
+        index = self._index(interest.space)
+        return ((name, index[name]) for name in index.covered(interest))
+
     def insert(self, name: int, interest: Interest) -> Changed:
         changed = Changed()
         if name not in self:

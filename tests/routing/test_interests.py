@@ -46,7 +46,7 @@ def _lies_in(point: Point, interest: Interest) -> bool:
     return interest.covers(interest_of(point, with_number=True))
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.data())
 def test_the_interest_of_a_point_is_concerned_exactly_when_the_point_is(
     data: st.DataObject,
@@ -63,7 +63,7 @@ def test_the_interest_of_a_point_is_concerned_exactly_when_the_point_is(
         assert concerns(message, own, RELATION) == is_meant(message, point)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.data())
 def test_no_message_passes_by_an_interest_that_holds_a_point_it_means(data: st.DataObject) -> None:
     shape = data.draw(shapes)
@@ -74,7 +74,7 @@ def test_no_message_passes_by_an_interest_that_holds_a_point_it_means(data: st.D
         assert concerns(message, interest, RELATION)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.data())
 def test_a_cover_is_concerned_by_whatever_concerns_what_it_covers(data: st.DataObject) -> None:
     shape = data.draw(shapes)

@@ -6,9 +6,9 @@ of roots with the same children, so a new one finds its group by looking up its 
 and the set is kept up to date as subscriptions come and go.
 
 Covering: a new conjunction gives every known predicate a two-bit code. The left bit says that the
-new condition on that attribute contains the predicate's, the right bit that it lies within it. Where
-all left bits of a conjunction are set it is covered by the new one, where all right bits are it
-covers the new one. (The published description leaves out that the new conjunction must not test
+new condition on that attribute contains the predicate's, the right bit that it lies within it.
+Where all left bits of a conjunction are set it is covered by the new one, where all right bits are
+it covers the new one. (The published description leaves out that the new conjunction must not test
 attributes that the covered one does not: `attributes` says so here.)
 """
 
