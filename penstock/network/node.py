@@ -115,11 +115,13 @@ class BrokerNode:
         self._sources[source] = log
         self._control.ask_locally([Entry(source, interest) for interest in advertised], [])
         self._replays.resume_source(source)
+        self._replays.follow_adverts()
         return self._ports.outcome()
 
     def unadvertise(self, source: str, advertised: Sequence[Interest], now: float) -> Outcome:
         self._ports.now = now
         self._control.ask_locally([], [Entry(source, interest) for interest in advertised])
+        self._replays.follow_adverts()
         return self._ports.outcome()
 
     def publish(self, source: str, after: int, now: float) -> Outcome:
@@ -147,7 +149,7 @@ class BrokerNode:
             [Entry("", one) for one in fresh if one not in gone],
             [Entry("", one) for one in gone if one not in fresh],
         )
-        self._replays.resume_client(client)
+        self._replays.follow_client(client)
         return self._ports.outcome()
 
     def detach(self, name: str, now: float) -> Outcome:
@@ -164,7 +166,6 @@ class BrokerNode:
             and self._control.is_synced_everywhere
             and not self._replays.is_busy
             and not self._data.is_holding
-            and not any(client.is_waiting for client in self.clients)
         )
 
     def _fail(self, link: int) -> None:
@@ -180,13 +181,13 @@ class BrokerNode:
             frames.Hello: self._take_hello,
             frames.Check: control.check,
             frames.Summary: control.summary,
-            frames.Names: control.names,
+            frames.Names: self._take_names,
             frames.Want: control.want,
             frames.InSync: self._take_in_sync,
             frames.Subscribe: lambda link, b: control.subscribe(link, b.op, Entry("", b.interest)),
             frames.Unsubscribe: lambda link, b: control.unsubscribe(link, b.op, b.name),
             frames.Advertise: self._take_advertise,
-            frames.Unadvertise: lambda link, b: control.unsubscribe(link, b.op, b.name),
+            frames.Unadvertise: self._take_unadvertise,
             frames.Ack: lambda link, b: control.acknowledged(link, b.op),
             frames.Publish: self._take_publication,
             frames.Resume: replays.take_resume,
@@ -213,6 +214,15 @@ class BrokerNode:
         self._control.subscribe(link, body.op, Entry(body.source, body.interest))
         if is_new:
             self._replays.source_came(link, body.source)
+        self._replays.follow_adverts()
+
+    def _take_unadvertise(self, link: int, body: frames.Unadvertise) -> None:
+        self._control.unsubscribe(link, body.op, body.name)
+        self._replays.follow_adverts()
+
+    def _take_names(self, link: int, body: frames.Names) -> None:
+        self._control.names(link, body)
+        self._replays.follow_adverts()
 
     def _take_publication(self, link: int, body: frames.Publish) -> None:
         if self._replays.is_live(link, body.source):

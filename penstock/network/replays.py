@@ -72,13 +72,28 @@ class Replays:
                 self._waiting[link, source] = _NOT_ASKED
         self._asked = {key: one for key, one in self._asked.items() if one.path[-1] != link}
 
-    def resume_client(self, client: Client) -> None:
-        number = self._number()
-        self._client_of[number] = client.name
-        interests = tuple(client.interests())
-        self._pass_up(Resume(number, client.source, client.cursor, (LOCAL,), interests))
+    def follow_adverts(self) -> None:
+        """Advertisements came or went. A client whose interests are not all advertised has gaps, so
+        it waits; when they are, what it missed is asked for."""
+        for client in self._clients:
+            self.follow_client(client)
+
+    def follow_client(self, client: Client) -> None:
+        if not self._is_advertised(client):
+            self.forget_client(client.name)
+            client.is_waiting = True
+        elif client.is_waiting and client.name not in self._client_of.values():
+            number = self._number()
+            self._client_of[number] = client.name
+            interests = tuple(client.interests())
+            self._pass_up(Resume(number, client.source, client.cursor, (LOCAL,), interests))
+
+    def _is_advertised(self, client: Client) -> bool:
+        advertised = self._tables.advertised_by(client.source)
+        return all(any(one.meets(i) for one in advertised) for i in client.interests())
 
     def forget_client(self, name: str) -> None:
+        """Whatever was asked for a client is not waited for any more."""
         gone = {number for number, client in self._client_of.items() if client == name}
         for number in gone:
             del self._client_of[number]
@@ -93,9 +108,7 @@ class Replays:
                 self._ports.send(link, resume)
 
     def source_came(self, link: int, source: str) -> None:
-        """A source is advertised over a link, perhaps again: while it was not, nothing came."""
-        if source in self._data.reached:
-            self._waiting[link, source] = _NOT_ASKED
+        """A source is advertised over a link, perhaps again."""
         if self._control.is_synced(link):
             self._resume_own(link, source)
         self.resume_source(source)

@@ -185,6 +185,10 @@ class RoutingTables:
         """Whose advertisements came over a link."""
         return {entry.source for entry in self._srt[link].values()}
 
+    def advertised_by(self, source: str) -> list[Interest]:
+        entries = [entry for own in self._srt.values() for entry in own.values()]
+        return [entry.interest for entry in entries if entry.source == source]
+
     def link_to(self, source: str) -> int | None:
         """The link over which a source is reached."""
         return next((link for link in self._from if source in self.sources(link)), None)

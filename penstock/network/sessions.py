@@ -77,7 +77,9 @@ class Session:
         if frame.receiver not in (0, self._mine) or frame.sender < self._last_of_theirs:
             return [], False  # of a session that is over
         if frame.sender != self._theirs:
-            if frame.number != 0 or frame.sender == self._last_of_theirs:
+            # A session that is known already may go on only if it knows of ours.
+            is_known = frame.sender == self._last_of_theirs and frame.receiver != self._mine
+            if frame.number != 0 or is_known:
                 return [], False
             if self._theirs:
                 return [], True

@@ -23,6 +23,8 @@ from penstock.routing.interests import Interest
 
 MAX_VIRTUAL_SECONDS = 3_600.0
 """A network that is not quiet by then never will be."""
+MAX_QUEUE_SECONDS = 3.0
+"""What a clogged link takes in before it drops frames."""
 
 
 class NotQuietError(Exception):
@@ -238,6 +240,9 @@ class Simulator:
             self.traffic.lost += 1
             return
         leaves = max(self.now, self._free_at.get(way, 0.0))
+        if leaves - self.now > MAX_QUEUE_SECONDS:
+            self.traffic.lost += 1
+            return
         if conditions.bandwidth:
             leaves += len(data) / conditions.bandwidth
             self._free_at[way] = leaves
