@@ -144,7 +144,8 @@ class RoutingTables:
         return self._unadvertise(link, entry) if entry.source else self._unsubscribe(link, entry)
 
     def links_of(self, messages: Sequence[Message], came_from: int) -> list[int]:
-        """For each message the links that want it, a bit each; not the one it came from."""
+        """For each message the links that want it, a bit each; not the neighbour it came from."""
+        kept = -1 if came_from == LOCAL else ~(1 << came_from)
         found = [0] * len(messages)
         by_space: dict[int, list[int]] = {}
         for number, message in enumerate(messages):
@@ -156,7 +157,7 @@ class RoutingTables:
             for number, links in zip(
                 numbers, index.links([messages[n] for n in numbers]), strict=True
             ):
-                found[number] = links & ~(1 << came_from)
+                found[number] = links & kept
         return found
 
     def came(self, link: int, message: Message, is_needed: bool) -> list[OfferChange]:

@@ -47,9 +47,9 @@ def draw_sql(random: Random) -> str:
             f"SELECT * FROM r WHERE a BETWEEN {low} AND {high}",
             f"SELECT * FROM r WHERE a = {low} OR k > {first}",
             f"SELECT id, b FROM s WHERE b >= {low} AND c <= {last}",
-            f"SELECT * FROM r JOIN s ON r.k = s.k WHERE a BETWEEN {low} AND {high} AND b >= {first}",
+            f"SELECT * FROM r JOIN s USING (k) WHERE a BETWEEN {low} AND {high} AND b >= {first}",
             f"SELECT * FROM r JOIN s ON r.k = s.k WHERE a <= {high} AND b = {first} AND c > {low}",
-            f"SELECT r.id, s.c FROM r JOIN s ON r.k = s.k WHERE (a = {low} OR b = {last}) AND c < 4",
+            f"SELECT r.id, s.c FROM r JOIN s USING (k) WHERE (a = {low} OR b = {last}) AND c < 4",
         )
     )
 
