@@ -69,7 +69,7 @@ class BrokerNode:
             timing.resend_after,
         )
         self._replays = Replays(
-            self._ports, self.tables, self.clients, self._control, self._data, self._sources
+            self._ports, self.tables, self.clients, self._control, self._data, self._sources, start
         )
         self._takers = self._taking()
 
@@ -229,9 +229,12 @@ class BrokerNode:
             self._data.take(link, body)
 
     def _find_at_source(self, source: str, payload_id: bytes) -> bytes | None:
-        """A payload of a message that this node published, from the log."""
-        place = self._payload_places.get(payload_id)
+        """A payload of a message that was published, perhaps before a restart, from the log."""
         log = self._sources.get(source)
-        if place is None or log is None:
+        if log is None:
             return None
-        return self._data.parcel(log.read(place - 1)[0][1]).payload
+        if payload_id not in self._payload_places:
+            for sequence, message in log.read(0):
+                self._payload_places[self._data.parcel(message).payload_id] = sequence
+        place = self._payload_places.get(payload_id)
+        return None if place is None else self._data.parcel(log.read(place - 1)[0][1]).payload

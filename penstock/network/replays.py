@@ -44,6 +44,7 @@ class Replays:
         control: ControlPlane,
         data: DataPlane,
         sources: Mapping[str, SourceLog],
+        start: int,
     ) -> None:
         self._ports = ports
         self._tables = tables
@@ -51,7 +52,8 @@ class Replays:
         self._control = control
         self._data = data
         self._sources = sources
-        self._next = 1
+        # What was asked before a restart may be answered after it.
+        self._next = start << 32
         self._waiting: dict[tuple[int, str], int] = {}
         """By link and source: the number of our own question, to which no answer has come."""
         self._asked: dict[tuple[int, tuple[int, ...]], Resume] = {}
