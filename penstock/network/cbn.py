@@ -47,6 +47,7 @@ class CbnNetwork:
             advert = Entry(SOURCE, everything_in(shape))
             self._spread(server, self._tables[server].add(LOCAL, advert))
         self._order = self._from_server()
+        self._pending: dict[int, list[OfferChange]] = {}
 
     def subscribe(self, subscription: int, points: Sequence[Point], node: int) -> None:
         self.unsubscribe(subscription)
@@ -58,6 +59,27 @@ class CbnNetwork:
             wanted[interest] = wanted.get(interest, 0) + 1
             if wanted[interest] == 1:
                 self._spread(node, self._tables[node].add(LOCAL, Entry("", interest)))
+
+    def subscribe_many(self, subscriptions: Iterable[tuple[int, Sequence[Point], int]]) -> None:
+        """The first ones: tables are filled from the leaves to the server."""
+        fresh: dict[int, list[Interest]] = {}
+        for subscription, points, node in subscriptions:
+            self._residents[node].add(subscription, points)
+            interests = list(dict.fromkeys(map(interest_of, points)))
+            self._places[subscription] = (node, interests)
+            for interest in interests:
+                count = self._wanted[node].get(interest, 0)
+                self._wanted[node][interest] = count + 1
+                if not count:
+                    fresh.setdefault(node, []).append(interest)
+        for node, _ in reversed(self._order):
+            own = [Entry("", interest) for interest in fresh.get(node, ())]
+            changes = self._tables[node].add_many(LOCAL, own)
+            for change in changes + self._pending.pop(node, []):
+                other = self._links[node][change.link]
+                back = self._back[other][node]
+                more = self._tables[other].add_many(back, change.added)
+                self._pending.setdefault(other, []).extend(more)
 
     def unsubscribe(self, subscription: int) -> None:
         node, interests = self._places.pop(subscription, (self.server, []))

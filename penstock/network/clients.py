@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from penstock.catalog import Relation
 from penstock.messages import Message, Point
 from penstock.routing.interest_index import InterestIndex
 from penstock.routing.interests import Interest, Shapes, interest_of, shape_of
@@ -92,14 +93,19 @@ class LocalClients:
         found: dict[str, Client] = {}
         for member in index.names(message):
             client, point = self._owners[member]
-            if message.upserts(point, base) or message.removes(point, base):
+            # Exact for points already, but for those that a message names by branch and node.
+            if not message.recipients or _is_meant(message, point, base):
                 found[client.name] = client
         return list(found.values())
 
     def is_meant(self, message: Message, client: Client) -> bool:
         base = shape_of(self._shapes, message.space).base
         return any(
-            message.upserts(point, base) or message.removes(point, base)
+            _is_meant(message, point, base)
             for point in client.points
             if point.space == message.space
         )
+
+
+def _is_meant(message: Message, point: Point, base: Relation) -> bool:
+    return message.upserts(point, base) or message.removes(point, base)

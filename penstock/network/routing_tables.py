@@ -136,6 +136,25 @@ class RoutingTables:
             return []
         return self._advertise(link, entry) if entry.source else self._subscribe(link, entry)
 
+    def add_many(self, link: int, entries: Iterable[Entry]) -> list[OfferChange]:
+        """Many interests at once: for tables that are filled for the first time."""
+        fresh = [entry.interest for entry in entries if self._from[link].add(entry)]
+        by_space: dict[int, list[tuple[int, Interest, int]]] = {}
+        for interest in fresh:
+            self._members[link, name_of(interest)] = self._next_member
+            by_space.setdefault(interest.space, []).append((self._next_member, interest, link))
+            self._next_member += 1
+        for space, members in by_space.items():
+            self._index(space).add_many(members)
+        changes = []
+        for other, offer in self._offers.items():
+            if other != link:
+                change = OfferChange(other)
+                met = [(name_of(i), i) for i in fresh if self._is_advertised(other, i)]
+                self._say(offer, change, "", offer.want(met))
+                changes.append(change)
+        return _said(changes)
+
     def remove(self, link: int, name: int) -> list[OfferChange]:
         """The entry with this name was withdrawn; nothing happens if it is not there."""
         entry = self._from[link].remove(name)

@@ -75,10 +75,10 @@ def _select(boxes: Codes, order: Ints, column: int, left: int, right: int, k: in
 
 
 @njit
-def _widest(smallest: Codes, largest: Codes) -> int:
-    """The column that is spread most."""
-    widest, spread = 0, np.int64(-1)
-    for column in range(smallest.shape[0]):
+def _widest(smallest: Codes, largest: Codes, columns: Ints) -> int:
+    """Of some columns the one that is spread most."""
+    widest, spread = columns[0], np.int64(-1)
+    for column in columns:
         high = min(np.int64(largest[column]), _FAR)
         if high - smallest[column] > spread:
             widest, spread = column, high - smallest[column]
@@ -86,7 +86,8 @@ def _widest(smallest: Codes, largest: Codes) -> int:
 
 
 @njit
-def plant(boxes: Codes, links: Words) -> Tree:
+def plant(boxes: Codes, links: Words, split_by: Ints) -> Tree:
+    """`split_by`: the columns that questions bound, so that it helps to split by them."""
     count, columns = boxes.shape
     order = np.arange(count)
     most = 4 * (count // LEAF_BOXES + 1) + 1  # halving leaves at least half of a leaf in each
@@ -106,7 +107,7 @@ def plant(boxes: Codes, links: Words) -> Tree:
                 low, high = min(low, code), max(high, code)
             smallest[node, column], largest[node, column] = low, high
         if end - begin > LEAF_BOXES:
-            column = _widest(smallest[node], largest[node])
+            column = _widest(smallest[node], largest[node], split_by)
             middle = (begin + end) >> 1
             _select(boxes, order, column, begin, end - 1, middle)
             stack[depth, 0], stack[depth, 1] = middle, end

@@ -18,7 +18,7 @@ from penstock.routing.interest_kernels import (
     plant,
     strike_out,
 )
-from penstock.routing.probes import Probe, Sides
+from penstock.routing.probes import NUMBERS, Probe, Sides
 
 _WORD = 64
 
@@ -33,12 +33,19 @@ class Segment:
         self.dimensions = sorted(set(chain.from_iterable(sides)))
         self._codes = {d: _codes_of(d, sides) for d in self.dimensions}
         self._words = max(links) // _WORD + 1
-        self._tree = plant(self._boxes(sides), _link_words(links, self._words))
+        self._tree = plant(self._boxes(sides), _link_words(links, self._words), self._split_by())
         self._places: dict[int, int] | None = None
         self.alive = len(self.names)
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def _split_by(self) -> Ints:
+        """All ends but those of numbers, which hardly any question bounds."""
+        width = len(self.dimensions)
+        chosen = [i for i, dimension in enumerate(self.dimensions) if dimension != NUMBERS]
+        columns = [*chosen, *(width + i for i in chosen)]
+        return np.array(columns or range(max(1, 2 * width)), np.int64)
 
     @property
     def nbytes(self) -> int:

@@ -20,6 +20,7 @@ from penstock.network.overlays import random_tree
 from penstock.network.payloads import PayloadSettings
 from penstock.network.routing_tables import RoutingSettings
 from penstock.network.topologies import draw_topology, overlay_tree
+from penstock.network.trees import TreeNetwork
 from penstock.network.unicast import UnicastNetwork
 from penstock.routing.merging.policies import every
 from penstock.routing.merging.table import MergeSettings
@@ -46,6 +47,7 @@ MAKERS: dict[str, Callable[[], ContentNetwork]] = {
     "cbn": cbn,
     "cbn without covering": lambda: cbn(covers=False),
     "cbn with merging": lambda: cbn(merging=MergeSettings(every(2))),
+    "tree": lambda: TreeNetwork(SHAPES, NODES, random_tree(NODES, Random(3))),
     "can": lambda: CanNetwork(SHAPES, {1: (2, 3), 2: (2,), 3: (2,)}, NODES),
 }
 
@@ -126,6 +128,29 @@ def test_a_zone_receives_a_message_once() -> None:
         check_journey(journey, held, network)
         reached = [hop.receiver for hop in journey.hops]
         assert len(reached) == len(set(reached))
+
+
+def test_a_tree_worked_out_and_one_of_brokers_give_the_same_journeys() -> None:
+    brokers, tree = cbn(), MAKERS["tree"]()
+    for network in (brokers, tree):
+        spread_subscriptions(network, 80, Random(9))
+    sent = spread_messages(100, Random(10))
+    for one, other in zip(brokers.publish(sent), tree.publish(sent), strict=True):
+        assert sorted(one.hops) == sorted(other.hops)
+        assert sorted(one.arrivals) == sorted(other.arrivals)
+        assert one.in_vain == 0
+
+
+def test_filling_tables_at_once_gives_what_filling_them_one_by_one_gives() -> None:
+    one, other = cbn(), cbn()
+    held = spread_subscriptions(one, 80, Random(9))
+    random = Random(9)
+    again = [(number, points, one._places[number][0]) for number, points in held.items()]
+    other.subscribe_many(again)
+    assert one.table_sizes() == other.table_sizes()
+    sent = spread_messages(50, random)
+    for first, second in zip(one.publish(sent), other.publish(sent), strict=True):
+        assert sorted(first.hops) == sorted(second.hops)
 
 
 def test_the_servers_node_does_not_leave() -> None:
