@@ -123,16 +123,16 @@ class InterestIndex:
     def names(self, message: Message, links: int = ALL_LINKS) -> list[int]:
         """The members that a message concerns."""
         probes = list(message_probes(message, self.shape, self._dimensions))
-        found = dict.fromkeys(name for probe in probes for name in self._admitting(probe, links))
-        base = self.shape.base
+        found = list(self._admitting(probes, links)) if probes else []
         if is_approximate(message):
+            base = self.shape.base
             return [name for name in found if concerns(message, self[name], base)]
-        return list(found)
+        return found
 
     def covering(self, interest: Interest, links: int = ALL_LINKS) -> int | None:
         """A member of some links that covers an interest, if there is one."""
         probe = cover_probe(sides_of(interest, self.shape), self._dimensions)
-        return next(self._admitting(probe, links, 1), None)
+        return next(self._admitting([probe], links, 1), None)
 
     def covered(self, interest: Interest, links: int = ALL_LINKS) -> list[int]:
         """All members of some links that an interest covers."""
@@ -146,12 +146,18 @@ class InterestIndex:
         """All members of some links that have points in common with an interest."""
         sides = sides_of(interest, self.shape)
         probe: Probe = {d: (i.high, i.low) for d, i in sides.items()}
-        return [n for n in self._admitting(probe, links) if self[n].meets(interest)]
+        return [n for n in self._admitting([probe], links) if self[n].meets(interest)]
 
-    def _admitting(self, probe: Probe, links: int, most: int | None = None) -> Iterator[int]:
-        yield from self._open.admitting(probe, links)
+    def _admitting(
+        self, probes: Sequence[Probe], links: int, most: int | None = None
+    ) -> Iterator[int]:
+        """Each once."""
+        if len(probes) == 1:
+            yield from self._open.admitting(probes[0], links)
+        else:
+            yield from dict.fromkeys(n for p in probes for n in self._open.admitting(p, links))
         for segment in self._segments:
-            yield from segment.admitting(probe, links, len(segment) if most is None else most)
+            yield from segment.admitting(probes, links, len(segment) if most is None else most)
 
     def _exact_links(self, message: Message) -> int:
         found = 0

@@ -77,8 +77,9 @@ def _select(boxes: Codes, order: Ints, column: int, left: int, right: int, k: in
 @njit
 def _widest(smallest: Codes, largest: Codes, columns: Ints) -> int:
     """Of some columns the one that is spread most."""
-    widest, spread = columns[0], np.int64(-1)
-    for column in columns:
+    widest, spread = 0, np.int64(-1)
+    for i in range(columns.shape[0]):
+        column = int(columns[i])
         high = min(np.int64(largest[column]), _FAR)
         if high - smallest[column] > spread:
             widest, spread = column, high - smallest[column]
@@ -206,24 +207,39 @@ def links_within(tree: Tree, at_least: Codes, at_most: Codes, asked: Ints, found
 
 
 @njit
+def _is_out_of_all(low: Codes, high: Codes, at_least: Codes, at_most: Codes) -> bool:
+    for q in range(at_least.shape[0]):  # noqa: SIM110, numba compiles no generators
+        if not _is_out(low, high, at_least[q], at_most[q]):
+            return False
+    return True
+
+
+@njit
+def _is_in_one(box: Codes, at_least: Codes, at_most: Codes) -> bool:
+    for q in range(at_least.shape[0]):  # noqa: SIM110, numba compiles no generators
+        if _is_in(box, box, at_least[q], at_most[q]):
+            return True
+    return False
+
+
+@njit
 def boxes_within(tree: Tree, at_least: Codes, at_most: Codes, links: Words, most: int) -> Ints:
-    """The boxes, as they were handed over, that lie within a range and belong to one of the links:
-    all, or the first `most` that are met."""
+    """The boxes, as they were handed over, that lie within one of the ranges (a row each) and
+    belong to one of the links, each once: all, or the first `most` that are met."""
     found = np.empty(64, np.int64)
     used, node, end = 0, 0, tree.skip.shape[0]
     nothing = np.zeros_like(links)
     while node < end and used < most:
         skip = tree.skip[node]
-        if not _adds(nothing, tree.node_links[node] & links) or _is_out(
+        if not _adds(nothing, tree.node_links[node] & links) or _is_out_of_all(
             tree.smallest[node], tree.largest[node], at_least, at_most
         ):
             node = skip
             continue
         if skip == node + 1:
             for place in range(tree.first[node], tree.last[node]):
-                box = tree.boxes[place]
                 is_wanted = tree.alive[place] and _adds(nothing, tree.links[place] & links)
-                if is_wanted and _is_in(box, box, at_least, at_most):
+                if is_wanted and _is_in_one(tree.boxes[place], at_least, at_most):
                     if used == found.shape[0]:
                         grown = np.empty(2 * used, np.int64)
                         grown[:used] = found

@@ -84,23 +84,22 @@ class Segment:
         at_least, at_most = self._ranges(probes)
         links_within(self._tree, at_least, at_most, asked, found[:, : self._words])
 
-    def admitting(self, probe: Probe, links: int, most: int) -> list[int]:
-        """Members of some links (a bit each) that admit a probe, at most so many."""
-        at_least, at_most = self._ranges([probe])
-        return self._found(at_least[0], at_most[0], links, most)
+    def admitting(self, probes: Sequence[Probe], links: int, most: int) -> list[int]:
+        """Members of some links (a bit each) that admit one of the probes, at most so many."""
+        return self._found(*self._ranges(probes), links, most)
 
     def within(self, outer: Sides, links: int, most: int) -> list[int]:
         """Members of some links that lie within a box, at most so many."""
         if any(dimension not in self._codes for dimension in outer):
             return []  # nobody here bounds that dimension
         width = len(self.dimensions)
-        at_least = np.full(max(1, 2 * width), LOWEST, np.int32)
-        at_most = np.full(max(1, 2 * width), HIGHEST, np.int32)
+        at_least = np.full((1, max(1, 2 * width)), LOWEST, np.int32)
+        at_most = np.full((1, max(1, 2 * width)), HIGHEST, np.int32)
         for i, dimension in enumerate(self.dimensions):
             interval = outer.get(dimension)
             if interval is not None:
-                at_least[i] = self._codes[dimension].code(interval.low)
-                at_most[width + i] = self._codes[dimension].code(interval.high)
+                at_least[0, i] = self._codes[dimension].code(interval.low)
+                at_most[0, width + i] = self._codes[dimension].code(interval.high)
         return self._found(at_least, at_most, links, most)
 
     def _found(self, at_least: Codes, at_most: Codes, links: int, most: int) -> list[int]:
