@@ -27,6 +27,7 @@ ROOMS = (
     "matching",
     "joins",
     "routing",
+    "network",
     "engine",
     "client",
     "log",
