@@ -110,10 +110,7 @@ def _tell(brokers: int, subscriptions: int, changes: int, seed: int) -> _Story:
             query = bind(interest.sql, hub.catalog)
             decomposition = decomposition_of(query, None)
             subscription = hub.subscribe(interest.sql, decomposition=decomposition)
-            chosen = (
-                subscription._client.chosen if hasattr(subscription._client, "chosen") else None
-            )
-            placed = place(query, subscription.id, chosen)
+            placed = place(query, subscription.id, decomposition)
             spaces.update({one.space.id: one.space for one in placed})
             points = [one.point for one in placed]
             held.append((subscription.id, points, random.randrange(brokers)))
