@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.catalog import Relation
-from penstock.matching.diagram.nodes import FALSE, NodeTable
+from penstock.matching.diagram.nodes import FALSE, TRUE, NodeTable
 from penstock.matching.diagram.predicates import PredicateIndex
 from penstock.predicates.boxes import Box, covers
 from penstock.predicates.intervals import Interval
@@ -92,6 +92,13 @@ class DiagramTable:
 
     def root(self, subscription: int) -> int:
         return self._roots[self._slots[subscription]]
+
+    def top_column(self, subscription: int) -> int:
+        """The attribute of the topmost test; -1 if there is none."""
+        root = self.root(subscription)
+        if root <= TRUE:
+            return -1
+        return self.predicates.predicates[self.nodes.variables[root]].column
 
     def insert(self, subscription: int, box: Box) -> Relations:
         """Covering-based insertion: a covered subscription is not kept, those it covers go."""
