@@ -62,7 +62,7 @@ bench: $(READY)  ## run the benchmarks
 	$(BIN)/penstock bench $(ARGS)
 
 soak: $(READY)  ## compare with the oracle for a long time (SEED=n chooses the run)
-	PENSTOCK_SOAK=1 $(BIN)/python -m pytest -m soak --hypothesis-seed=$(SEED) $(PYTEST_ARGS) tests/soak
+	PENSTOCK_SOAK=1 PENSTOCK_SEED=$(SEED) $(BIN)/python -m pytest -m soak --hypothesis-seed=$(SEED) $(PYTEST_ARGS) tests/soak
 
 # One file for all supported versions of Python: the resolver writes markers where they differ.
 lock:  ## write the lock files anew, with the newest versions that pyproject.toml allows

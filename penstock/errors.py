@@ -16,6 +16,7 @@
     │   ├── CompactedError        what a reader wants to be told of has been compacted away
     │   ├── LockedError           another process works on this home
     │   └── InputError            a file of events cannot be read; the home is as it was
+    ├── NetworkError              a peer, a link or an interest that a broker cannot work with
     ├── BacklogError              the log runs too far ahead of the pipeline; try again later
     ├── ChannelError              a channel did not take notifications; they are sent again
     ├── PlanError                 views cannot be planned within their capacity limits
@@ -187,6 +188,12 @@ class InputError(HomeError):
     def __init__(self, primary: str, *, detail: str = "", is_gone: bool = False) -> None:
         super().__init__(primary, detail=detail)
         self.is_gone = is_gone
+
+
+class NetworkError(PenstockError):
+    """A peer, a link or an interest that a broker cannot work with; others are not disturbed."""
+
+    exit_code = 15
 
 
 class BacklogError(PenstockError):

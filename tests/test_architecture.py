@@ -37,6 +37,7 @@ ROOMS = (
     "matching",
     "joins",
     "routing",
+    "network",
     "views",
     "flow",
     "client",
@@ -54,7 +55,11 @@ ROOMS = (
 )
 # What serves users knows nothing of these two; commands that show or measure do.
 NOT_SERVING = {"testing", "lab"}
-SHOWING = {"cli/demo_report.py", *(f"cli/commands/{one}.py" for one in ("bench", "demo", "lab"))}
+SHOWING = {
+    "cli/commands/network.py",
+    "cli/demo_report.py",
+    *(f"cli/commands/{one}.py" for one in ("bench", "demo", "lab")),
+}
 # Entered by their doors only, `penstock.ROOM`: their modules are their own affair.
 DOORS = ("hub", "ingest", "maintenance", "registry")
 PURE = ROOMS[: ROOMS.index("storage")]

@@ -14,6 +14,7 @@ from penstock.errors import (
     ChannelError,
     CorruptionError,
     ExtraError,
+    NetworkError,
     PenstockError,
     PlanError,
     SqlError,
@@ -45,6 +46,7 @@ EXIT_CODES = {
     ChannelError.exit_code: "notifications could not be delivered; they are sent again",
     ExtraError.exit_code: "a library of an extra is not installed",
     PlanError.exit_code: "views cannot be planned within their limits",
+    NetworkError.exit_code: "a broker, a link or an overlay cannot be worked with",
     INTERRUPTED: "ended by Ctrl-C",
 }
 

@@ -1,4 +1,4 @@
-"""Finding the subscriptions that a message is meant for."""
+"""Finding the subscriptions, and the links, that a message is meant for."""
 
 from typing import TYPE_CHECKING
 

@@ -40,6 +40,7 @@ TABLE_FILES = {
 }
 MAKERS = {
     "catalog/payload_split.py",  # the column of digests
+    "lab/benchmarks/_network_tables.py",
     "lab/workloads/matching.py",
     "lab/workloads/topics.py",
     "lab/experiments/diagram_order.py",

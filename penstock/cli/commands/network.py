@@ -1,0 +1,80 @@
+"""`penstock network`: brokers between the message log and its readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.groups import epilog
+from penstock.cli.output import Output
+from penstock.cli.parameters import JsonOption
+
+PANEL = "Try and measure"
+EXAMPLES = """
+  penstock network demo
+  penstock network demo --brokers 60 --svg overlay.svg
+"""
+
+app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_help=True)
+
+
+@app.callback()
+def network() -> None:
+    """Pass messages on over many brokers."""
+
+
+@app.command(epilog=epilog(EXAMPLES))
+def demo(
+    brokers: Annotated[int, typer.Option(metavar="N", min=2, max=200, help="How many.")] = 30,
+    subscriptions: Annotated[int, typer.Option(metavar="N", min=1, help="At any broker.")] = 500,
+    changes: Annotated[int, typer.Option(metavar="N", min=10, help="Sent through it.")] = 500,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 1,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the overlay with the link loads.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """See what covering, merging and payload caching save: stocks and reviews over 30 brokers."""
+    from penstock.lab.network_demo import run_network_demo
+    from penstock.lab.overlay_svg import draw_overlay
+
+    out = Output(as_json=as_json)
+    done = run_network_demo(brokers, subscriptions, changes, seed)
+    if svg is not None:
+        drawn = draw_overlay(done.brokers, done.edges, done.link_bytes, done.subscribers)
+        svg.write_text(drawn, encoding="utf-8")
+    lines = [
+        {"way": one.name, "table_entries": one.table_entries, **one.figures} for one in done.lines
+    ]
+    out.result(
+        {
+            "results": lines,
+            "brokers": done.brokers,
+            "subscriptions": done.subscriptions,
+            "changes": done.changes,
+            "messages": done.messages,
+            "svg": None if svg is None else str(svg),
+        }
+    )
+    out.say(
+        f"{done.changes:,} changes gave {done.messages:,} messages for {done.subscriptions:,} "
+        f"subscriptions at {done.brokers} brokers. Per change:"
+    )
+    columns = ("way", "bytes", "hops", "server sends", "busiest sends", "in vain", "table entries")
+    rows = [
+        (
+            one.name,
+            f"{one.figures['traffic_bytes']:,.0f}",
+            f"{one.figures['overlay_hops']:.1f}",
+            f"{one.figures['server_stress_bytes']:,.0f}",
+            f"{one.figures['stress_p100']:,.0f}",
+            f"{one.figures['in_vain']:.2f}",
+            f"{one.table_entries:,}",
+        )
+        for one in done.lines
+    ]
+    out.table(columns, rows, columns[1:])
+    if svg is not None:
+        out.say(f"The overlay, with links as wide as what went over them: {svg}")

@@ -1,0 +1,263 @@
+"""What nodes say to each other, and how it travels: frames of one link.
+
+A frame has the numbers of the two sessions, its own number, how far the other side's frames have
+arrived, and a body. Bodies are plain named tuples; `encode_frame` gives one version byte and one
+MessagePack array.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from penstock.errors import NetworkError, WireError
+from penstock.messages import Message, decode_message, encode_message
+from penstock.packing import pack, unpack
+from penstock.routing.interests import Interest, interest_from
+
+VERSION = 1
+MAX_FRAME_BYTES = 64 << 20
+BUCKETS = 64
+"""Parts of a table that are compared apart: a summary of 64 digests takes 600 bytes."""
+
+
+class Parcel(NamedTuple):
+    """A message on its way. With a `payload_id`, the columns named by `payload_columns` of its row
+    are nil and travel beside it, or stay behind: then some node upstream has them."""
+
+    message: Message
+    payload_id: bytes = b""
+    payload_columns: tuple[int, ...] = ()
+    payload: bytes | None = None
+
+
+class Hello(NamedTuple):
+    """Begins a session."""
+
+    version: int
+
+
+class Check(NamedTuple):
+    """The digest of what you should have of my table. Do you?"""
+
+    digest: int
+
+
+class InSync(NamedTuple):
+    """I have."""
+
+
+class Summary(NamedTuple):
+    """I have not: these are the digests of what I have, by bucket."""
+
+    digests: tuple[int, ...]
+
+
+class Names(NamedTuple):
+    """What there is in the buckets that differ."""
+
+    buckets: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+class Want(NamedTuple):
+    """Of these I lack the entries with these names."""
+
+    names: tuple[int, ...]
+
+
+class Subscribe(NamedTuple):
+    op: int
+    interest: Interest
+
+
+class Unsubscribe(NamedTuple):
+    op: int
+    name: int
+
+
+class Advertise(NamedTuple):
+    op: int
+    source: str
+    interest: Interest
+
+
+class Unadvertise(NamedTuple):
+    op: int
+    source: str
+    name: int
+
+
+class Ack(NamedTuple):
+    """What `op` asked for has been done, here and beyond."""
+
+    op: int
+
+
+class Publish(NamedTuple):
+    source: str
+    sequence: int
+    parcel: Parcel
+
+
+class Resume(NamedTuple):
+    """Send again what came after a sequence number. `path` has the links that lead back. With
+    interests, only what concerns one of them."""
+
+    number: int
+    source: str
+    after: int
+    path: tuple[int, ...]
+    interests: tuple[Interest, ...]
+
+
+class Replayed(NamedTuple):
+    number: int
+    source: str
+    items: tuple[tuple[int, Parcel], ...]
+    path: tuple[int, ...]
+    upto: int
+    is_last: bool
+
+
+class Fetch(NamedTuple):
+    """Who upstream has this payload?"""
+
+    payload_id: bytes
+    source: str
+    path: tuple[int, ...]
+
+
+class Fetched(NamedTuple):
+    payload_id: bytes
+    payload: bytes
+    path: tuple[int, ...]
+
+
+class Cached(NamedTuple):
+    """I know this payload now: send me its id from now on."""
+
+    payload_id: bytes
+
+
+Body: TypeAlias = (
+    Hello
+    | Check
+    | InSync
+    | Summary
+    | Names
+    | Want
+    | Subscribe
+    | Unsubscribe
+    | Advertise
+    | Unadvertise
+    | Ack
+    | Publish
+    | Resume
+    | Replayed
+    | Fetch
+    | Fetched
+    | Cached
+)
+
+# The place of a body in this tuple is its number on the wire: new ones are added at the end.
+BODIES: tuple[type[Any], ...] = (
+    Hello,
+    Check,
+    InSync,
+    Summary,
+    Names,
+    Want,
+    Subscribe,
+    Unsubscribe,
+    Advertise,
+    Unadvertise,
+    Ack,
+    Publish,
+    Resume,
+    Replayed,
+    Fetch,
+    Fetched,
+    Cached,
+)
+_NUMBERS = {kind: number for number, kind in enumerate(BODIES)}
+
+
+class Frame(NamedTuple):
+    sender: int
+    """The number of the sender's session."""
+    receiver: int
+    """The session of the receiver that it is for; 0 if that is not known."""
+    number: int
+    """Frames with a body are numbered from 0; one that only acknowledges has -1."""
+    arrived: int
+    """How many frames of the other side have arrived, in order."""
+    body: Body | None
+
+
+def encode_frame(frame: Frame) -> bytes:
+    body = None if frame.body is None else [_NUMBERS[type(frame.body)], *_plain(frame.body)]
+    return bytes([VERSION]) + pack([*frame[:4], body])
+
+
+def decode_frame(data: bytes) -> Frame:
+    """NetworkError if the bytes are not a frame of this version."""
+    if not data or data[0] != VERSION:
+        found = f"version {data[0]}" if data else "nothing"
+        raise NetworkError(
+            f"a peer speaks {found}",
+            detail=f"this release speaks version {VERSION}",
+            hint="upgrade Penstock on the older side",
+        )
+    if len(data) > MAX_FRAME_BYTES:
+        raise NetworkError(f"a frame of {len(data)} bytes", detail=f"limit: {MAX_FRAME_BYTES}")
+    try:
+        sender, receiver, number, arrived, body = unpack(memoryview(data)[1:])
+        read = None if body is None else _body(body[0], body[1:])
+        return Frame(int(sender), int(receiver), int(number), int(arrived), read)
+    except (msgspec.DecodeError, WireError, TypeError, ValueError, IndexError) as error:
+        raise NetworkError("a frame cannot be read", detail=str(error)) from None
+
+
+def _plain(body: Body) -> tuple[object, ...]:
+    if isinstance(body, Publish):
+        return body.source, body.sequence, _plain_parcel(body.parcel)
+    if isinstance(body, Replayed):
+        items = [(sequence, _plain_parcel(parcel)) for sequence, parcel in body.items]
+        return body.number, body.source, items, body.path, body.upto, body.is_last
+    return tuple(body)
+
+
+def _plain_parcel(parcel: Parcel) -> list[object]:
+    plain: list[object] = [encode_message(parcel.message)]
+    return plain if not parcel.payload_id else [*plain, *parcel[1:]]
+
+
+def _parcel(plain: Any) -> Parcel:
+    message, *rest = plain
+    if not rest:
+        return Parcel(decode_message(message))
+    payload_id, columns, payload = rest
+    return Parcel(decode_message(message), payload_id, tuple(columns), payload)
+
+
+def _body(number: int, plain: list[Any]) -> Body:
+    kind = BODIES[number]
+    if kind is Publish:
+        source, sequence, parcel = plain
+        return Publish(source, sequence, _parcel(parcel))
+    if kind is Replayed:
+        plain[2] = tuple((sequence, _parcel(parcel)) for sequence, parcel in plain[2])
+        plain[3] = tuple(plain[3])
+    elif kind is Subscribe or kind is Advertise:
+        plain[-1] = interest_from(plain[-1])
+    elif kind is Names:
+        plain[0] = tuple((bucket, tuple(names)) for bucket, names in plain[0])
+    elif kind is Resume:
+        plain[3], plain[4] = tuple(plain[3]), tuple(map(interest_from, plain[4]))
+    elif kind in (Summary, Want):
+        plain[0] = tuple(plain[0])
+    elif kind in (Fetch, Fetched):
+        plain[2] = tuple(plain[2])
+    read: Body = kind(*plain)
+    return read

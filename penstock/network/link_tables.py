@@ -1,0 +1,95 @@
+"""What a node has from one link: adverts and interests, and how far that is what was sent.
+
+Entries are known by a digest of what they say, so two sides compare tables by one number, then by
+64, and send only what differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from penstock.network.frames import BUCKETS
+from penstock.packing import pack
+from penstock.routing.interests import NAME_BYTES, Interest
+
+
+class Entry(NamedTuple):
+    """An advertisement of a source, or, without one, an interest."""
+
+    source: str
+    interest: Interest
+
+
+def entry_name(entry: Entry) -> int:
+    digest = hashlib.blake2b(pack(entry), digest_size=NAME_BYTES).digest()
+    return int.from_bytes(digest)
+
+
+class LinkTable:
+    """Entries by name, and digests of them that follow every change."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, Entry] = {}
+        self._buckets = [0] * BUCKETS
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: int) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[tuple[int, Entry]]:
+        return iter(list(self._entries.items()))
+
+    def get(self, name: int) -> Entry | None:
+        return self._entries.get(name)
+
+    def add(self, entry: Entry) -> bool:
+        """Whether it was not there."""
+        name = entry_name(entry)
+        if name in self._entries:
+            return False
+        self._entries[name] = entry
+        self._buckets[name % BUCKETS] ^= name
+        return True
+
+    def remove(self, name: int) -> Entry | None:
+        entry = self._entries.pop(name, None)
+        if entry is not None:
+            self._buckets[name % BUCKETS] ^= name
+        return entry
+
+    @property
+    def digest(self) -> int:
+        digest = len(self._entries) & 0xFFFF
+        for number, bucket in enumerate(self._buckets):
+            digest ^= bucket * (2 * number + 1) & _MASK
+        return digest
+
+    def digests(self) -> tuple[int, ...]:
+        return tuple(self._buckets)
+
+    def names_where_different(
+        self, digests: Iterable[int]
+    ) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Of the buckets whose digests differ from these, all names."""
+        different = [
+            bucket
+            for bucket, (mine, its) in enumerate(zip(self._buckets, digests, strict=True))
+            if mine != its
+        ]
+        found: dict[int, list[int]] = {bucket: [] for bucket in different}
+        for name in self._entries:
+            if name % BUCKETS in found:
+                found[name % BUCKETS].append(name)
+        return tuple((bucket, tuple(sorted(names))) for bucket, names in found.items())
+
+    def not_among(self, bucket: int, names: Iterable[int]) -> list[int]:
+        """The names in a bucket that are not among these."""
+        kept = set(names)
+        return [n for n in self._entries if n % BUCKETS == bucket and n not in kept]
+
+
+_MASK = (1 << 64) - 1

@@ -1,0 +1,150 @@
+"""Payload caching (CN*; Chandramouli and Yang, 2008, section 5 and appendices G and H).
+
+A payload, some columns of a row, is known by a hash of its content. The *directory* remembers over
+which links it has been sent, one bit per link, and the *repository* has the payloads themselves; so
+a payload crosses a link once, and after that only its id does. Both are soft state with limits: a
+directory entry that is gone makes a payload be sent again, a repository entry that is gone makes it
+be fetched from upstream. A bit is set when the next hop has acknowledged the payload, which plain
+nodes never do, so they mix in anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.messages import Message
+from penstock.network.frames import Parcel
+from penstock.packing import pack, unpack
+
+ID_BYTES = 16
+ENTRY_BYTES = ID_BYTES + 8
+"""Of the directory, for up to 64 links: 512 kB hold 21,845 entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadSettings:
+    columns: Mapping[int, tuple[int, ...]]
+    """By space: the columns of its rows that are payload (PayloadAttrs)."""
+    directory_bytes: int = 512 << 10
+    repository_entries: int = 400
+    repository_bytes: int = 16 << 20
+
+
+class PayloadCache:
+    """The directory and the repository of one node. Not thread-safe."""
+
+    def __init__(self, settings: PayloadSettings) -> None:
+        self._settings = settings
+        self._directory: OrderedDict[bytes, int] = OrderedDict()
+        self._repository: OrderedDict[bytes, bytes] = OrderedDict()
+        self._repository_bytes = 0
+        self.hits = 0
+        """Payloads that did not have to be sent."""
+
+    def wrap(self, message: Message) -> Parcel:
+        """What a source sends: the row without its payload, and the payload beside it."""
+        columns = self._settings.columns.get(message.space, ())
+        row = message.row
+        if row is None or all(row[column] is None for column in columns):
+            return Parcel(message)
+        payload = pack([row[column] for column in columns])
+        bare = tuple(None if i in columns else value for i, value in enumerate(row))
+        name = hashlib.blake2b(payload, digest_size=ID_BYTES).digest()
+        return Parcel(message._replace(row=bare), name, columns, payload)
+
+    def unwrap(self, parcel: Parcel) -> Message:
+        """What a client gets. The payload must be at hand: see `must_fetch`."""
+        if not parcel.payload_id:
+            return parcel.message
+        return unwrapped(parcel._replace(payload=self._payload_of(parcel)))
+
+    def take(self, parcel: Parcel) -> bool:
+        """A parcel arrived; whether its payload came with it, so that this is acknowledged."""
+        if not parcel.payload_id:
+            return False
+        self._touch(parcel.payload_id)
+        if parcel.payload is None:
+            return False
+        self.keep(parcel.payload_id, parcel.payload)
+        return True
+
+    def must_fetch(self, parcel: Parcel, links: int, is_local: bool) -> bool:
+        """Whether the payload is needed for a link or a client, and is not at hand."""
+        if not parcel.payload_id:
+            return False
+        bits = self._directory.get(parcel.payload_id, 0)
+        return self._payload_of(parcel) is None and (is_local or bool(links & ~bits))
+
+    def outgoing(self, parcel: Parcel, link: int) -> Parcel:
+        """What is sent over a link: with the payload, unless the next hop has seen it."""
+        if not parcel.payload_id:
+            return parcel
+        if self._directory.get(parcel.payload_id, 0) >> link & 1:
+            self.hits += 1
+            return parcel._replace(payload=None)
+        return parcel._replace(payload=self._payload_of(parcel))
+
+    def set_bit(self, payload_id: bytes, link: int) -> None:
+        """The next hop has acknowledged the payload. An entry that is gone stays gone."""
+        if payload_id in self._directory:
+            self._directory[payload_id] |= 1 << link
+
+    def forget_link(self, link: int) -> None:
+        """The other side may have lost what it had."""
+        for payload_id in self._directory:
+            self._directory[payload_id] &= ~(1 << link)
+
+    def drop_if_everyone_has(self, payload_id: bytes, links: int) -> None:
+        """An entry whose bits are all set need not be kept."""
+        if links and self._directory.get(payload_id, 0) & links == links:
+            self._drop(payload_id)
+
+    def find(self, payload_id: bytes) -> bytes | None:
+        found = self._repository.get(payload_id)
+        if found is not None:
+            self._repository.move_to_end(payload_id)
+        return found
+
+    def keep(self, payload_id: bytes, payload: bytes) -> None:
+        """In the repository, the least recently used of which goes when it is full."""
+        self._drop(payload_id)
+        self._repository[payload_id] = payload
+        self._repository_bytes += len(payload)
+        limits = self._settings
+        while self._repository and (
+            len(self._repository) > limits.repository_entries
+            or self._repository_bytes > limits.repository_bytes
+        ):
+            self._drop(next(iter(self._repository)))
+
+    @property
+    def entries(self) -> int:
+        return len(self._repository)
+
+    def _payload_of(self, parcel: Parcel) -> bytes | None:
+        return parcel.payload if parcel.payload is not None else self.find(parcel.payload_id)
+
+    def _touch(self, payload_id: bytes) -> None:
+        self._directory.setdefault(payload_id, 0)
+        self._directory.move_to_end(payload_id)
+        while len(self._directory) * ENTRY_BYTES > self._settings.directory_bytes:
+            self._directory.popitem(last=False)
+
+    def _drop(self, payload_id: bytes) -> None:
+        gone = self._repository.pop(payload_id, None)
+        if gone is not None:
+            self._repository_bytes -= len(gone)
+
+
+def unwrapped(parcel: Parcel) -> Message:
+    """The whole message of a parcel that has its payload with it, or never had one."""
+    if not parcel.payload_id:
+        return parcel.message
+    assert parcel.payload is not None
+    row = list(parcel.message.row or ())
+    for column, value in zip(parcel.payload_columns, unpack(parcel.payload), strict=True):
+        row[column] = value
+    return parcel.message._replace(row=tuple(row))

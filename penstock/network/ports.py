@@ -1,0 +1,75 @@
+"""The links of one node: sessions, and what is to be sent at the end of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from penstock.messages import Message
+from penstock.network.frames import VERSION, Body, Frame, Hello
+from penstock.network.sessions import Session, Timing
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What to send, and what to hand to clients."""
+
+    frames: list[tuple[int, Frame]] = field(default_factory=list)
+    delivered: list[tuple[str, int, Message]] = field(default_factory=list)
+    """Client, sequence number, message."""
+    acknowledged: list[int] = field(default_factory=list)
+    """What clients asked for and has been done, here and beyond."""
+
+
+class Ports:
+    """`now` is the time of the step that is being taken."""
+
+    def __init__(self, links: Iterable[int], timing: Timing, start: int) -> None:
+        self._sessions = {link: Session(timing, start) for link in links}
+        self.now = 0.0
+        self.out = Outcome()
+
+    @property
+    def links(self) -> Iterable[int]:
+        return self._sessions
+
+    def __contains__(self, link: int) -> bool:
+        return link in self._sessions
+
+    def outcome(self) -> Outcome:
+        """What has gathered since the last time."""
+        out, self.out = self.out, Outcome()
+        return out
+
+    def open(self, link: int) -> None:
+        frames = self._sessions[link].open(Hello(VERSION), self.now)
+        self.out.frames += [(link, frame) for frame in frames]
+
+    def is_open(self, link: int) -> bool:
+        return self._sessions[link].is_open
+
+    def send(self, link: int, body: Body) -> None:
+        """To a link that is not open nothing is said: tables are compared when it is."""
+        session = self._sessions[link]
+        if session.is_open:
+            self.out.frames += [(link, frame) for frame in session.send(body, self.now)]
+
+    def receive(self, link: int, frame: Frame) -> tuple[list[Body], bool]:
+        return self._sessions[link].receive(frame, self.now)
+
+    def acknowledge(self, link: int) -> None:
+        self.out.frames.append((link, self._sessions[link].acknowledgement()))
+
+    def tick(self) -> list[int]:
+        """Send again what has not arrived; the links whose sessions have failed."""
+        failed = []
+        for link, session in self._sessions.items():
+            again, has_failed = session.tick(self.now)
+            if has_failed:
+                failed.append(link)
+            self.out.frames += [(link, frame) for frame in again]
+        return failed
+
+    @property
+    def is_idle(self) -> bool:
+        return all(session.is_idle for session in self._sessions.values())

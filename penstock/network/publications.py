@@ -1,0 +1,144 @@
+"""Publications on their way through a node: to the links that want them, and to clients.
+
+They leave in the order in which they came. One whose payload has to be fetched first holds up those
+behind it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from penstock.messages import Message
+from penstock.network.clients import Client, LocalClients
+from penstock.network.frames import Cached, Fetch, Fetched, Parcel, Publish
+from penstock.network.payloads import PayloadCache, unwrapped
+from penstock.network.ports import Ports
+from penstock.network.routing_tables import LOCAL, OfferChange, RoutingTables
+from penstock.predicates.masks import bits
+
+
+class DataPlane:
+    """`announce` says to links what changed in their offers; `find_at_source` gives the payload of
+    a source that this node speaks for."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        tables: RoutingTables,
+        clients: LocalClients,
+        payloads: PayloadCache | None,
+        announce: Callable[[list[OfferChange]], object],
+        find_at_source: Callable[[str, bytes], bytes | None],
+        refetch_after: float,
+    ) -> None:
+        self._ports = ports
+        self._tables = tables
+        self._clients = clients
+        self._payloads = payloads
+        self._announce = announce
+        self._find_at_source = find_at_source
+        self._refetch_after = refetch_after
+        self._held: deque[tuple[int, Publish]] = deque()
+        self._fetched_at = 0.0
+        self.reached: dict[str, int] = {}
+        """By source: up to here, all that this node's table wants has been passed on."""
+
+    @property
+    def is_holding(self) -> bool:
+        return bool(self._held)
+
+    def parcel(self, message: Message) -> Parcel:
+        return Parcel(message) if self._payloads is None else self._payloads.wrap(message)
+
+    def message(self, parcel: Parcel) -> Message:
+        return unwrapped(parcel) if self._payloads is None else self._payloads.unwrap(parcel)
+
+    def take(self, link: int, body: Publish) -> None:
+        """A publication arrived over a link."""
+        if self._payloads is not None and self._payloads.take(body.parcel) and link != LOCAL:
+            self._ports.send(link, Cached(body.parcel.payload_id))
+        if self._held:
+            self._held.append((link, body))
+        else:
+            self._pass_on(link, body)
+
+    def fail(self, link: int) -> None:
+        """What is held from a link will be sent again; it was not counted as reached."""
+        self._held = deque(one for one in self._held if one[0] != link)
+        if self._payloads is not None:
+            self._payloads.forget_link(link)
+
+    def tick(self) -> None:
+        if self._held and self._ports.now - self._fetched_at >= self._refetch_after:
+            self._fetch(self._held[0][1])
+
+    def cached(self, link: int, body: Cached) -> None:
+        if self._payloads is not None:
+            self._payloads.set_bit(body.payload_id, link)
+            if not len(self._clients):
+                down = [one for one in self._ports.links if not self._tables.sources(one)]
+                self._payloads.drop_if_everyone_has(body.payload_id, sum(1 << i for i in down))
+
+    def fetch(self, link: int, body: Fetch) -> None:
+        """Someone downstream needs a payload: from here, or from further up."""
+        found = None if self._payloads is None else self._payloads.find(body.payload_id)
+        if found is None:
+            found = self._find_at_source(body.source, body.payload_id)
+        up = self._tables.link_to(body.source)
+        if found is not None:
+            self._ports.send(link, Fetched(body.payload_id, found, body.path))
+        elif up is not None and up != LOCAL:
+            self._ports.send(up, body._replace(path=(*body.path, link)))
+
+    def fetched(self, body: Fetched) -> None:
+        if body.path:
+            *rest, back = body.path
+            self._ports.send(back, body._replace(path=tuple(rest)))
+            return
+        if self._held and self._held[0][1].parcel.payload_id == body.payload_id:
+            link, first = self._held.popleft()
+            whole = first.parcel._replace(payload=body.payload)
+            if self._payloads is not None:
+                self._payloads.keep(body.payload_id, body.payload)
+            held, self._held = self._held, deque()
+            self._pass_on(link, first._replace(parcel=whole))
+            for place, (link, publication) in enumerate(held):
+                self._pass_on(link, publication)
+                if self._held:
+                    self._held.extend(list(held)[place + 1 :])
+                    break
+
+    def _pass_on(self, link: int, body: Publish) -> None:
+        message, payloads = body.parcel.message, self._payloads
+        (wanted,) = self._tables.links_of([message], link)
+        links = wanted & ~(1 << LOCAL)
+        clients = [one for one in self._clients.concerned(message) if _is_for(one, body)]
+        if payloads is not None and payloads.must_fetch(body.parcel, links, bool(clients)):
+            self._held.append((link, body))
+            self._fetch(body)
+            return
+        for other in bits(links):
+            parcel = body.parcel if payloads is None else payloads.outgoing(body.parcel, other)
+            self._ports.send(other, body._replace(parcel=parcel))
+        self._deliver(body, clients)
+        self.reached[body.source] = max(self.reached.get(body.source, 0), body.sequence)
+        if link != LOCAL:
+            self._announce(self._tables.came(link, message, bool(wanted or clients)))
+
+    def _deliver(self, body: Publish, clients: Sequence[Client]) -> None:
+        if clients:
+            message = self.message(body.parcel)
+            for client in clients:
+                self._ports.out.delivered.append((client.name, body.sequence, message))
+                client.cursor = body.sequence
+
+    def _fetch(self, body: Publish) -> None:
+        self._fetched_at = self._ports.now
+        up = self._tables.link_to(body.source)
+        if up is not None and up != LOCAL:
+            self._ports.send(up, Fetch(body.parcel.payload_id, body.source, ()))
+
+
+def _is_for(client: Client, body: Publish) -> bool:
+    return client.source == body.source and not client.is_waiting and body.sequence > client.cursor

@@ -1,0 +1,317 @@
+"""The tables of one broker: who advertises what over which link, who wants what, what is passed on.
+
+SRT: the advertisements by link. PRT: the interests by link, in one index per space. To each link
+goes an *offer*: the interests from all other links that an advertisement from there meets, less
+what others cover, merged if that is asked for; and the advertisements from all other links, covered
+and merged perfectly within each source. Whoever receives an offer has one last hop for all of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from penstock.messages import Message
+from penstock.network.link_tables import Entry, LinkTable, entry_name
+from penstock.routing.covering import Changed
+from penstock.routing.interest_index import InterestIndex
+from penstock.routing.interests import Interest, Shapes, check_interest, name_of, shape_of
+from penstock.routing.merging.measures import Measure
+from penstock.routing.merging.policies import every
+from penstock.routing.merging.table import MergeSettings, MergeTable
+
+LOCAL = 0
+"""The number of the link to the node's own clients; those to neighbours follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingSettings:
+    covers: bool = True
+    merging: MergeSettings | None = None
+    measures: dict[int, Measure] = field(default_factory=dict)
+    """By space: how likely publications are; without, mergers are perfect."""
+
+
+@dataclass(slots=True)
+class OfferChange:
+    """What to say to a link: entries to send, then names to take back."""
+
+    link: int
+    added: list[Entry] = field(default_factory=list)
+    removed: list[tuple[int, Entry]] = field(default_factory=list)
+
+
+class _Offer:
+    """What goes to one link. Several links may want the same, which is counted."""
+
+    def __init__(self, shapes: Shapes, settings: RoutingSettings) -> None:
+        self._shapes = shapes
+        self._covers = settings.covers
+        self.interests = MergeTable(
+            shapes, settings.merging, covers=settings.covers, measures=dict(settings.measures)
+        )
+        self._wanted: Counter[int] = Counter()
+        self._adverts: dict[str, MergeTable] = {}
+        self._advertised: Counter[tuple[str, int]] = Counter()
+        self.table = LinkTable()
+
+    def want(self, interests: Iterable[tuple[int, Interest]]) -> Changed:
+        fresh = []
+        for name, interest in interests:
+            self._wanted[name] += 1
+            if self._wanted[name] == 1:
+                fresh.append((name, interest))
+        return self.interests.insert_many(fresh)
+
+    def unwant(self, name: int) -> Changed:
+        self._wanted[name] -= 1
+        if self._wanted[name]:
+            return Changed()
+        del self._wanted[name]
+        return self.interests.remove(name)
+
+    def advertise(self, source: str, interest: Interest) -> Changed:
+        name = name_of(interest)
+        self._advertised[source, name] += 1
+        if self._advertised[source, name] > 1:
+            return Changed()
+        table = self._adverts.get(source)
+        if table is None:
+            settings = MergeSettings(every(1))
+            table = MergeTable(self._shapes, settings, covers=self._covers)
+            self._adverts[source] = table
+        return _both(table.insert(name, interest), table.merge_if_due())
+
+    def unadvertise(self, source: str, interest: Interest) -> Changed:
+        name = name_of(interest)
+        self._advertised[source, name] -= 1
+        if self._advertised[source, name]:
+            return Changed()
+        del self._advertised[source, name]
+        table = self._adverts[source]
+        return _both(table.remove(name), table.merge_if_due())
+
+
+class RoutingTables:
+    """Not thread-safe. Methods return what must be said to which link, in order."""
+
+    def __init__(self, shapes: Shapes, settings: RoutingSettings | None = None) -> None:
+        self.shapes = shapes
+        self._settings = settings or RoutingSettings()
+        self._from: dict[int, LinkTable] = {LOCAL: LinkTable()}
+        self._offers: dict[int, _Offer] = {}
+        self._srt: dict[int, dict[int, Entry]] = {LOCAL: {}}
+        self._prt: dict[int, InterestIndex] = {}
+        self._members: dict[tuple[int, int], int] = {}
+        """(link, name of the interest) -> number in the index."""
+        self._next_member = 0
+
+    def add_link(self, link: int) -> OfferChange:
+        """A new neighbour; it is offered all advertisements."""
+        self._from[link] = LinkTable()
+        self._srt[link] = {}
+        offer = self._offers[link] = _Offer(self.shapes, self._settings)
+        change = OfferChange(link)
+        for entries in self._srt.values():
+            for entry in entries.values():
+                self._say(offer, change, entry.source, offer.advertise(*entry))
+        return change
+
+    def table(self, link: int) -> LinkTable:
+        """What was received over a link."""
+        return self._from[link]
+
+    def offered(self, link: int) -> LinkTable:
+        """What was sent over a link."""
+        return self._offers[link].table
+
+    def prt_size(self) -> int:
+        return sum(map(len, self._prt.values()))
+
+    def add(self, link: int, entry: Entry) -> list[OfferChange]:
+        """An advertisement or an interest arrived; NetworkError if it cannot be one."""
+        check_interest(entry.interest, self.shapes)
+        if not self._from[link].add(entry):
+            return []
+        return self._advertise(link, entry) if entry.source else self._subscribe(link, entry)
+
+    def add_many(self, link: int, entries: Iterable[Entry]) -> list[OfferChange]:
+        """Many interests at once: for tables that are filled for the first time."""
+        fresh = [entry.interest for entry in entries if self._from[link].add(entry)]
+        by_space: dict[int, list[tuple[int, Interest, int]]] = {}
+        for interest in fresh:
+            self._members[link, name_of(interest)] = self._next_member
+            by_space.setdefault(interest.space, []).append((self._next_member, interest, link))
+            self._next_member += 1
+        for space, members in by_space.items():
+            self._index(space).add_many(members)
+        changes = []
+        for other, offer in self._offers.items():
+            if other != link:
+                change = OfferChange(other)
+                met = [(name_of(i), i) for i in fresh if self._is_advertised(other, i)]
+                self._say(offer, change, "", offer.want(met))
+                changes.append(change)
+        return _said(changes)
+
+    def remove(self, link: int, name: int) -> list[OfferChange]:
+        """The entry with this name was withdrawn; nothing happens if it is not there."""
+        entry = self._from[link].remove(name)
+        if entry is None:
+            return []
+        return self._unadvertise(link, entry) if entry.source else self._unsubscribe(link, entry)
+
+    def links_of(self, messages: Sequence[Message], came_from: int) -> list[int]:
+        """For each message the links that want it, a bit each; not the neighbour it came from."""
+        kept = -1 if came_from == LOCAL else ~(1 << came_from)
+        found = [0] * len(messages)
+        by_space: dict[int, list[int]] = {}
+        for number, message in enumerate(messages):
+            by_space.setdefault(message.space, []).append(number)
+        for space, numbers in by_space.items():
+            index = self._prt.get(space)
+            if index is None:
+                continue
+            for number, links in zip(
+                numbers, index.links([messages[n] for n in numbers]), strict=True
+            ):
+                found[number] = links & kept
+        return found
+
+    def came(self, link: int, message: Message, is_needed: bool) -> list[OfferChange]:
+        """A message arrived over a link; counts against the budget for what is merged there."""
+        offer = self._offers.get(link)
+        if offer is None or not offer.interests.mergers:
+            return []
+        change = OfferChange(link)
+        self._say(offer, change, "", offer.interests.count(message, is_needed))
+        return [change]
+
+    def merge_if_due(self) -> list[OfferChange]:
+        changes = []
+        for link, offer in self._offers.items():
+            change = OfferChange(link)
+            advertised = [entry.interest for entry in self._srt[link].values()]
+            self._say(offer, change, "", offer.interests.merge_if_due(advertised))
+            changes.append(change)
+        return _said(changes)
+
+    def merged_table(self, link: int) -> MergeTable:
+        """What is covered and merged for a link."""
+        return self._offers[link].interests
+
+    def sources(self, link: int) -> set[str]:
+        """Whose advertisements came over a link."""
+        return {entry.source for entry in self._srt[link].values()}
+
+    def advertised_by(self, source: str) -> list[Interest]:
+        entries = [entry for own in self._srt.values() for entry in own.values()]
+        return [entry.interest for entry in entries if entry.source == source]
+
+    def link_to(self, source: str) -> int | None:
+        """The link over which a source is reached."""
+        return next((link for link in self._from if source in self.sources(link)), None)
+
+    def _subscribe(self, link: int, entry: Entry) -> list[OfferChange]:
+        interest = entry.interest
+        name = name_of(interest)
+        index = self._index(interest.space)
+        self._members[link, name] = self._next_member
+        index.add(self._next_member, interest, link)
+        self._next_member += 1
+        changes = []
+        for other, offer in self._offers.items():
+            if other != link and self._is_advertised(other, interest):
+                change = OfferChange(other)
+                self._say(offer, change, "", offer.want([(name, interest)]))
+                changes.append(change)
+        return _said(changes)
+
+    def _unsubscribe(self, link: int, entry: Entry) -> list[OfferChange]:
+        interest = entry.interest
+        name = name_of(interest)
+        self._index(interest.space).remove(self._members.pop((link, name)))
+        changes = []
+        for other, offer in self._offers.items():
+            if other != link and self._is_advertised(other, interest):
+                change = OfferChange(other)
+                self._say(offer, change, "", offer.unwant(name))
+                changes.append(change)
+        return _said(changes)
+
+    def _advertise(self, link: int, entry: Entry) -> list[OfferChange]:
+        self._srt[link][entry_name(entry)] = entry
+        changes = []
+        for other, offer in self._offers.items():
+            change = OfferChange(other)
+            if other == link:
+                fresh = self._met_by(entry, link)
+                self._say(offer, change, "", offer.want(fresh))
+            else:
+                self._say(offer, change, entry.source, offer.advertise(*entry))
+            changes.append(change)
+        return _said(changes)
+
+    def _unadvertise(self, link: int, entry: Entry) -> list[OfferChange]:
+        del self._srt[link][entry_name(entry)]
+        changes = []
+        for other, offer in self._offers.items():
+            change = OfferChange(other)
+            if other == link:
+                for name, _ in self._met_by(entry, link):
+                    self._say(offer, change, "", offer.unwant(name))
+            else:
+                self._say(offer, change, entry.source, offer.unadvertise(*entry))
+            changes.append(change)
+        return _said(changes)
+
+    def _met_by(self, advert: Entry, link: int) -> list[tuple[int, Interest]]:
+        """The interests from elsewhere that an advertisement meets, and no other one from the same
+        link does: with it they come into the offer, and without it they leave."""
+        index = self._prt.get(advert.interest.space)
+        if index is None:
+            return []
+        others = [e.interest for e in self._srt[link].values() if e != advert]
+        found = []
+        for member in index.meeting(advert.interest):
+            interest = index[member]
+            if index.link(member) != link and not any(o.meets(interest) for o in others):
+                found.append((name_of(interest), interest))
+        return found
+
+    def _is_advertised(self, link: int, interest: Interest) -> bool:
+        return any(entry.interest.meets(interest) for entry in self._srt[link].values())
+
+    def _index(self, space: int) -> InterestIndex:
+        index = self._prt.get(space)
+        if index is None:
+            index = self._prt[space] = InterestIndex(shape_of(self.shapes, space))
+        return index
+
+    def _say(self, offer: _Offer, change: OfferChange, source: str, changed: Changed) -> None:
+        for interest in changed.added.values():
+            entry = Entry(source, interest)
+            if offer.table.add(entry):
+                change.added.append(entry)
+        for interest in changed.removed.values():
+            entry = Entry(source, interest)
+            name = entry_name(entry)
+            if offer.table.remove(name) is not None:
+                change.removed.append((name, entry))
+
+
+def _said(changes: list[OfferChange]) -> list[OfferChange]:
+    return [change for change in changes if change.added or change.removed]
+
+
+def _both(one: Changed, other: Changed) -> Changed:
+    for name, interest in other.added.items():
+        one.add(name, interest)
+    for name, interest in other.removed.items():
+        one.remove(name, interest)
+    return one
+
+
+def interests_of(table: LinkTable) -> Iterator[Interest]:
+    return (entry.interest for _, entry in table if not entry.source)

@@ -1,0 +1,118 @@
+"""Walks over the diagrams of conjunctions, for covering.
+
+A conjunction is a chain of nodes: its topmost predicate, then the rest, which other conjunctions
+share. Values of nodes are remembered for one question: `stamps[node]` is the question for which
+`values[node]` was worked out, so nothing needs to be cleared between questions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.kernels.compiled import njit
+
+Ints32 = npt.NDArray[np.int32]
+Ints64 = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+
+TRUE = 1
+
+
+class Diagrams(NamedTuple):
+    variables: Ints32
+    highs: Ints32
+    """By node: its predicate, and what must hold besides."""
+    roots: Ints32
+    """By slot: the root of a subscription; 0 if the slot is free."""
+    attributes: Words
+    """By slot: a bit for each attribute that is tested (bits are shared beyond 64 attributes)."""
+
+
+class Remembered(NamedTuple):
+    values: Bytes
+    stamps: Ints64
+    path: Ints32
+    """Room for the nodes on the way down: as many as there are nodes."""
+
+
+@njit
+def _value(diagrams: Diagrams, known: Remembered, node: int, holds: Bytes, stamp: int) -> int:
+    """Whether all predicates of a chain hold. Looks at the topmost first, and stops when one does
+    not."""
+    depth, value = 0, 1
+    while node > TRUE:
+        if known.stamps[node] == stamp:
+            value = known.values[node]
+            break
+        known.path[depth] = node
+        depth += 1
+        if not holds[diagrams.variables[node]]:
+            value = 0
+            break
+        node = diagrams.highs[node]
+    for i in range(depth - 1, -1, -1):
+        known.values[known.path[i]] = value
+        known.stamps[known.path[i]] = stamp
+    return value
+
+
+@njit
+def relations_in_one_pass(
+    diagrams: Diagrams,
+    left: Bytes,
+    right: Bytes,
+    attributes: np.uint64,
+    knowns: tuple[Remembered, Remembered],
+    stamp: int,
+    found: Ints64,
+) -> tuple[int, int]:
+    """Figure 7: the slot that covers a new conjunction, or -1; how many slots it covers, in
+    `found`. Once it covers one, nothing can cover it (in a table without covered members)."""
+    is_right_open, used = True, 0
+    for slot in range(diagrams.roots.shape[0]):
+        root = diagrams.roots[slot]
+        if root == 0:
+            continue
+        if is_right_open and _value(diagrams, knowns[0], root, right, stamp):
+            return slot, 0
+        if attributes & ~diagrams.attributes[slot]:
+            continue
+        if _value(diagrams, knowns[1], root, left, stamp):
+            is_right_open = False
+            found[used] = slot
+            used += 1
+    return -1, used
+
+
+@njit
+def first_cover(diagrams: Diagrams, right: Bytes, known: Remembered, stamp: int) -> int:
+    """The first of two separate passes: a slot that covers a new conjunction, or -1."""
+    for slot in range(diagrams.roots.shape[0]):
+        root = diagrams.roots[slot]
+        if root != 0 and _value(diagrams, known, root, right, stamp):
+            return slot
+    return -1
+
+
+@njit
+def all_covered(
+    diagrams: Diagrams,
+    left: Bytes,
+    attributes: np.uint64,
+    known: Remembered,
+    stamp: int,
+    found: Ints64,
+) -> int:
+    """The second: how many slots a new conjunction covers, in `found`."""
+    used = 0
+    for slot in range(diagrams.roots.shape[0]):
+        root = diagrams.roots[slot]
+        is_asked = root != 0 and not attributes & ~diagrams.attributes[slot]
+        if is_asked and _value(diagrams, known, root, left, stamp):
+            found[used] = slot
+            used += 1
+    return used

@@ -1,0 +1,86 @@
+"""Merging on diagrams: candidates are the roots of one diagram with the same attribute.
+
+Roots of one diagram have the same children, so with the same attribute they differ in one predicate
+(figure 10 of Li, Hou and Jacobsen, 2005, read as its text says).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from penstock.messages import ANY_FILTER
+from penstock.predicates.boxes import Box
+from penstock.routing.diagrams.table import DiagramTable
+from penstock.routing.interests import Interest
+from penstock.routing.merging.measures import Measure
+from penstock.routing.merging.mergers import Merger, find_mergers
+from penstock.routing.merging.rules import (
+    MergeRule,
+    drop_predicates,
+    greater_with_equal,
+    is_present,
+    less_with_equal,
+)
+
+PUBLISHED_RULES: tuple[MergeRule, ...] = (
+    less_with_equal,
+    greater_with_equal,
+    is_present,
+    drop_predicates,
+)
+_MAX_PASSES = 10
+
+
+def filter_of(box: Box) -> Interest:
+    """A conjunction over one table as an interest."""
+    return Interest(0, box, (ANY_FILTER,))
+
+
+def merge_diagrams(
+    table: DiagramTable,
+    first_number: int,
+    *,
+    measure: Measure | None = None,
+    threshold: float = 0.0,
+    advertised: Sequence[Interest] = (),
+) -> int:
+    """Merge until nothing changes; mergers are subscriptions with numbers from `first_number` on.
+    Returns how many were made."""
+    made = 0
+    for _ in range(_MAX_PASSES):
+        before = made
+        for siblings in list(_siblings(table)):
+            for merger in find_mergers(
+                siblings,
+                measure=measure,
+                threshold=threshold,
+                advertised=advertised,
+                rules=PUBLISHED_RULES,
+            ):
+                if _replace(table, first_number + made, merger):
+                    made += 1
+        if made == before:
+            break
+    return made
+
+
+def _replace(table: DiagramTable, number: int, merger: Merger) -> bool:
+    """Whether all parts are still there: another merger may have covered one meanwhile."""
+    if not all(part in table for part in merger.parts):
+        return False
+    for part in merger.parts:
+        table.remove(part)
+    table.insert(number, merger.interest.base)
+    return True
+
+
+def _siblings(table: DiagramTable) -> Iterator[dict[int, Interest]]:
+    for group in list(table.diagrams.values()):
+        if len(group) < 2:
+            continue
+        by_attribute: dict[int, dict[int, Interest]] = {}
+        for subscription in group:
+            column = table.top_column(subscription)
+            own = by_attribute.setdefault(column, {})
+            own[subscription] = filter_of(table[subscription])
+        yield from (own for own in by_attribute.values() if len(own) > 1)

@@ -1,0 +1,149 @@
+"""How likely a publication is to concern an interest, and what a merger adds to its parts.
+
+The *imperfect degree* of a merger is the share of the publications that concern it and none of its
+parts. With advertisements, only advertised publications count. Degree times probability is the
+share of all publications that the merger brings in vain: the imperfect merging threshold (IMT) of
+Li, Hou and Jacobsen (2005) bounds it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from penstock.messages import Message
+from penstock.predicates.boxes import intersect as intersect_boxes
+from penstock.predicates.intervals import EVERYTHING, Cut, Interval
+from penstock.routing.interests import Interest, SpaceShape, concerns
+from penstock.routing.merging.volumes import FlatBox, Range, union_volume
+from penstock.routing.probes import Sides, sides_of
+
+SAMPLE_MESSAGES = 500
+"""Publications that are remembered: a share of 1 % is then known to about half of itself."""
+ENOUGH_MESSAGES = 100
+"""With fewer, publications are taken for uniform."""
+
+
+class Measured(NamedTuple):
+    """Of a merger: how likely it is concerned, and in vain."""
+
+    probability: float
+    degree: float
+
+    @property
+    def threshold(self) -> float:
+        return self.probability * self.degree
+
+
+class Measure(Protocol):
+    def measured(
+        self, merger: Interest, parts: Sequence[Interest], advertised: Sequence[Interest]
+    ) -> Measured: ...
+
+
+def threshold_of(
+    measure: Measure, merger: Interest, parts: Sequence[Interest], advertised: Sequence[Interest]
+) -> float:
+    """The smallest IMT that allows a merger. Without advertisements everything is advertised."""
+    return measure.measured(merger, parts, advertised).threshold
+
+
+class UniformMeasure:
+    """Publications fill the given ranges of keys evenly. In a dimension without a range, or whose
+    keys are no numbers, parts that are narrower than the merger count for nothing: such mergers
+    look worse than they are, never better."""
+
+    def __init__(self, shape: SpaceShape, ranges: Mapping[int, tuple[int, int]]) -> None:
+        """`ranges` has the first and the last key of each dimension."""
+        self._shape = shape
+        self._ranges = ranges
+
+    def measured(
+        self, merger: Interest, parts: Sequence[Interest], advertised: Sequence[Interest]
+    ) -> Measured:
+        outer = sides_of(merger, self._shape)
+        whole = self._clipped([merger], advertised, outer)
+        volume = union_volume(whole)
+        if not volume:
+            return Measured(0.0, 0.0)
+        filled = union_volume(self._clipped(parts, advertised, outer))
+        return Measured(volume, max(0.0, 1.0 - filled / volume))
+
+    def _clipped(
+        self, interests: Sequence[Interest], advertised: Sequence[Interest], outer: Sides
+    ) -> list[FlatBox]:
+        if not advertised:
+            return [self._flat(sides_of(one, self._shape), outer) for one in interests]
+        return [
+            self._flat(sides_of(both, self._shape), outer)
+            for one in interests
+            for other in advertised
+            if (both := intersection(one, other)) is not None
+        ]
+
+    def _flat(self, sides: Sides, outer: Sides) -> FlatBox:
+        dimensions = sorted(self._ranges.keys() | outer.keys())
+        return tuple(
+            self._flat_range(d, sides.get(d, EVERYTHING), outer.get(d, EVERYTHING))
+            for d in dimensions
+        )
+
+    def _flat_range(self, dimension: int, interval: Interval, outer: Interval) -> Range:
+        known = self._ranges.get(dimension)
+        if known is None:
+            return (0.0, 1.0) if interval.covers(outer) else (0.0, 0.0)
+        first, last = known
+        is_end = dimension < 0  # ends of filters lie between two cuts, both included
+        low = _place(interval.low, first, last)
+        high = _place(interval.high, first, last) + (0.5 if is_end else 0.0)
+        size = last - first + 1
+        return (max(0.0, min(1.0, low / size)), max(0.0, min(1.0, high / size)))
+
+
+def _place(cut: Cut, first: int, last: int) -> float:
+    """How many keys of a range lie below a cut."""
+    if len(cut) == 1:
+        return 0.0 if cut[0] <= 1 else float(last - first + 1)
+    key = cut[1]
+    if not isinstance(key, int):
+        return 0.0
+    return float(key - first + cut[2])
+
+
+class ObservedMeasure:
+    """What the publications of late say; until there are enough of them, another measure does."""
+
+    def __init__(self, shape: SpaceShape, fallback: Measure) -> None:
+        self._shape = shape
+        self._fallback = fallback
+        self._seen: deque[Message] = deque(maxlen=SAMPLE_MESSAGES)
+
+    def observe(self, message: Message) -> None:
+        self._seen.append(message)
+
+    def measured(
+        self, merger: Interest, parts: Sequence[Interest], advertised: Sequence[Interest]
+    ) -> Measured:
+        """What was published was advertised, so advertisements add nothing."""
+        if len(self._seen) < ENOUGH_MESSAGES:
+            return self._fallback.measured(merger, parts, advertised)
+        base = self._shape.base
+        met = [message for message in self._seen if concerns(message, merger, base)]
+        if not met:
+            # Unseen is not impossible: nothing says that it would be in vain more often than not.
+            degree = self._fallback.measured(merger, parts, advertised).degree
+            return Measured(1 / (len(self._seen) + 1), degree)
+        in_vain = sum(not any(concerns(m, part, base) for part in parts) for m in met)
+        return Measured(len(met) / len(self._seen), in_vain / len(met))
+
+
+def intersection(one: Interest, other: Interest) -> Interest | None:
+    if not one.meets(other):
+        return None
+    bounds = tuple(
+        type(a)(max(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), min(a[3], b[3]))
+        for a, b in zip(one.bounds, other.bounds, strict=True)
+    )
+    base = intersect_boxes(one.base, other.base)
+    return Interest(one.space, base, bounds, one.numbers.intersect(other.numbers))

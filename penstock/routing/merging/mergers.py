@@ -1,0 +1,215 @@
+"""Finding mergers among interests that stand side by side.
+
+Candidates differ little: *siblings* agree in all but one dimension (on diagrams, these are the
+roots of one diagram with the same attribute; figure 10 of the paper says "different", its text "the
+same"), *neighbours* follow each other when all interests of a space are sorted. Perfect mergers
+are made until there are none; imperfect ones, the cheapest first, as long as their IMT is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from penstock.routing.interests import Interest, name_of
+from penstock.routing.merging.measures import Measure
+from penstock.routing.merging.rules import IMPERFECT_RULES, PERFECT_RULES, MergeRule
+
+MAX_PARTS = 1_000
+"""Of one merger: whoever withdraws one of them has all others sent again."""
+_NEIGHBOURS = 2
+"""Candidates on either side, in each order."""
+_MAX_ROUNDS = 24
+"""Each round halves what can be merged: enough for a million parts of one merger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merger:
+    interest: Interest
+    parts: Mapping[int, Interest]
+
+    @property
+    def name(self) -> int:
+        return name_of(self.interest)
+
+
+_Key: TypeAlias = tuple[object, ...]
+
+
+def find_mergers(
+    interests: Mapping[int, Interest],
+    *,
+    measure: Measure | None = None,
+    threshold: float = 0.0,
+    advertised: Sequence[Interest] = (),
+    rules: Sequence[MergeRule] = IMPERFECT_RULES,
+) -> list[Merger]:
+    """Mergers of at least two interests each, no interest in two of them.
+
+    Without a measure, or with a threshold of 0, only perfect ones (and, knowing advertisements,
+    those that no advertised publication can tell from perfect ones).
+    """
+    groups = [Merger(interest, {name: interest}) for name, interest in interests.items()]
+    groups = _perfect(groups)
+    if measure is not None and (threshold > 0 or advertised):
+        groups = _Imperfect(groups, measure, threshold, advertised, rules).merge()
+    return [group for group in groups if len(group.parts) > 1]
+
+
+def _perfect(groups: list[Merger]) -> list[Merger]:
+    """Merge siblings along one dimension after the other, until nothing changes."""
+    before = len(groups) + 1
+    while len(groups) < before:
+        before = len(groups)
+        for dimension in sorted({d for group in groups for d in _dimensions(group.interest)}):
+            groups = _merge_along(groups, dimension)
+    return groups
+
+
+def _dimensions(interest: Interest) -> Iterable[_Key]:
+    yield from ((0, column) for column, _ in interest.base)
+    for i in range(len(interest.bounds)):
+        yield 1, i
+        yield 2, i
+
+
+def _merge_along(groups: list[Merger], dimension: _Key) -> list[Merger]:
+    siblings: dict[_Key, list[Merger]] = {}
+    rest: list[Merger] = []
+    for group in groups:
+        key = _without(group.interest, dimension)
+        if key is None:
+            rest.append(group)
+        else:
+            siblings.setdefault(key, []).append(group)
+    for family in siblings.values():
+        rest += _merge_row(family, dimension)
+    return rest
+
+
+def _without(interest: Interest, dimension: _Key) -> _Key | None:
+    """What an interest says elsewhere: siblings say the same."""
+    kind, number = dimension
+    assert isinstance(number, int)
+    if kind == 0:
+        kept = tuple(pair for pair in interest.base if pair[0] != number)
+        if len(kept) == len(interest.base):
+            return None
+        return (interest.space, kept, interest.bounds, interest.numbers)
+    ends = slice(2) if kind == 2 else slice(2, 4)
+    bounds = (
+        *interest.bounds[:number],
+        interest.bounds[number][ends],
+        *interest.bounds[number + 1 :],
+    )
+    return (interest.space, interest.base, bounds, interest.numbers)
+
+
+def _merge_row(family: list[Merger], dimension: _Key) -> list[Merger]:
+    """Siblings, sorted by where they begin in the dimension they differ in."""
+    if len(family) == 1:
+        return family
+    merged: list[Merger] = []
+    for group in sorted(family, key=lambda one: _range(one.interest, dimension)):
+        if merged and len(merged[-1].parts) + len(group.parts) <= MAX_PARTS:
+            found = _first(PERFECT_RULES, merged[-1].interest, group.interest)
+            if found is not None:
+                merged[-1] = Merger(found, {**merged[-1].parts, **group.parts})
+                continue
+        merged.append(group)
+    return merged
+
+
+def _range(interest: Interest, dimension: _Key) -> _Key:
+    kind, number = dimension
+    assert isinstance(number, int)
+    if kind == 0:
+        return next(interval for column, interval in interest.base if column == number)
+    return interest.bounds[number][:2] if kind == 1 else interest.bounds[number][2:]
+
+
+def _first(rules: Iterable[MergeRule], one: Interest, other: Interest) -> Interest | None:
+    return next((found for rule in rules if (found := rule(one, other)) is not None), None)
+
+
+class _Imperfect:
+    """Rounds of disjoint pairs, the cheapest first, until no pair is allowed any more."""
+
+    def __init__(
+        self,
+        groups: list[Merger],
+        measure: Measure,
+        threshold: float,
+        advertised: Sequence[Interest],
+        rules: Sequence[MergeRule],
+    ) -> None:
+        self._groups = groups
+        self._measure = measure
+        self._threshold = threshold
+        self._advertised = advertised
+        self._rules = rules
+
+    def merge(self) -> list[Merger]:
+        for _ in range(_MAX_ROUNDS):
+            chosen = self._chosen()
+            if not chosen:
+                break
+            gone = {number for pair in chosen for number in pair}
+            kept = [group for number, group in enumerate(self._groups) if number not in gone]
+            self._groups = kept + [
+                Merger(merged, {**self._groups[one].parts, **self._groups[other].parts})
+                for (one, other), merged in chosen.items()
+            ]
+        return self._groups
+
+    def _chosen(self) -> dict[tuple[int, int], Interest]:
+        """Disjoint pairs and what they become."""
+        costs = []
+        for pair in self._candidates():
+            best = self._best(*pair)
+            if best is not None:
+                costs.append((best[0], pair, best[1]))
+        chosen: dict[tuple[int, int], Interest] = {}
+        taken: set[int] = set()
+        for _, pair, merged in sorted(costs, key=lambda cost: cost[:2]):
+            if taken.isdisjoint(pair):
+                taken.update(pair)
+                chosen[pair] = merged
+        return chosen
+
+    def _candidates(self) -> Iterable[tuple[int, int]]:
+        """Neighbours in the order of each dimension, among those that bound the same columns."""
+        alike: dict[_Key, list[int]] = {}
+        for number, group in enumerate(self._groups):
+            interest = group.interest
+            columns = tuple(column for column, _ in interest.base)
+            alike.setdefault((interest.space, interest.numbers, columns), []).append(number)
+        seen: set[tuple[int, int]] = set()
+        for numbers in alike.values():
+            for dimension in _dimensions(self._groups[numbers[0]].interest):
+                keys = {number: self._order(number, dimension) for number in numbers}
+                ordered = sorted(numbers, key=keys.__getitem__)
+                for step in range(1, _NEIGHBOURS + 1):
+                    seen.update(zip(ordered, ordered[step:], strict=False))
+        return sorted({(min(pair), max(pair)) for pair in seen})
+
+    def _order(self, number: int, dimension: _Key) -> _Key:
+        """By what is said elsewhere, then in the dimension: siblings are neighbours."""
+        interest = self._groups[number].interest
+        return _without(interest, dimension), _range(interest, dimension)
+
+    def _best(self, one: int, other: int) -> tuple[float, Interest] | None:
+        first, second = self._groups[one], self._groups[other]
+        if len(first.parts) + len(second.parts) > MAX_PARTS:
+            return None
+        parts = (*first.parts.values(), *second.parts.values())
+        best: tuple[float, Interest] | None = None
+        for rule in self._rules:
+            merged = rule(first.interest, second.interest)
+            if merged is None:
+                continue
+            cost = self._measure.measured(merged, parts, self._advertised).threshold
+            if cost <= self._threshold and (best is None or cost < best[0]):
+                best = (cost, merged)
+        return best

@@ -1,0 +1,204 @@
+"""Interests that leave over one link: covered ones are left out, and those that are left merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from penstock.messages import Message
+from penstock.routing.covering import Changed, CoverTable
+from penstock.routing.interest_index import InterestIndex
+from penstock.routing.interests import Interest, Shapes, concerns, name_of, shape_of
+from penstock.routing.merging.budgets import FalsePositives
+from penstock.routing.merging.measures import Measure
+from penstock.routing.merging.mergers import Merger, find_mergers
+from penstock.routing.merging.policies import Policy, TableState, never
+
+
+@dataclass(slots=True)
+class MergeSettings:
+    policy: Policy = never
+    threshold: float = 0.0
+    """The IMT: a merger may bring this share of all publications in vain."""
+    budget: float = 1.0
+    """The share of received messages that may be in vain before mergers are taken back."""
+
+
+class MergeTable:
+    """What is sent: maximal interests that no merger stands for, and mergers.
+
+    A merger is taken back when one of its parts is withdrawn, or covered by something new; its
+    other parts are then sent again, until the policy says to merge once more.
+    """
+
+    def __init__(
+        self,
+        shapes: Shapes,
+        settings: MergeSettings | None = None,
+        *,
+        covers: bool = True,
+        measures: dict[int, Measure] | None = None,
+    ) -> None:
+        self._shapes = shapes
+        self._settings = settings or MergeSettings()
+        self._measures = measures or {}
+        """By space; without one, mergers are perfect."""
+        self._threshold = self._settings.threshold
+        self._covering = CoverTable(shapes, covers=covers)
+        self._covers = covers
+        self._mergers: dict[int, Merger] = {}
+        self._merger_of: dict[int, int] = {}
+        """By name of a part."""
+        self._index: dict[int, InterestIndex] = {}
+        """Of the mergers, by space."""
+        self._sent: dict[int, Interest] = {}
+        self._changes = 0
+        self.false_positives = FalsePositives(self._settings.budget)
+
+    def __len__(self) -> int:
+        return len(self._covering)
+
+    def __contains__(self, name: int) -> bool:
+        return name in self._covering
+
+    def sent(self) -> dict[int, Interest]:
+        return self._sent
+
+    @property
+    def mergers(self) -> dict[int, Merger]:
+        return self._mergers
+
+    def insert(self, name: int, interest: Interest) -> Changed:
+        return self._follow(self._covering.insert(name, interest))
+
+    def insert_many(self, interests: Iterable[tuple[int, Interest]]) -> Changed:
+        return self._follow(self._covering.insert_many(interests))
+
+    def remove(self, name: int) -> Changed:
+        return self._follow(self._covering.remove(name))
+
+    def merge_if_due(self, advertised: Sequence[Interest] = ()) -> Changed:
+        state = TableState(len(self._sent), self._changes, self._siblings())
+        return self.merge(advertised) if self._settings.policy(state) else Changed()
+
+    def merge(self, advertised: Sequence[Interest] = ()) -> Changed:
+        """Merge what is sent one by one now. Mergers themselves are not merged again."""
+        changed = Changed()
+        by_space: dict[int, dict[int, Interest]] = {}
+        for name, interest in self._sent.items():
+            if name not in self._mergers:
+                by_space.setdefault(interest.space, {})[name] = interest
+        for space, interests in by_space.items():
+            for merger in find_mergers(
+                interests,
+                measure=self._measures.get(space),
+                threshold=self._threshold,
+                advertised=[one for one in advertised if one.space == space],
+            ):
+                self._install(merger, changed)
+        self._changes = 0
+        return self._apply(changed)
+
+    def received(self, message: Message) -> list[int]:
+        """The mergers that a message concerns although none of their parts is concerned."""
+        index = self._index.get(message.space)
+        if index is None:
+            return []
+        base = index.shape.base
+        return [
+            name
+            for name in index.names(message)
+            if not any(concerns(message, p, base) for p in self._mergers[name].parts.values())
+        ]
+
+    def count(self, message: Message, is_needed: bool) -> Changed:
+        """A message came over the link; if it exceeds the budget, mergers are taken back."""
+        changed = Changed()
+        if is_needed:
+            self.false_positives.needed()
+            return changed
+        self.false_positives.wasted(self.received(message))
+        worst = [m for m in self.false_positives.to_take_back() if m in self._mergers]
+        for merger in worst:
+            self._dissolve(merger, changed)
+        if worst:
+            self._threshold /= 2
+        return self._apply(changed)
+
+    def _follow(self, covering: Changed) -> Changed:
+        """What changed among the maximal interests, as it is sent."""
+        changed = Changed()
+        self._changes += len(covering.added) + len(covering.removed)
+        for name in covering.removed:
+            merger = self._merger_of.get(name)
+            if merger is not None:
+                self._dissolve(merger, changed)
+        for name, interest in covering.removed.items():
+            changed.remove(name, interest)
+        for name, interest in covering.added.items():
+            merger = self._covering_merger(interest)
+            if merger is None:
+                changed.add(name, interest)
+            else:
+                self._adopt(merger, name, interest)
+        return self._apply(changed)
+
+    def _install(self, merger: Merger, changed: Changed) -> None:
+        """A new merger stands for its parts, and for whatever else it covers."""
+        covered = {**merger.parts, **dict(self._covering.maximal_within(merger.interest))}
+        parts = {name: one for name, one in covered.items() if name not in self._merger_of}
+        if len(parts) < 2:
+            return
+        whole = Merger(merger.interest, parts)
+        name = whole.name
+        self._mergers[name] = whole
+        self._merger_index(whole.interest.space).add(name, whole.interest)
+        for part, interest in parts.items():
+            self._merger_of[part] = name
+            changed.remove(part, interest)
+        changed.add(name, whole.interest)
+
+    def _dissolve(self, name: int, changed: Changed) -> None:
+        merger = self._mergers.pop(name)
+        self._index[merger.interest.space].remove(name)
+        changed.remove(name, merger.interest)
+        for part, interest in merger.parts.items():
+            del self._merger_of[part]
+            changed.add(part, interest)
+
+    def _adopt(self, merger: int, name: int, interest: Interest) -> None:
+        old = self._mergers[merger]
+        self._mergers[merger] = Merger(old.interest, {**old.parts, name: interest})
+        self._merger_of[name] = merger
+
+    def _covering_merger(self, interest: Interest) -> int | None:
+        index = self._index.get(interest.space)
+        return None if index is None or not self._covers else index.covering(interest)
+
+    def _merger_index(self, space: int) -> InterestIndex:
+        index = self._index.get(space)
+        if index is None:
+            index = self._index[space] = InterestIndex(shape_of(self._shapes, space))
+        return index
+
+    def _apply(self, changed: Changed) -> Changed:
+        """A merger may have the name of one of the interests that it replaces."""
+        for name in changed.added.keys() & self._sent.keys() - changed.removed.keys():
+            del changed.added[name]
+        for name in changed.removed:
+            self._sent.pop(name, None)
+        self._sent.update(changed.added)
+        return changed
+
+    def _siblings(self) -> float:
+        """Sent interests over distinct ones with the last condition left out."""
+        families = {(i.space, i.base[:-1], i.bounds) for i in self._sent.values()}
+        return len(self._sent) / len(families) if families else 0.0
+
+    def parts(self) -> Iterator[tuple[int, Interest]]:
+        """The maximal interests, merged or not."""
+        return self._covering.maximal()
+
+
+def named(interests: Iterable[Interest]) -> dict[int, Interest]:
+    return {name_of(one): one for one in interests}

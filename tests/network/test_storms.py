@@ -1,0 +1,35 @@
+"""Random overlays, churn, crashes, plain and caching nodes: contents are DuckDB's in the end."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.network.storms import Storm, weather
+
+SEEDS = 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, SEEDS, 25))
+def test_whatever_goes_wrong_every_content_is_right_in_the_end(first: int) -> None:
+    for seed in range(first, first + 25):
+        try:
+            weather(seed)
+        except BaseException as error:
+            error.add_note(f"seed {seed}: tests.network.storms.weather({seed}) runs it again")
+            raise
+
+
+def test_nothing_is_lost_or_resumed_while_links_only_delay() -> None:
+    for seed in range(1_000, 1_020):
+        storm = Storm(seed, is_calm=True)
+        storm.settle()
+        storm.check()
+        # Every question was one of a client that came, or moved: no link ever failed.
+        assert all(client.received is not None for client in storm.network.clients.values())
+        assert storm.network.traffic.lost == 0
+        storm.close()
+
+
+def test_a_storm_runs_again_byte_for_byte() -> None:
+    assert weather(7) == weather(7) != weather(8)
