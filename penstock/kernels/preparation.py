@@ -12,6 +12,8 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -70,22 +72,44 @@ def prepare_kernels(kernels: KernelSet) -> subprocess.Popen[bytes]:
     )
 
 
+@cache
+def start_preparation(kernels: KernelSet) -> subprocess.Popen[bytes] | None:
+    """Start compiling a set of kernels, once per process; None if another process is at it, or
+    there is no place for them."""
+    with _locked(kernels) as is_mine:
+        if not is_mine:
+            return None
+    return prepare_kernels(kernels)
+
+
 def compile_kernels(kernels: KernelSet) -> bool:
     """Compile a set of kernels in this process and mark it as ready; False if another process is
     at it, or there is no place for them."""
-    mark = _mark_of(kernels)
-    if mark is None:
-        return False
-    with open(mark.parent / f"{kernels.name}.lock", "wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+    with _locked(kernels) as is_mine:
+        mark = _mark_of(kernels)
+        if not is_mine or mark is None:
             return False
         module, _, function = kernels.warm_up.partition(":")
         getattr(import_module(module), function)()
         mark.touch()
         remove_all_but_newest(mark.parent.glob(f"{kernels.name}-*.ready"), KEPT_MARKS)
     return True
+
+
+@contextmanager
+def _locked(kernels: KernelSet) -> Iterator[bool]:
+    """Whether this process is the one that may compile a set, for now."""
+    directory = kernel_directory()
+    if directory is None:
+        yield False
+        return
+    with open(directory / f"{kernels.name}.lock", "ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
 
 
 def _mark_of(kernels: KernelSet) -> Path | None:
@@ -111,6 +135,7 @@ def _source_digest(rooms: tuple[str, ...]) -> str:
 def main(arguments: list[str]) -> None:
     """The process that `prepare_kernels` starts."""
     os.nice(LOWEST_PRIORITY)
+    os.environ["PENSTOCK_GEAR"] = "fast"  # kernels are compiled when they are called
     name, warm_up, *rooms = arguments
     compile_kernels(KernelSet(name, tuple(rooms), warm_up))
 
