@@ -32,7 +32,7 @@ def _check_tables(home: Home) -> None:
     Every statement is compared with its own record: reading all of a long log takes long.
     """
     end, logged = home.log.end, Catalog()
-    for offset, _, _, sql, broken in _stored_tables(home):
+    for offset, _, _, sql, broken, *_ in _stored_tables(home):
         record = next(home.log.read(offset, offset + 1, _DDL), None) if offset < end else None
         row = {} if record is None else relation_row(record, logged)
         if (row.get("sql"), bool(row.get("broken"))) != (sql, bool(broken)):
