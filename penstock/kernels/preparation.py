@@ -24,6 +24,7 @@ from penstock.kernels.cache_directory import kernel_directory, remove_all_but_ne
 KEPT_MARKS = 8
 """Marks kept per set: those of other releases that this user runs."""
 LOWEST_PRIORITY = 19
+GEAR_VARIABLE = "PENSTOCK_GEAR"
 _PACKAGE_DIRECTORY = Path(__file__).parent.parent
 
 
@@ -39,8 +40,12 @@ class KernelSet:
 
 
 def gear_setting() -> str:
-    """What PENSTOCK_GEAR asks for; empty without it."""
-    return os.environ.get("PENSTOCK_GEAR", "")
+    """What PENSTOCK_GEAR asks for; empty without it.
+
+    `plain`: the plain gear serves, always. `fast`: the fast one does, and what is not compiled yet
+    is compiled when it is first used. Empty: the fast one once its kernels are compiled.
+    """
+    return os.environ.get(GEAR_VARIABLE, "")
 
 
 def kernels_ready(kernels: KernelSet) -> bool:
@@ -135,7 +140,7 @@ def _source_digest(rooms: tuple[str, ...]) -> str:
 def main(arguments: list[str]) -> None:
     """The process that `prepare_kernels` starts."""
     os.nice(LOWEST_PRIORITY)
-    os.environ["PENSTOCK_GEAR"] = "fast"  # kernels are compiled when they are called
+    os.environ[GEAR_VARIABLE] = "fast"  # kernels are compiled when they are called
     name, warm_up, *rooms = arguments
     compile_kernels(KernelSet(name, tuple(rooms), warm_up))
 

@@ -19,8 +19,8 @@ from penstock.flow import plan
 from penstock.flow.plan import FAST, FEW_ROWS, UNTIL_COMPILED, Gear, fastest_gear
 from penstock.kernels import preparation
 from penstock.kernels.cache_directory import DIRECTORY_VARIABLE
-from penstock.kernels.fast_gear import FAST_GEAR, GEAR_VARIABLE
-from penstock.kernels.preparation import KernelSet, kernels_ready
+from penstock.kernels.fast_gear import FAST_GEAR
+from penstock.kernels.preparation import GEAR_VARIABLE, KernelSet, kernels_ready
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 from penstock.testing import LocalPipeline
