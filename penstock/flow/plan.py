@@ -50,7 +50,7 @@ def plain(why: str) -> Decision:
     return Decision(Gear.PLAIN, why)
 
 
-UNTIL_COMPILED = plain("the kernels are still being compiled")
+UNTIL_COMPILED = plain("the kernels are not compiled on this machine yet")
 
 
 def fastest_gear() -> Decision:

@@ -81,10 +81,13 @@ def prepare_kernels(kernels: KernelSet) -> subprocess.Popen[bytes]:
 def start_preparation(kernels: KernelSet) -> subprocess.Popen[bytes] | None:
     """Start compiling a set of kernels, once per process; None if another process is at it, or
     there is no place for them."""
+    return None if is_being_compiled(kernels) else prepare_kernels(kernels)
+
+
+def is_being_compiled(kernels: KernelSet) -> bool:
+    """Whether a process is at it; also if there is no place for them, so that nobody begins."""
     with _locked(kernels) as is_mine:
-        if not is_mine:
-            return None
-    return prepare_kernels(kernels)
+        return not is_mine
 
 
 def compile_kernels(kernels: KernelSet) -> bool:
