@@ -12,6 +12,10 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Tests wait for kernels, so that they test them; also in the processes that they start. The plain
+# gear, and the change from one to the other, are tested by those that set it themselves.
+os.environ.setdefault("PENSTOCK_GEAR", "fast")
+
 # Compiling a kernel or starting Spark inside the first example makes it look hopelessly slow, and
 # stories about rare things discard many that have none: that costs time, not truth.
 _unhurried: dict[str, Any] = {

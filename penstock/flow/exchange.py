@@ -135,6 +135,11 @@ class StageInput:
         packed = sum(count for count, _ in self._chunks[kind])
         return packed + len(self._rows[kind])
 
+    @property
+    def size(self) -> int:
+        """How many events and rows of all kinds there are."""
+        return len(self.events.offsets) + sum(map(self.count, Kind))
+
     def replace(self, kind: Kind, rows: list[Any]) -> StageInput:
         """The same with other rows of one kind."""
         other = StageInput(self.bucket, self.span, self.events)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.catalog import Catalog, Relation
 from penstock.catalog.payload_split import is_split
 from penstock.joins import Scheme, SpacePoints
-from penstock.kernels.preparation import gear_setting
+from penstock.kernels.fast_gear import FAST_GEAR, may_load_kernels
+from penstock.kernels.preparation import gear_setting, start_preparation
 from penstock.spaces import Edge
 
 if TYPE_CHECKING:
@@ -49,11 +50,24 @@ def plain(why: str) -> Decision:
     return Decision(Gear.PLAIN, why)
 
 
+UNTIL_COMPILED = plain("the kernels are not compiled on this machine yet")
+
+
 def fastest_gear() -> Decision:
-    """The gear that runners ask for. PENSTOCK_GEAR=plain keeps to the plain one."""
+    """The gear that runners ask for: the fast one, once its kernels are compiled on this machine.
+
+    PENSTOCK_GEAR=plain keeps to the plain one; with PENSTOCK_GEAR=fast, who uses a kernel that is
+    not compiled waits for it.
+    """
     if gear_setting() == Gear.PLAIN:
         return plain("PENSTOCK_GEAR says so")
-    return FAST
+    return FAST if may_load_kernels() else UNTIL_COMPILED
+
+
+def prepare_fast_gear(gear: Decision, rows: int) -> None:
+    """Have kernels compiled, beside this process, if it lacks them and has more than a few rows."""
+    if gear is UNTIL_COMPILED and rows > FEW_ROWS:
+        start_preparation(FAST_GEAR)
 
 
 class PlanLine(NamedTuple):

@@ -15,7 +15,7 @@ from penstock.flow.attempts import fault_of
 from penstock.flow.exchange import Spread, StageInput, StageOutput
 from penstock.flow.faults import SetAside, describe_fault, find_culprits, is_fault
 from penstock.flow.kinds import Events, Kind, Span
-from penstock.flow.plan import Decision, fastest_gear, plain
+from penstock.flow.plan import Decision, fastest_gear, plain, prepare_fast_gear
 from penstock.flow.row_codec import offsets_of, only_events
 from penstock.flow.stage import BatchView, IndexSource, Stage, advance_stage
 from penstock.packing import pack
@@ -101,6 +101,7 @@ def advance_gears(
     """What a stage makes of its input in the fast gear, or, if that has a fault, in the plain one;
     with messages encoded."""
     gear = fastest_gear()
+    prepare_fast_gear(gear, given.size)
     try:
         out, changed = _advance_aside(stage, given, state, source, spread, gear)
     except Exception as error:

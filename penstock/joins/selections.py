@@ -15,6 +15,7 @@ from penstock.catalog import Relation, Row, Stored
 from penstock.joins.matcher_points import MatcherPoints
 from penstock.joins.point_arrays import Mask
 from penstock.joins.points import SpacePoints
+from penstock.kernels.fast_gear import may_load_kernels
 from penstock.matching import DEFAULT_MATCHER, EventBatch, create
 from penstock.messages import Point, PointId
 from penstock.spaces import Space
@@ -48,8 +49,7 @@ class Selections:
     def any_match(self, rows: Sequence[Row]) -> Mask:
         """Which of the rows some point selects."""
         points = self.points
-        is_few = points is None or (len(points) <= SCANNED_POINTS and len(rows) <= SCANNED_ROWS)
-        if not rows or (self.covered is None and is_few):
+        if not rows or (self.covered is None and _is_scanned(points, len(rows))):
             found = [points is not None and points.selecting(row).any() for row in rows]
             return np.array(found, np.bool_)
         relation = _relation(self.points, self.covered)
@@ -102,6 +102,14 @@ class NewSelections:
                 mine = selecting_points(self.points, row)
                 found[i] = tuple(sorted([*found[i], *mine]))
         return found
+
+
+def _is_scanned(points: SpacePoints | None, rows: int) -> bool:
+    """Whether all points are looked at for each row. Where the matcher's kernels are not compiled,
+    that takes less than compiling them for any number of rows that come at once."""
+    if points is None:
+        return True
+    return len(points) <= SCANNED_POINTS and (rows <= SCANNED_ROWS or not may_load_kernels())
 
 
 def _relation(points: SpacePoints | None, covered: MatcherPoints | None) -> Relation:

@@ -1,19 +1,36 @@
-"""The one door to numba: how kernels are compiled, with types that mypy can follow."""
+"""The one door to numba: how kernels are compiled, with types that mypy can follow.
+
+Loading numba takes half a second and compiling a kernel seconds. So where the kernels of this
+machine are not compiled yet, the decorators below hand out `Kernel`s: those made by
+`njit_when_large` run as the Python that they are written in as long as little is asked of them, and
+numba is loaded by the first that cannot. Where kernels are compiled, or PENSTOCK_GEAR=fast says to
+wait for them, kernels are numba's own dispatchers, and nothing stands between.
+"""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
-import numba
-from numba.extending import intrinsic
+import numpy as np
 
-from penstock.kernels.cache import KernelCache
-
-ir: Any = importlib.import_module("llvmlite.ir")  # it has no type information
+from penstock.kernels.fast_gear import may_load_kernels
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+LARGE = 1 << 16
+"""Numbers in all arrays of a call from which on a kernel is compiled for it: going over so many
+takes Python some 0.1 s, at 1 to 2 us each, and compiling a kernel takes a second or more."""
+PATIENCE_SECONDS = 10.0
+"""How long a kernel may have run as Python before it is compiled: about as long as that takes for
+the largest ones, so waiting costs at most twice what the better choice would have."""
+
+IS_WAITING = not may_load_kernels()
+"""Whether the kernels of this process are `Kernel`s; for all of them, as they call each other."""
 
 
 def njit(function: F) -> F:
@@ -22,94 +39,131 @@ def njit(function: F) -> F:
     Kernels are handed arrays that were checked before; they do not check indices again, except in
     a process with NUMBA_BOUNDSCHECK=1 (`make bounds`).
     """
-    return _compile(function)
+    return _kernel(function)
+
+
+def njit_when_large(function: F) -> F:
+    """The same for a kernel that the plain gear needs, too. Its source must mean the same in
+    Python: no intrinsics, and numbers from arrays never leave the range of the array's type."""
+    return _kernel(function, runs_as_python=True)
 
 
 def inlined(function: F) -> F:
     """A part of a kernel that takes many arrays: it is compiled into its callers, because handing
     arrays from function to function takes longer than a little work on them."""
-    return _compile(function, inline="always")
+    return _kernel(function, inline="always")
 
 
-def _compile(function: F, **options: Any) -> F:
-    compiled = numba.njit(nogil=True, boundscheck=False, error_model="numpy", **options)(function)
-    compiled._cache = KernelCache(function)
-    return cast(F, compiled)
+def _kernel(function: F, *, runs_as_python: bool = False, **options: Any) -> F:
+    if IS_WAITING:
+        return cast(F, Kernel(function, runs_as_python, options))
+    from penstock.kernels.numba_backend import compile_kernel
+
+    return compile_kernel(function, **options)
 
 
-def _trailing_zeros(_typing: Any, _word: Any) -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        zero_is_undefined = context.get_constant(numba.types.boolean, True)
-        return builder.cttz(arguments[0], zero_is_undefined)
+class Kernel:
+    """A kernel that is not compiled yet."""
 
-    return numba.types.int64(numba.types.uint64), generate
+    def __init__(
+        self, function: Callable[..., Any], runs_as_python: bool, options: dict[str, Any]
+    ) -> None:
+        self.py_func = function
+        self.__doc__, self.__name__ = function.__doc__, function.__name__
+        self._runs_as_python = runs_as_python
+        self._options = options
+        self._patience = PATIENCE_SECONDS
+        self._is_compiled = not runs_as_python
 
+    def __call__(self, *arguments: Any) -> Any:
+        if not self._is_compiled:
+            self._is_compiled = self._is_worth_compiling(arguments)
+        if self._is_compiled:
+            return self.compiled(*arguments)
+        began = time.perf_counter()
+        found = self.python(*arguments)
+        self._patience -= time.perf_counter() - began
+        return found
 
-trailing_zeros: Callable[[Any], Any] = cast(Any, intrinsic(_trailing_zeros))
-"""The position of the lowest set bit of a 64-bit word that is not 0; for kernels only."""
+    def _is_worth_compiling(self, arguments: tuple[Any, ...]) -> bool:
+        return self._patience <= 0 or _size(arguments) > LARGE or may_load_kernels()
 
+    @cached_property
+    def python(self) -> Callable[..., Any]:
+        """Its source, calling that of other kernels."""
+        return _with_scope(self.py_func, "python") if self._runs_as_python else self
 
-def _popcount(_typing: Any, _word: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """What numba makes of it, calling what it makes of other kernels."""
+        from penstock.kernels.numba_backend import compile_kernel
 
-    return numba.types.int64(numba.types.uint64), generate
-
-
-popcount: Callable[[Any], Any] = cast(Any, intrinsic(_popcount))
-"""How many bits of a 64-bit word are set; for kernels only."""
-
-
-def _put_eight(_typing: Any, target: Any, _at: Any, rows: Any, _row: Any, _plus: Any) -> Any:
-    types = numba.types
-    signature = types.void(target, types.int64, rows, types.int64, types.uint16)
-    eight = ir.VectorType(ir.IntType(16), 8)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target, at, rows, row, plus = arguments
-        to = context.make_array(signature.args[0])(context, builder, target).data
-        table = context.make_array(signature.args[2])(context, builder, rows).data
-        first = builder.mul(row, ir.Constant(ir.IntType(64), 8))
-        source = builder.bitcast(builder.gep(table, [first]), eight.as_pointer())
-        values = builder.load(source, align=2)
-        lone = builder.insert_element(
-            ir.Constant(eight, ir.Undefined), plus, ir.Constant(ir.IntType(32), 0)
-        )
-        nowhere = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
-        spread = builder.shuffle_vector(lone, ir.Constant(eight, ir.Undefined), nowhere)
-        goal = builder.bitcast(builder.gep(to, [at]), eight.as_pointer())
-        builder.store(builder.add(values, spread), goal, align=2)
-        return context.get_dummy_value()
-
-    return signature, generate
+        return compile_kernel(_with_scope(self.py_func, "compiled"), **self._options)
 
 
-put_eight: Callable[[Any, Any, Any, Any, Any], None] = cast(Any, intrinsic(_put_eight))
-"""put_eight(target, at, rows, row, plus): target[at : at + 8] = rows[row] + plus, of 16-bit values.
+class _Instruction:
+    """An intrinsic of numba's that is not loaded yet: a kernel that uses it is compiled."""
 
-One load, one addition and one store. LLVM does not find them in the loop that says the same, and
-extracting bits through it is two to three times faster than bit by bit (docs/notes/matching.md).
-For kernels only.
-"""
+    def __init__(self, name: str) -> None:
+        self._name = name
 
+    @property
+    def python(self) -> Any:
+        return self
 
-def _prefetch(_typing: Any, array: Any, _at: Any) -> Any:
-    signature = numba.types.void(array, numba.types.int64)
+    @property
+    def compiled(self) -> Any:
+        from penstock.kernels import numba_backend
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array, at = arguments
-        data = context.make_array(signature.args[0])(context, builder, array).data
-        address, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        place = builder.bitcast(builder.gep(data, [at]), address)
-        kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
-        declared = builder.module.declare_intrinsic("llvm.prefetch", [address], kind)
-        to_read, keep, data_cache = (ir.Constant(number, value) for value in (0, 3, 1))
-        builder.call(declared, [place, to_read, keep, data_cache])
-        return context.get_dummy_value()
+        return getattr(numba_backend, self._name)
 
-    return signature, generate
+    @property
+    def py_func(self) -> Any:
+        """What the cache of kernels goes by."""
+        return self.compiled._defn
 
 
-prefetch: Callable[[Any, Any], None] = cast(Any, intrinsic(_prefetch))
-"""prefetch(array, at): ask for the cache line of the `at`-th number of an array, counted through
-all its dimensions; nothing is read, so it may lie beyond the end. For kernels only."""
+def _intrinsic(name: str) -> Any:
+    waiting = _Instruction(name)
+    return waiting if IS_WAITING else waiting.compiled
+
+
+trailing_zeros: Callable[[Any], Any] = _intrinsic("trailing_zeros")
+popcount: Callable[[Any], Any] = _intrinsic("popcount")
+put_eight: Callable[[Any, Any, Any, Any, Any], None] = _intrinsic("put_eight")
+prefetch: Callable[[Any, Any], None] = _intrinsic("prefetch")
+
+_scopes: dict[tuple[str, str], dict[str, Any]] = {}
+
+
+def _with_scope(function: Callable[..., Any], form: str) -> Callable[..., Any]:
+    """A function that finds one form, `python` or `compiled`, in place of the kernels it calls."""
+    assert isinstance(function, FunctionType)
+    scope = _scope(function.__module__, form)
+    copy = FunctionType(
+        function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    copy.__annotations__ = function.__annotations__
+    return copy
+
+
+def _scope(module: str, form: str) -> dict[str, Any]:
+    if (module, form) not in _scopes:
+        # Known before it is filled: kernels of a module call each other.
+        names = _scopes[module, form] = dict(vars(sys.modules[module]))
+        for name, value in names.items():
+            if isinstance(value, Kernel | _Instruction):
+                names[name] = getattr(value, form)
+    return _scopes[module, form]
+
+
+def _size(arguments: Iterable[Any]) -> int:
+    """How many numbers the arrays among some arguments hold, in tuples, too."""
+    size = 0
+    for one in arguments:
+        if isinstance(one, np.ndarray):
+            size += one.size
+        elif isinstance(one, tuple):
+            size += _size(one)
+    return size

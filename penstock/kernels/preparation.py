@@ -12,6 +12,8 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -22,6 +24,7 @@ from penstock.kernels.cache_directory import kernel_directory, remove_all_but_ne
 KEPT_MARKS = 8
 """Marks kept per set: those of other releases that this user runs."""
 LOWEST_PRIORITY = 19
+GEAR_VARIABLE = "PENSTOCK_GEAR"
 _PACKAGE_DIRECTORY = Path(__file__).parent.parent
 
 
@@ -37,8 +40,12 @@ class KernelSet:
 
 
 def gear_setting() -> str:
-    """What PENSTOCK_GEAR asks for; empty without it."""
-    return os.environ.get("PENSTOCK_GEAR", "")
+    """What PENSTOCK_GEAR asks for; empty without it.
+
+    `plain`: the plain gear serves, always. `fast`: the fast one does, and what is not compiled yet
+    is compiled when it is first used. Empty: the fast one once its kernels are compiled.
+    """
+    return os.environ.get(GEAR_VARIABLE, "")
 
 
 def kernels_ready(kernels: KernelSet) -> bool:
@@ -70,22 +77,47 @@ def prepare_kernels(kernels: KernelSet) -> subprocess.Popen[bytes]:
     )
 
 
+@cache
+def start_preparation(kernels: KernelSet) -> subprocess.Popen[bytes] | None:
+    """Start compiling a set of kernels, once per process; None if another process is at it, or
+    there is no place for them."""
+    return None if is_being_compiled(kernels) else prepare_kernels(kernels)
+
+
+def is_being_compiled(kernels: KernelSet) -> bool:
+    """Whether a process is at it; also if there is no place for them, so that nobody begins."""
+    with _locked(kernels) as is_mine:
+        return not is_mine
+
+
 def compile_kernels(kernels: KernelSet) -> bool:
     """Compile a set of kernels in this process and mark it as ready; False if another process is
     at it, or there is no place for them."""
-    mark = _mark_of(kernels)
-    if mark is None:
-        return False
-    with open(mark.parent / f"{kernels.name}.lock", "wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+    with _locked(kernels) as is_mine:
+        mark = _mark_of(kernels)
+        if not is_mine or mark is None:
             return False
         module, _, function = kernels.warm_up.partition(":")
         getattr(import_module(module), function)()
         mark.touch()
         remove_all_but_newest(mark.parent.glob(f"{kernels.name}-*.ready"), KEPT_MARKS)
     return True
+
+
+@contextmanager
+def _locked(kernels: KernelSet) -> Iterator[bool]:
+    """Whether this process is the one that may compile a set, for now."""
+    directory = kernel_directory()
+    if directory is None:
+        yield False
+        return
+    with open(directory / f"{kernels.name}.lock", "ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
 
 
 def _mark_of(kernels: KernelSet) -> Path | None:
@@ -111,6 +143,7 @@ def _source_digest(rooms: tuple[str, ...]) -> str:
 def main(arguments: list[str]) -> None:
     """The process that `prepare_kernels` starts."""
     os.nice(LOWEST_PRIORITY)
+    os.environ[GEAR_VARIABLE] = "fast"  # kernels are compiled when they are called
     name, warm_up, *rooms = arguments
     compile_kernels(KernelSet(name, tuple(rooms), warm_up))
 

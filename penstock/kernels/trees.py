@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.kernels.compiled import njit
+from penstock.kernels.compiled import njit_when_large
 from penstock.kernels.unions import Codes64, coarsen, merge, unite
 
 LEAF_POINTS = 16
@@ -60,7 +60,7 @@ class Unions(NamedTuple):
     high: Codes64
 
 
-@njit
+@njit_when_large
 def _select(points: Points, order: Codes64, column: int, left: int, right: int, k: int) -> None:
     """Partly sort order[left:right+1] so that place k has what it would have if it were sorted."""
     while left < right:
@@ -83,7 +83,7 @@ def _select(points: Points, order: Codes64, column: int, left: int, right: int, 
             return
 
 
-@njit
+@njit_when_large
 def _bounds_of(points: Points, order: Codes64, first: int, last: int, out: Codes64) -> None:
     for column in range(4):
         smallest = largest = points[order[first], column]
@@ -100,7 +100,7 @@ def _bounds_of(points: Points, order: Codes64, first: int, last: int, out: Codes
             out[BASE_HIGH_MIN], out[BASE_MAX] = smallest, largest
 
 
-@njit
+@njit_when_large
 def _widest(bounds: Codes64, columns: int) -> int:
     """The column, of the first ones, whose codes are spread most."""
     widest, spread = LOW, -1
@@ -111,7 +111,7 @@ def _widest(bounds: Codes64, columns: int) -> int:
     return widest
 
 
-@njit
+@njit_when_large
 def _plant(
     points: Points,
     order: Codes64,
@@ -148,7 +148,7 @@ def _plant(
     return node
 
 
-@njit
+@njit_when_large
 def _plant_all(points: Points, order: Codes64, starts: Codes64, columns: int) -> Forest:
     trees = starts.shape[0] - 1
     # A node of more than LEAF_POINTS points is split in half, so a leaf that is not a root has at
@@ -188,7 +188,7 @@ def plant(points: Points, starts: Codes64 | None = None, columns: int = BY_FILTE
     return _plant_all(np.ascontiguousarray(points, np.int64), order, starts, columns)
 
 
-@njit
+@njit_when_large
 def unions_of(forest: Forest) -> Unions:
     """The unions of all inner nodes, children before parents."""
     nodes = forest.skip.shape[0]

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from penstock.kernels.compiled import njit
+from penstock.kernels.compiled import njit_when_large
 
 Codes64 = npt.NDArray[np.int64]
 
 
-@njit
+@njit_when_large
 def unite(low: Codes64, high: Codes64) -> int:
     """Turn ranges in any order into their union, in place; returns how many ranges it has."""
     count = low.shape[0]
@@ -31,7 +31,7 @@ def unite(low: Codes64, high: Codes64) -> int:
     return kept
 
 
-@njit
+@njit_when_large
 def merge(
     low: Codes64,
     high: Codes64,
@@ -57,7 +57,7 @@ def merge(
     return kept
 
 
-@njit
+@njit_when_large
 def coarsen(low: Codes64, high: Codes64, count: int, most: int) -> int:
     """A union of at most `most` ranges that contains this one, made by bridging neighbours."""
     while count > most:
@@ -70,7 +70,7 @@ def coarsen(low: Codes64, high: Codes64, count: int, most: int) -> int:
     return count
 
 
-@njit
+@njit_when_large
 def stabs(low: Codes64, high: Codes64, start: int, end: int, code: int) -> bool:
     """Whether a union, in part of two arrays, contains a code."""
     first = start

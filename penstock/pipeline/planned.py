@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.flow.kinds import Span
-from penstock.flow.plan import ExecutionPlan, PlanLine
+from penstock.flow.plan import ExecutionPlan, PlanLine, fastest_gear
 from penstock.pipeline.worker_index import WorkerIndex
 from penstock.registry import Registry
 from penstock.storage import Home
@@ -17,4 +17,4 @@ def execution_plan(home: Home) -> Iterator[PlanLine]:
         end = registry.applied
     worker = WorkerIndex(home)
     index = worker.index_at(Span(end, end, end, end, end))
-    return ExecutionPlan(worker.catalog(end)).lines(index, worker.scheme())
+    return ExecutionPlan(worker.catalog(end), fastest_gear()).lines(index, worker.scheme())

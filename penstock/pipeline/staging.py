@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.kernels.fast_gear import may_load_kernels
 from penstock.storage.disk import os_errors
 from penstock.storage.packed_batch import PackedMessages
 
@@ -31,6 +32,8 @@ _SCHEMA = pa.schema([("offset", pa.int64()), ("step", pa.int32()), ("body", pa.l
 
 Run: TypeAlias = tuple[int, int, list[bytes]]
 """Some messages of one position (offset and step), in the order of their bytes."""
+Stretches: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Where each begins and ends."""
 
 
 def stage(runs: list[Run], directory: Path) -> str:
@@ -80,21 +83,36 @@ def _write(arrays: list[pa.Array], directory: Path) -> str:
 
 def merged(paths: Sequence[Path]) -> PackedMessages:
     """All messages in some files, by offset, step and bytes."""
-    # Here, because workers only stage.
-    from penstock.kernels.msgpack_bins import packed_bins, sort_stretches
-
     tables = [_read(path) for path in paths]
     if not tables:
         return PackedMessages.of([])
     table = pa.concat_tables(tables)
     offsets, steps = table.column("offset").to_numpy(), table.column("step").to_numpy()
     bodies = table.column("body").combine_chunks(_POOL)
+    order = np.lexsort((steps, offsets))
+    file_of = np.repeat(np.arange(len(tables)), [one.num_rows for one in tables])[order]
+    merge = _merge_by_kernels if may_load_kernels() else _merge
+    return merge(bodies, order, _mixed(offsets[order], steps[order], file_of))
+
+
+def _merge(bodies: pa.Array, order: npt.NDArray[np.int64], mixed: Stretches) -> PackedMessages:
+    """Messages in order, but for some stretches of it, which are sorted by bytes."""
+    found: list[bytes] = bodies.take(order).to_pylist()
+    for first, last in zip(*mixed, strict=True):
+        found[first:last] = sorted(found[first:last])
+    return PackedMessages.of(found)
+
+
+def _merge_by_kernels(
+    bodies: pa.Array, order: npt.NDArray[np.int64], mixed: Stretches
+) -> PackedMessages:
+    # Here, because workers only stage.
+    from penstock.kernels.msgpack_bins import packed_bins, sort_stretches
+
     _, ends, data = bodies.buffers()
     ends = np.frombuffer(ends, np.int64)[bodies.offset :][: len(bodies) + 1]
     data = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
-    order = np.lexsort((steps, offsets))
-    file_of = np.repeat(np.arange(len(tables)), [one.num_rows for one in tables])[order]
-    sort_stretches(data, ends, order, *_mixed(offsets[order], steps[order], file_of))
+    sort_stretches(data, ends, order, *mixed)
     return PackedMessages(packed_bins(data, ends, order), len(order))
 
 
@@ -106,9 +124,8 @@ def _read(path: Path) -> pa.Table:
 
 def _mixed(
     offsets: npt.NDArray[np.int64], steps: npt.NDArray[np.int32], origin: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where the stretches of messages of one position begin and end that come from several
-    origins."""
+) -> Stretches:
+    """The stretches of messages of one position that come from several origins."""
     if len(offsets) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     is_same = (np.diff(offsets) == 0) & (np.diff(steps) == 0)

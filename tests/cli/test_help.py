@@ -19,7 +19,7 @@ from tests.cli.conftest import Cli
 
 DOORS = {
     "analyse", "backtest", "bench", "compact", "content", "cursors", "deliver", "demo", "execute",
-    "explain", "init",
+    "explain", "init", "kernels",
     "lab", "publish", "quarantine", "rebuild", "renew", "reoptimise", "run", "status", "subscribe",
     "subscriptions", "tables", "tail", "unsubscribe", "verify", "version", "watch",
 }  # fmt: skip

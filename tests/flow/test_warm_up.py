@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.client import Initial
-from penstock.flow.fast_gear import FAST_GEAR
+from penstock.kernels.fast_gear import FAST_GEAR
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 from penstock.testing import LocalPipeline
@@ -98,7 +98,7 @@ def test_they_would_without_the_warm_up(tmp_path: Path) -> None:
 
 
 def test_the_set_is_defined_without_loading_a_compiler() -> None:
-    code = "import sys, penstock.flow.fast_gear; print('numba' in sys.modules)"
+    code = "import sys, penstock.kernels.fast_gear; print('numba' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, cwd=ROOT)
     assert ran.stdout.strip() == b"False"
     assert FAST_GEAR.warm_up.partition(":")[0] == "penstock.flow.warm_up"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import typer
 
 from penstock.cli.groups import epilog, group_of
 from penstock.cli.listing import list_found
+from penstock.kernels.preparation import GEAR_VARIABLE
 
 PANEL = "Try and measure"
 PACKAGE = "penstock.lab.benchmarks"
@@ -20,6 +23,11 @@ app = typer.Typer(cls=group_of(PACKAGE), rich_markup_mode="rich", epilog=epilog(
 
 @app.callback(invoke_without_command=True)
 def bench(ctx: typer.Context) -> None:
-    """Run a benchmark. Without a name, list them."""
+    """Run a benchmark. Without a name, list them.
+
+    Benchmarks wait for kernels that are not compiled yet, unless PENSTOCK_GEAR says which gear to
+    measure.
+    """
+    os.environ.setdefault(GEAR_VARIABLE, "fast")  # also for the processes that they start
     if ctx.invoked_subcommand is None:
         list_found(PACKAGE, "benchmark", "penstock bench")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import typer
 
 from penstock.cli.groups import epilog, group_of
 from penstock.cli.listing import list_found
+from penstock.kernels.preparation import GEAR_VARIABLE
 
 PANEL = "Try and measure"
 PACKAGE = "penstock.lab.experiments"
@@ -29,5 +32,6 @@ def lab(ctx: typer.Context) -> None:
 @experiments.callback(invoke_without_command=True)
 def run(ctx: typer.Context) -> None:
     """Run an experiment. Without a name, list them."""
+    os.environ.setdefault(GEAR_VARIABLE, "fast")  # figures are of compiled kernels
     if ctx.invoked_subcommand is None:
         list_found(PACKAGE, "experiment", "penstock lab run")

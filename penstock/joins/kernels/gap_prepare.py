@@ -21,7 +21,7 @@ from penstock.joins.kernels.gap_steps import (
     apply_steps,
 )
 from penstock.joins.kernels.gaps import code_of
-from penstock.kernels.compiled import njit
+from penstock.kernels.compiled import njit_when_large
 from penstock.kernels.unions import Codes64
 
 
@@ -50,7 +50,7 @@ class GroupEffects(NamedTuple):
     """By step: the places of the rows or values that it brings and takes, or NONE."""
 
 
-@njit
+@njit_when_large
 def run_group(
     tree: PointTree, group_rows: GroupRows, steps: StepOps, few_probes: int = FEW_PROBES
 ) -> GroupEffects:
@@ -71,7 +71,7 @@ def run_group(
     )
 
 
-@njit
+@njit_when_large
 def _places(is_base: Flags, rank: Codes64, place: Codes64, rows: Codes64) -> Codes64:
     """Where the rows of steps stand among base rows, and their values among filter values."""
     found = np.full(rows.shape[0], NONE, np.int64)
@@ -88,7 +88,7 @@ class CodedNumbers(NamedTuple):
     values: Codes64
 
 
-@njit
+@njit_when_large
 def run_group_numbers(
     tree: PointTree,
     base: CodedNumbers,
@@ -110,7 +110,7 @@ def run_group_numbers(
     return distinct, run_group(tree, group_rows, steps)
 
 
-@njit
+@njit_when_large
 def places_of(values: Codes64) -> tuple[Codes64, Codes64]:
     """Where each value stands among all of them, each counted once; and, by place, who has it."""
     order = np.argsort(values, kind="mergesort")
@@ -124,7 +124,7 @@ def places_of(values: Codes64) -> tuple[Codes64, Codes64]:
     return place, firsts[:count]
 
 
-@njit
+@njit_when_large
 def _codes(constants: Codes64, values: Codes64) -> Codes64:
     codes = np.empty(values.shape[0], np.int64)
     for i in range(values.shape[0]):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from penstock.joins.kernels.gaps import MIDDLE, RIGHT, all_gaps, any_point, ensure_room, split_gap
 from penstock.joins.kernels.probes import exposed_values, gaps_holding
-from penstock.kernels.compiled import njit
+from penstock.kernels.compiled import njit_when_large
 from penstock.kernels.trees import Forest, Unions
 from penstock.kernels.unions import Codes64, stabs, unite
 
@@ -81,7 +81,7 @@ class StepEffects(NamedTuple):
     """The places of base rows."""
 
 
-@njit
+@njit_when_large
 def apply_steps(
     tree: PointTree, group: GroupState, ops: StepOps, few_probes: int = FEW_PROBES
 ) -> StepEffects:
@@ -145,7 +145,7 @@ class _Shadows(NamedTuple):
     """KEPT, GAPS, USED and LOOSE."""
 
 
-@njit
+@njit_when_large
 def _shadows(tree: PointTree, group: GroupState, is_kept: bool) -> _Shadows:
     size = group.values.shape[0]
     gaps, lefts = np.zeros((size, 2), np.int64), np.zeros(size, np.int64)
@@ -167,7 +167,7 @@ def _shadows(tree: PointTree, group: GroupState, is_kept: bool) -> _Shadows:
     return _Shadows(gaps, lefts, pool, pool[:, state[USED] :].copy(), state)
 
 
-@njit
+@njit_when_large
 def _neighbours(counts: Codes64, place: int) -> tuple[int, int]:
     """The nearest values on both sides that are there; NONE where there are none."""
     before, after = place - 1, place + 1
@@ -178,7 +178,7 @@ def _neighbours(counts: Codes64, place: int) -> tuple[int, int]:
     return max(before, NONE), after if after < counts.shape[0] else NONE
 
 
-@njit
+@njit_when_large
 def _describe(
     tree: PointTree, group: GroupState, shadows: _Shadows, code: int, last: Codes64, first: Codes64
 ) -> int:
@@ -205,7 +205,7 @@ def _describe(
     return found
 
 
-@njit
+@njit_when_large
 def _describe_by_walk(
     tree: PointTree, group: GroupState, code: int, last: Codes64, first: Codes64
 ) -> int:
@@ -226,7 +226,7 @@ def _describe_by_walk(
     return found + 1
 
 
-@njit
+@njit_when_large
 def _expose(
     tree: PointTree,
     group: GroupState,
@@ -261,7 +261,7 @@ def _expose(
     return found, _affect(shadows, low[middle:right], high[middle:right])
 
 
-@njit
+@njit_when_large
 def _take_marked(is_there: Flags, marks: Flags, rows: Codes64) -> int:
     """The marked rows that are there; no mark is left."""
     found = 0
@@ -274,7 +274,7 @@ def _take_marked(is_there: Flags, marks: Flags, rows: Codes64) -> int:
     return found
 
 
-@njit
+@njit_when_large
 def _within(group: GroupState, low: Codes64, high: Codes64, rows: Codes64) -> int:
     """The base rows that are there and lie in one of some ranges."""
     found = 0
@@ -288,7 +288,7 @@ def _within(group: GroupState, low: Codes64, high: Codes64, rows: Codes64) -> in
     return found
 
 
-@njit
+@njit_when_large
 def _put(shadows: _Shadows, left: int, low: Codes64, high: Codes64) -> _Shadows:
     """Replace the shadow of the gap to the right of a value (of none: do nothing)."""
     if left == NONE:
@@ -315,7 +315,7 @@ def _put(shadows: _Shadows, left: int, low: Codes64, high: Codes64) -> _Shadows:
     return _Shadows(gaps, lefts, pool, shadows.affected, state)
 
 
-@njit
+@njit_when_large
 def _affect(shadows: _Shadows, low: Codes64, high: Codes64) -> _Shadows:
     """More points contain a value."""
     if low.shape[0] == 0:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penstock.kernels.compiled import njit
+from penstock.kernels.compiled import njit_when_large
 from penstock.kernels.trees import (
     BASE_HIGH,
     BASE_LOW,
@@ -37,7 +37,7 @@ Parted = tuple[Codes64, Codes64, Codes64]
 """Unions one after the other: where each begins (and the last ends), starts and ends of ranges."""
 
 
-@njit
+@njit_when_large
 def ensure_room(array: Codes64, need: int) -> Codes64:
     """An array with room for `need` numbers that begins like this one; it doubles, so appending n
     numbers copies O(n)."""
@@ -48,7 +48,7 @@ def ensure_room(array: Codes64, need: int) -> Codes64:
     return larger
 
 
-@njit
+@njit_when_large
 def _union_parts(part: Codes64, low: Codes64, high: Codes64, used: int, parts: int) -> Parted:
     """Ranges labelled with parts, in any order, as one union per part."""
     begin = np.zeros(parts + 1, np.int64)
@@ -74,7 +74,7 @@ def _union_parts(part: Codes64, low: Codes64, high: Codes64, used: int, parts: i
     return begin, sorted_low[:kept], sorted_high[:kept]
 
 
-@njit
+@njit_when_large
 def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int) -> Parted:
     """The points inside (x, y), parted by a value c of it: a union of base ranges for each part."""
     part, low, high = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
@@ -124,7 +124,7 @@ def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int) -> Parted:
     return _union_parts(part, low, high, used, 3)
 
 
-@njit
+@njit_when_large
 def code_of(constants: Codes64, key: int) -> int:
     """The order code of a key among sorted constants (see `penstock.predicates.codes`)."""
     place = int(np.searchsorted(constants, key))
@@ -132,7 +132,7 @@ def code_of(constants: Codes64, key: int) -> int:
     return 2 * place + 1 if is_constant else 2 * place
 
 
-@njit
+@njit_when_large
 def all_gaps(forest: Forest, unions: Unions, values: Codes64) -> Parted:
     """The shadows of all gaps between sorted values: part i lies inside (value i-1, value i), and
     the last part, after that above all values, contains some value. The two gaps that are open to
@@ -181,7 +181,7 @@ def all_gaps(forest: Forest, unions: Unions, values: Codes64) -> Parted:
     return _union_parts(part, low, high, used, count + 2)
 
 
-@njit
+@njit_when_large
 def gap_of(values: Codes64, low: int, high: int) -> int:
     """The gap in which a range lies; one more than there are gaps, if it contains a value."""
     following = int(np.searchsorted(values, low))
@@ -189,7 +189,7 @@ def gap_of(values: Codes64, low: int, high: int) -> int:
     return len(values) + 1 if is_hit else following
 
 
-@njit
+@njit_when_large
 def any_point(forest: Forest, unions: Unions, code: int, last: Codes64, first: Codes64) -> bool:
     """Whether some point selects the code and reaches, for some i, from last[i] or below to
     first[i] or above. Both are sorted."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.joins.kernels.gaps import all_gaps_reference, gap_of, split_gap_reference
-from penstock.kernels.compiled import njit
+from penstock.kernels.compiled import njit_when_large
 from penstock.kernels.trees import (
     BASE_HIGH,
     BASE_LOW,
@@ -34,7 +34,7 @@ from penstock.kernels.unions import Codes64, stabs
 Marks = npt.NDArray[np.bool_]
 
 
-@njit
+@njit_when_large
 def exposed_values(
     forest: Forest, unions: Unions, x: int, c: int, y: int, base: Codes64, marks: Marks
 ) -> int:
@@ -70,7 +70,7 @@ def exposed_values(
     return marked
 
 
-@njit
+@njit_when_large
 def _any_unmarked(base: Codes64, marks: Marks, low: int, high: int) -> bool:
     i = np.searchsorted(base, low)
     while i < base.shape[0] and base[i] <= high:
@@ -80,7 +80,7 @@ def _any_unmarked(base: Codes64, marks: Marks, low: int, high: int) -> bool:
     return False
 
 
-@njit
+@njit_when_large
 def _mark(base: Codes64, marks: Marks, low: int, high: int) -> int:
     """Mark the values of a range; returns how many were not marked before."""
     fresh = 0
@@ -93,7 +93,7 @@ def _mark(base: Codes64, marks: Marks, low: int, high: int) -> int:
     return fresh
 
 
-@njit
+@njit_when_large
 def gaps_holding(forest: Forest, unions: Unions, values: Codes64, code: int) -> Marks:
     """For the parts of `all_gaps`: whether the shadow of each holds a base value.
 
@@ -133,7 +133,7 @@ def gaps_holding(forest: Forest, unions: Unions, values: Codes64, code: int) -> 
     return marks
 
 
-@njit
+@njit_when_large
 def _all_marked(values: Codes64, marks: Marks, low: int, high: int) -> bool:
     """Whether every gap is marked that a range within these bounds can lie in."""
     for gap in range(np.searchsorted(values, low), np.searchsorted(values, high) + 1):

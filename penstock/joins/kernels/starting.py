@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.joins.kernels.gaps import ensure_room
-from penstock.kernels.compiled import njit
+from penstock.kernels.compiled import njit_when_large
 from penstock.kernels.unions import Codes64
 
 Table64 = npt.NDArray[np.int64]
@@ -16,7 +16,7 @@ Ranges: TypeAlias = tuple[Table64, Table64]
 Portions: TypeAlias = tuple[Table64, Codes64]
 
 
-@njit
+@njit_when_large
 def containing_any(low: Codes64, high: Codes64, values: Codes64, top: int) -> Codes64:
     """The ranges of codes (from NULL's, -1, to `top`) that contain one of some sorted values."""
     following = np.empty(top + 3, np.int64)
@@ -34,7 +34,7 @@ def containing_any(low: Codes64, high: Codes64, values: Codes64, top: int) -> Co
     return found[:count]
 
 
-@njit
+@njit_when_large
 def containing_any_vector(low: Table64, high: Table64, vectors: Table64) -> Codes64:
     """The boxes, with a range of codes for each column, that contain one of some vectors."""
     found = np.empty(low.shape[1], np.int64)
@@ -52,7 +52,7 @@ def containing_any_vector(low: Table64, high: Table64, vectors: Table64) -> Code
     return found[:count]
 
 
-@njit
+@njit_when_large
 def starting_each(
     filters: Ranges, tops: Codes64, vectors: Portions, base: Ranges, rows: Portions
 ) -> tuple[Codes64, Codes64]:
@@ -88,7 +88,7 @@ def starting_each(
     return begin, found[:count]
 
 
-@njit
+@njit_when_large
 def selected_by_any(low: Table64, high: Table64, points: Codes64, codes: Table64) -> Codes64:
     """The rows that one of some points selects.
 

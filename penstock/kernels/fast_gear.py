@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from penstock.kernels.preparation import KernelSet
+from penstock.kernels.preparation import KernelSet, gear_setting, kernels_ready
 
 FAST_GEAR = KernelSet(
     name="fast-gear",
     rooms=("kernels", "matching", "joins", "routing", "flow"),
     warm_up="penstock.flow.warm_up:warm_up",
 )
+
+
+def may_load_kernels() -> bool:
+    """Whether a call of a kernel finds it compiled, or is meant to wait until it is."""
+    return gear_setting() == "fast" or kernels_ready(FAST_GEAR)

@@ -1,0 +1,72 @@
+"""`penstock kernels`: the compiled code of the fast gear on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.groups import epilog
+from penstock.cli.output import Output
+from penstock.cli.parameters import JsonOption
+from penstock.errors import PenstockError
+
+PANEL = "Operate"
+EXAMPLES = """
+  penstock kernels status
+  penstock kernels prepare               (compiles them now: a minute or two)
+"""
+
+app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_help=True)
+
+
+@app.callback()
+def kernels() -> None:
+    """Compile the kernels of the fast gear ahead of their use, or say whether they are compiled.
+
+    Until they are, the plain gear serves, and a first batch with more than a few changes has them
+    compiled beside it. They are kept for all processes of this user, per release and processor.
+    """
+
+
+@app.command(epilog=epilog("  penstock kernels status\n  penstock kernels status --json"))
+def status(as_json: JsonOption = False) -> None:
+    """Say whether the kernels are compiled, and where they are kept."""
+    from penstock.kernels.cache_directory import kernel_directory
+    from penstock.kernels.fast_gear import FAST_GEAR
+    from penstock.kernels.preparation import is_being_compiled, kernels_ready
+
+    directory = kernel_directory()
+    is_ready = kernels_ready(FAST_GEAR)
+    at_it = not is_ready and directory is not None and is_being_compiled(FAST_GEAR)
+    out = Output(as_json=as_json)
+    where = None if directory is None else str(directory)
+    out.result({"ready": is_ready, "being_compiled": at_it, "directory": where})
+    state = "compiled" if is_ready else "being compiled" if at_it else "not compiled yet"
+    out.say(f"the kernels of the fast gear are {state}")
+    out.say(f"kept in {where}" if where else "no directory can be written to keep them in")
+
+
+@app.command(epilog=epilog("  penstock kernels prepare"))
+def prepare(
+    beside: Annotated[
+        bool, typer.Option("--beside", help="Do not wait: compile them in the background.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile the kernels now. Does nothing if they are compiled, or another process is at it."""
+    from penstock.kernels.fast_gear import FAST_GEAR
+    from penstock.kernels.preparation import kernels_ready, start_preparation
+
+    out = Output(as_json=as_json)
+    if not kernels_ready(FAST_GEAR):
+        process = start_preparation(FAST_GEAR)
+        if process is not None and not beside and process.wait() != 0:
+            raise PenstockError(
+                "the kernels could not be compiled",
+                detail="the plain gear goes on serving, with the same results",
+                hint="PENSTOCK_GEAR=fast penstock run HOME --once shows the error",
+            )
+    out.result({"ready": kernels_ready(FAST_GEAR)})
+    status_of = "compiled" if kernels_ready(FAST_GEAR) else "being compiled"
+    out.say(f"the kernels of the fast gear are {status_of}")

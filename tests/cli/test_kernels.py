@@ -1,0 +1,68 @@
+"""`penstock kernels`: status and preparation, with a set of one small kernel in place of all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from penstock.kernels import fast_gear, preparation
+from penstock.kernels.cache_directory import DIRECTORY_VARIABLE
+from penstock.kernels.preparation import GEAR_VARIABLE, KernelSet
+from tests.cli.conftest import Cli
+
+SMALL = KernelSet("fast-gear", ("spaces",), "tests.kernels.test_cache:warm_up")
+BROKEN = KernelSet("fast-gear", ("spaces",), "tests.kernels.test_cache:no_such_function")
+
+
+@pytest.fixture(autouse=True)
+def empty_directory(tmp_path: Path) -> Iterator[None]:
+    """No kernel is compiled, and nobody asks for a gear."""
+    root = str(Path(__file__).parents[2])
+    with mock.patch.dict(os.environ, {DIRECTORY_VARIABLE: str(tmp_path), "PYTHONPATH": root}):
+        del os.environ[GEAR_VARIABLE]
+        preparation.start_preparation.cache_clear()
+        yield
+    preparation.start_preparation.cache_clear()
+
+
+def test_from_not_compiled_to_compiled(cli: Cli, tmp_path: Path) -> None:
+    with mock.patch.object(fast_gear, "FAST_GEAR", SMALL):
+        before = cli("kernels", "status", "--json").json
+        assert (before["ready"], before["being_compiled"]) == (False, False)
+        assert before["directory"].startswith(str(tmp_path))
+        assert "not compiled yet" in cli("kernels", "status").out
+        assert cli("kernels", "prepare", "--json").json == {"ready": True}
+        assert cli("kernels", "status", "--json").json["ready"]
+        assert "are compiled" in cli("kernels", "status").out
+        with mock.patch.object(subprocess, "Popen", side_effect=AssertionError):
+            assert "are compiled" in cli("kernels", "prepare").out
+
+
+def test_while_another_process_is_at_it(cli: Cli) -> None:
+    with mock.patch.object(fast_gear, "FAST_GEAR", SMALL), preparation._locked(SMALL):
+        assert cli("kernels", "status", "--json").json["being_compiled"]
+        assert "being compiled" in cli("kernels", "prepare").out
+
+
+def test_a_failure_is_told(cli: Cli) -> None:
+    with mock.patch.object(fast_gear, "FAST_GEAR", BROKEN):
+        ran = cli("kernels", "prepare")
+    assert ran.code == 1
+    assert "could not be compiled" in ran.err
+    assert "the plain gear goes on serving" in ran.err
+
+
+def test_the_plan_says_that_kernels_are_not_ready(cli: Cli, home: Path) -> None:
+    cli("subscribe", home, "SELECT * FROM stocks WHERE per > 3")
+    plan = cli("explain", home, "--plan", "--json").json["plan"]
+    assert {(one["gear"], one["why"]) for one in plan} == {
+        ("plain", "the kernels are not compiled on this machine yet")
+    }
+    with mock.patch.dict(os.environ, {GEAR_VARIABLE: "fast"}):
+        plan = cli("explain", home, "--plan", "--json").json["plan"]
+    assert {one["gear"] for one in plan} == {"fast"}
