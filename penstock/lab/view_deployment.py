@@ -29,8 +29,6 @@ from penstock.views.rewriting_plan import rewriting_plan
 from penstock.views.statistics import ID_BYTES, DocumentStatistics
 
 VIEWS = xmark.ViewParameters(predicate=0.08)
-_MATCHED_SHARE = 0.9
-"""Of the documents that a view should match."""
 DOCUMENTS = xmark.DocumentParameters(repeats=2.2, optional=0.95)
 
 
@@ -86,9 +84,7 @@ def _matching_views(
 ) -> tuple[list[TreePattern], float]:
     """Unique views that match nearly all documents, and which share of pairs match.
 
-    The smallest of those come first: the paper's set is one in which 72 views feed all others, and
-    that needs building blocks. Views whose branches multiply to more than the whole document are
-    left out.
+    Views whose branches multiply to more than the whole document are left out.
     """
     statistics = DocumentStatistics.of(documents[:20])
     largest = float(np.mean([len(document.canonical) for document in documents[:20]]))
@@ -102,9 +98,7 @@ def _matching_views(
     some = documents[:20]
     for document in some:
         hits[matcher.matching_array(document)] += 1
-    sizes = np.array([len(view) for view in candidates])
-    misses = np.maximum(0, _MATCHED_SHARE * len(some) - hits)
-    best = np.lexsort((sizes, misses))[:count]
+    best = np.argsort(-hits, kind="stable")[:count]
     return [candidates[place] for place in best], float(hits[best].mean() / len(some))
 
 

@@ -2,8 +2,8 @@
 
 Both answer the same question. A *set trie* (Hoffmann and Koehler, 1999) stores sorted sets as paths
 and follows only labels of the query. *Buckets* store each set under its rarest label and test the
-sets in the buckets of the query's labels, the smallest first. Buckets win by locality
-(docs/notes/views.md has the figures), so the graphs use them.
+sets in the buckets of the query's labels, the smallest first. Buckets look at more and are a little
+faster (docs/notes/views.md has the figures), so the graphs use them.
 """
 
 from __future__ import annotations
