@@ -19,9 +19,8 @@ from tests.cli.conftest import Cli
 
 DOORS = {
     "analyse", "backtest", "bench", "compact", "content", "demo", "execute", "explain", "init",
-    "lab",
-    "network", "publish", "quarantine", "rebuild", "renew", "reoptimise", "run", "status", "subscribe",
-    "subscriptions", "tables", "tail", "unsubscribe", "verify", "version", "watch",
+    "lab", "network", "publish", "quarantine", "rebuild", "renew", "reoptimise", "run", "status",
+    "subscribe", "subscriptions", "tables", "tail", "unsubscribe", "verify", "version", "watch",
 }  # fmt: skip
 
 

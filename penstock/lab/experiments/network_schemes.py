@@ -107,6 +107,7 @@ def _cached(
     found: list[tuple[tuple[object, ...], dict[str, float]]] = []
     workload = _workload(nodes, subscriptions, seed, r_rows)
     network = workload.tree()
+    changes *= 10  # a payload must have been sent before it can be sent again
     drawn = _messages(_workload(nodes, subscriptions, seed, r_rows), "ref-sj-clu+", changes)
     sent = [_with_own_payload(message) for message in drawn]
     journeys = network.publish(sent)
