@@ -34,6 +34,8 @@ class OwnedZone:
     points: dict[tuple[int, int], tuple[Coordinates, Point]] = field(default_factory=dict)
     """By subscription and number of the point."""
     handled: int = 0
+    splits: tuple[int, ...] = ()
+    """How often it has been divided along each dimension."""
 
     @property
     def load(self) -> float:
@@ -105,7 +107,8 @@ class SpaceZones:
         old = self.zones[number]
         first, second = old.zone.split(dimension, at)
         fresh, self._next = self._next, self._next + 1
-        new = OwnedZone(second, node, handled=old.handled // 2)
+        old.splits = tuple(n + (d == dimension) for d, n in enumerate(_splits(old)))
+        new = OwnedZone(second, node, handled=old.handled // 2, splits=old.splits)
         old.zone, old.handled = first, old.handled // 2
         new.points = {k: one for k, one in old.points.items() if second.contains(one[0])}
         old.points = {k: one for k, one in old.points.items() if k not in new.points}
@@ -135,18 +138,25 @@ class SpaceZones:
 
 
 def _best_cut(zone: OwnedZone) -> tuple[int, Cut] | None:
-    """The dimension and the cut that divide the points of a zone most evenly."""
-    best: tuple[float, int, Cut] | None = None
-    half = len(zone.points) / 2
+    """A cut that divides the points of a zone: along the dimension that was cut least often, if it
+    leaves a quarter on either side, so that zones do not become a chain; else the most even one."""
+    best: tuple[tuple[bool, int, float], int, Cut] | None = None
+    half, splits = len(zone.points) / 2, _splits(zone)
     for dimension in range(len(zone.zone.low)):
         places = sorted(place[dimension] for place, _ in zone.points.values())
         for at in dict.fromkeys(places[len(places) // 2 : len(places) // 2 + 1] + places[-1:]):
             if at <= zone.zone.low[dimension]:
                 continue
             below_it = sum(place < at for place in places)
-            if below_it > 0 and (best is None or abs(below_it - half) < best[0]):
-                best = (abs(below_it - half), dimension, at)
+            uneven = abs(below_it - half)
+            rank = (uneven > half / 2, 0 if uneven > half / 2 else splits[dimension], uneven)
+            if below_it and (best is None or rank < best[0]):
+                best = (rank, dimension, at)
     return None if best is None else best[1:]
+
+
+def _splits(zone: OwnedZone) -> tuple[int, ...]:
+    return zone.splits or (0,) * len(zone.zone.low)
 
 
 class CanNetwork:

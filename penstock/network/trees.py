@@ -62,10 +62,11 @@ class TreeNetwork:
         index = self._index.get(message.space)
         if index is None:
             return journey
-        found = dict.fromkeys(self._places[member] for member in index.names(message))
-        depths, parents, seen = self._depths, self._parents, {self.server}
-        for subscription, node in found:
-            journey.arrivals.append(Arrival(node, subscription, depths[node]))
+        places, depths, parents = self._places, self._depths, self._parents
+        found = dict(map(places.__getitem__, index.names(message)))
+        journey.arrivals = [Arrival(n, one, depths[n]) for one, n in found.items()]
+        seen = {self.server}
+        for node in set(found.values()):
             while node not in seen:
                 seen.add(node)
                 journey.hops.append(Hop(parents[node], node, depths[node]))

@@ -19,9 +19,9 @@ from tests.cli.conftest import Cli
 
 DOORS = {
     "analyse", "backtest", "bench", "compact", "content", "cursors", "deliver", "demo", "execute",
-    "explain", "init", "kernels",
-    "lab", "publish", "quarantine", "rebuild", "renew", "reoptimise", "run", "status", "subscribe",
-    "subscriptions", "tables", "tail", "unsubscribe", "verify", "version", "watch",
+    "explain", "init", "kernels", "lab", "network", "publish", "quarantine", "rebuild", "renew",
+    "reoptimise", "run", "status", "subscribe", "subscriptions", "tables", "tail", "unsubscribe",
+    "verify", "version", "watch",
 }  # fmt: skip
 
 

@@ -126,8 +126,10 @@ def test_a_zone_receives_a_message_once() -> None:
     assert max(network.loads().values()) < 60
     for journey in network.publish(spread_messages(100, random)):
         check_journey(journey, held, network)
-        reached = [hop.receiver for hop in journey.hops]
-        assert len(reached) == len(set(reached))
+        # Once on the way to the place that all boxes share, at most, and once from there.
+        way_in = [hop for i, hop in enumerate(journey.hops) if hop.depth == i + 1]
+        spread = [hop.receiver for hop in journey.hops[len(way_in) :]]
+        assert len(spread) == len(set(spread))
 
 
 def test_a_tree_worked_out_and_one_of_brokers_give_the_same_journeys() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -264,3 +266,13 @@ def test_without_covering_everything_is_passed_on() -> None:
     network.subscribe("narrow", 1, "log", [wish(2, 3, 4)], 0)
     network.run_until_quiet()
     assert len(forwarded(network, 0, 1)) == 2
+
+
+def test_brokers_load_without_a_compiler() -> None:
+    program = (
+        "import sys\n"
+        "import penstock.network, penstock.network.simulator, penstock.network.can\n"
+        "loaded = {'numba', 'numpy', 'pyarrow', 'sqlglot', 'pyspark'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -17,7 +17,7 @@ from penstock.lab.benchmarks._measuring import Result, progress, show
 from penstock.lab.networks import NetworkWorkload
 from penstock.lab.workloads.joins import R_SPACE, S_SPACE, JoinWorkload
 from penstock.messages import Message
-from penstock.network.caching import CachingCarrier, carry_plainly
+from penstock.network.caching import CachingCarrier, Carried, carry_plainly
 from penstock.network.journeys import ContentNetwork
 from penstock.network.metrics import Metrics
 from penstock.network.payloads import PayloadSettings
@@ -107,6 +107,7 @@ def _cached(
     found: list[tuple[tuple[object, ...], dict[str, float]]] = []
     workload = _workload(nodes, subscriptions, seed, r_rows)
     network = workload.tree()
+    changes *= 10  # a payload must have been sent before it can be sent again
     drawn = _messages(_workload(nodes, subscriptions, seed, r_rows), "ref-sj-clu+", changes)
     sent = [_with_own_payload(message) for message in drawn]
     journeys = network.publish(sent)
@@ -136,7 +137,7 @@ def _messages(workload: NetworkWorkload, scheme: str, changes: int) -> list[Mess
     return [message for event in workload.events(changes, scheme) for message in event]
 
 
-def _figures(network: ContentNetwork, carried: Sequence[object], changes: int) -> dict[str, float]:
+def _figures(network: ContentNetwork, carried: Sequence[Carried], changes: int) -> dict[str, float]:
     metrics = Metrics(network.server, network.nodes)
-    metrics.count(carried, changes)  # type: ignore[arg-type]
+    metrics.count(carried, changes)
     return metrics.per_event()
