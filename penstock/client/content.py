@@ -261,6 +261,10 @@ def _same(one: ContentRow | None, other: ContentRow | None) -> bool:
     )
 
 
+# Made once: `json.dumps` would make one for each key.
+_JSON = json.JSONEncoder(separators=(",", ":"))
+
+
 def key_text(key: JoinKey) -> str:
     """A join row's key as text: the keys of its parts, unambiguously."""
-    return json.dumps(key, separators=(",", ":"))
+    return _JSON.encode(key)
