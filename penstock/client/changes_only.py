@@ -11,7 +11,7 @@ from penstock.client.content import (
     Notification,
     notified,
     own_points,
-    shown_row,
+    row_view,
 )
 from penstock.client.initial import Initial
 from penstock.client.own_points import OwnPoints
@@ -29,6 +29,7 @@ class ChangesOnlyClient:
     def __init__(self, subscription: int, query: Query) -> None:
         self.subscription = subscription
         self.query = query
+        self._show = row_view(query)
         self._base = query.nodes[0].relation
         self._points = own_points(query, place(query, subscription))
 
@@ -52,7 +53,7 @@ class ChangesOnlyClient:
         return notified(self.subscription, offset, key, self._shown(before), self._shown(after))
 
     def _shown(self, row: Row | None) -> dict[str, object] | None:
-        return None if row is None else shown_row(self.query, (row,))
+        return None if row is None else self._show((row,))
 
 
 def client_of(

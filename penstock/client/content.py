@@ -7,7 +7,7 @@ never looks at the database: it applies messages in the order of their positions
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
@@ -81,6 +81,7 @@ class Content:
         """`quiet`: there are no notifications of the rows that it starts with."""
         self.subscription = subscription
         self.query = query
+        self._show = row_view(query)
         self._quiet = quiet
         self.chosen = chosen
         plan = JoinPlan(query)
@@ -108,7 +109,7 @@ class Content:
         return self._points.keys()
 
     def rows(self) -> list[ContentRow]:
-        return [shown_row(self.query, row) for row in self._rows.values()]
+        return list(map(self._show, self._rows.values()))
 
     def apply(self, deliveries: Sequence[Delivery]) -> list[Notification]:
         """Apply messages, ordered by position; returns what they changed, offset by offset."""
@@ -206,21 +207,32 @@ class Content:
     ) -> Iterable[Notification]:
         for key, old in before.items():
             new = self._rows.get(key)
-            shown_old = None if old is None else shown_row(self.query, old)
-            shown_new = None if new is None else shown_row(self.query, new)
+            shown_old = None if old is None else self._show(old)
+            shown_new = None if new is None else self._show(new)
             yield from notified(
                 self.subscription, offset, key, shown_old, shown_new, is_initial=is_initial
             )
 
 
-def shown_row(query: Query, row: JoinRow) -> ContentRow:
-    """A join row as the SELECT names its columns."""
-    shown: ContentRow = {}
-    for output in query.outputs:
-        value = row[output.node][output.column]
-        column = query.nodes[output.node].relation.columns[output.column]
-        shown[output.label] = None if value is None else column.type.show(value)
-    return shown
+def row_view(query: Query) -> Callable[[JoinRow], ContentRow]:
+    """How join rows are shown: as the SELECT names their columns."""
+    columns = [
+        (
+            one.label,
+            one.node,
+            one.column,
+            query.nodes[one.node].relation.columns[one.column].type.show,
+        )
+        for one in query.outputs
+    ]
+
+    def show(row: JoinRow) -> ContentRow:
+        return {
+            label: None if (value := row[node][column]) is None else shown(value)
+            for label, node, column, shown in columns
+        }
+
+    return show
 
 
 def notified(
@@ -261,6 +273,10 @@ def _same(one: ContentRow | None, other: ContentRow | None) -> bool:
     )
 
 
+# Made once: `json.dumps` would make one for each key.
+_JSON = json.JSONEncoder(separators=(",", ":"))
+
+
 def key_text(key: JoinKey) -> str:
     """A join row's key as text: the keys of its parts, unambiguously."""
-    return json.dumps(key, separators=(",", ":"))
+    return _JSON.encode(key)

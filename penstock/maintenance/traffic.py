@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from penstock.client import Content, Notification
 from penstock.delivery import FanOut
+from penstock.garbage import without_garbage
 from penstock.packing import pack
 from penstock.storage import Home
 
@@ -47,12 +48,13 @@ class Clients:
 
     def take_in(self, on_batch: Callable[[int], None] | None = None) -> None:
         """Deliver the message log; `on_batch` is called with the end of every batch."""
-        for cut in self._fan_out.new():
-            for notifications in cut.notifications.values():
-                for notification in notifications:
-                    self._count_row(notification)
-            if on_batch is not None:
-                on_batch(cut.cursor)
+        with without_garbage():
+            for cut in self._fan_out.new():
+                for notifications in cut.notifications.values():
+                    for notification in notifications:
+                        self._count_row(notification)
+                if on_batch is not None:
+                    on_batch(cut.cursor)
 
     def _count_message(self, size: int, subscriptions: int) -> None:
         self.traffic.messages += 1

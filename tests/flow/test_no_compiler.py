@@ -94,6 +94,37 @@ def test_the_same_messages_without_a_compiler(tmp_path: Path, no_kernels: dict[s
     assert len(b"".join(files(home).values())) > 10_000
 
 
+def test_a_process_changes_gears_when_kernels_are_there(
+    tmp_path: Path, no_kernels: dict[str, str]
+) -> None:
+    home = make_home(tmp_path / "home")
+    other = Home.open(Path(shutil.copytree(home.path, tmp_path / "other")))
+    code = f"""
+import penstock.kernels.fast_gear as kernels
+is_ready = False
+kernels.kernels_ready = lambda _: is_ready
+from pathlib import Path
+from unittest import mock
+from penstock.flow.plan import fastest_gear
+from penstock.storage import Home
+from penstock.testing import LocalPipeline
+pipeline = LocalPipeline(Home.open(Path({str(other.path)!r})), 50)
+with mock.patch("penstock.flow.plan.start_preparation"):
+    for _ in range(2):
+        pipeline.process(pipeline.planned())
+assert "numba" not in sys.modules
+is_ready = True
+assert pipeline.run() > 0
+print(fastest_gear().gear, "numba" in sys.modules)
+"""
+    del no_kernels[DIRECTORY_VARIABLE]  # those of all tests
+    assert run_python("import sys\n" + code, no_kernels).split() == ["fast", "True"]
+    with mock.patch.dict(os.environ, {GEAR_VARIABLE: "fast"}):
+        os.environ.pop(DIRECTORY_VARIABLE)
+        LocalPipeline(home, 50).run()
+    assert files(home) == files(other)
+
+
 def test_a_hub_loads_no_compiler(no_kernels: dict[str, str]) -> None:
     code = """
 from penstock import Hub
