@@ -24,13 +24,14 @@ def dry_backtest(
     *,
     shown: int = 100_000,
     ranges: int = 4,
+    records: int = 10,
     flow: str = FLOW,
 ) -> Backtest:
     wanted = checked_end(home, start, end)
     catalog = catalog_at(home.log, wanted)
     queries = bound(statements, catalog)
     question = BacktestSpec(
-        catalog, queries, start, wanted, shown, ranges, buckets=5, records=3, flow=flow
+        catalog, queries, start, wanted, shown, ranges, buckets=3, records=records, flow=flow
     )
     known = BacktestIndex(question, home)
     rows = [row for number in range(len(question.spans)) for row in read_task([number], known)]
