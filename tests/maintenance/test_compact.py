@@ -231,7 +231,7 @@ STEPS = (
     "os.fsync",
     "pathlib.Path.replace",
     "pathlib.Path.unlink",
-    "penstock.storage.log.sync_directory",
+    "penstock.storage.segment_files.sync_directory",
     "penstock.storage.disk.sync_directory",
 )
 
