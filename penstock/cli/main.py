@@ -69,5 +69,8 @@ def main() -> None:
     except BrokenPipeError:
         silence_standard_output()
         code = READER_GONE
-    gc.freeze()  # leaving, Python would look for garbage once more: 0.1 s
+    # Leaving, Python would look for garbage once more: 0.1 s. DuckDB's bindings need that: they
+    # complain of everything that is left behind.
+    if "duckdb" not in sys.modules:
+        gc.freeze()
     sys.exit(code)
