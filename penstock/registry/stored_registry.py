@@ -113,10 +113,10 @@ class Registry(Lookup):
 
     def _shapes(self) -> ShapeBinder:
         """Made when a statement is bound: most who catch up find none, and need no parser."""
-        from penstock.sql import ShapeBinder
-
         shapes: ShapeBinder | None = getattr(self._of_thread, "shapes", None)
         if shapes is None:
+            from penstock.sql import ShapeBinder
+
             shapes = self._of_thread.shapes = ShapeBinder(self.catalog())
         return shapes
 
