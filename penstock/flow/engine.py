@@ -191,18 +191,12 @@ class Engine:
 
     def events(self, run: Iterable[tuple[int, bytes]]) -> Outcome:
         """Carry out published events, between which no subscription comes or goes."""
-        events = Events([], [])
-        for offset, body in run:
-            events.offsets.append(offset)
-            events.bodies.append(body)
+        events = _as_events(run)
         return self._run(_around(events.offsets), events)
 
     def absorb(self, run: Iterable[tuple[int, bytes]]) -> Resolved:
         """Carry out events whose messages were emitted before: only the state changes."""
-        events = Events([], [])
-        for offset, body in run:
-            events.offsets.append(offset)
-            events.bodies.append(body)
+        events = _as_events(run)
         outcome = self._run(_around(events.offsets), events, silent=True)
         return Resolved(self._noted.last, outcome.refused)
 
@@ -246,6 +240,14 @@ class Engine:
         if new:
             self._edges.update((edge.name, edge) for edge in new)
             self._run(_at(offset), new=NewPoints(self.index, edges=new))
+
+
+def _as_events(run: Iterable[tuple[int, bytes]]) -> Events:
+    events = Events([], [])
+    for offset, body in run:
+        events.offsets.append(offset)
+        events.bodies.append(body)
+    return events
 
 
 def _at(offset: int) -> Span:

@@ -8,8 +8,8 @@ published: the culprits are set aside, in the log, and it is computed again with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from penstock.flow.attempts import fault_of
 from penstock.flow.exchange import Spread, StageInput, StageOutput
@@ -49,20 +49,26 @@ class StageState(Protocol):
         """Go on with what an attempt has changed."""
 
 
+Source = TypeVar("Source", bound=IndexSource)
+Advance: TypeAlias = Callable[[Stage, StageInput, StageState | None, Source, Spread], StageOutput]
+
+
 def advance_task(
     stages: Sequence[Stage],
     given: StageInput,
     state: StageState | None,
-    source: FaultSource,
+    source: Source,
     spread: Spread,
+    advance: Advance[Source],
 ) -> StageOutput:
     """What some stages make of the input of the first of them; the others are not keyed, so they
-    run where the first one does."""
-    out = advance_safely(stages[0], given, state, source, spread)
+    run where the first one does. `advance` brings one stage through: with a search for culprits
+    (`advance_safely`) or without (`advance_gears`)."""
+    out = advance(stages[0], given, state, source, spread)
     for stage in stages[1:]:
         rest = StageOutput(spread)
         for part in out.inputs(given.span).values():
-            rest.extend(advance_safely(stage, part, None, source, spread))
+            rest.extend(advance(stage, part, None, source, spread))
         out = rest
     return out
 

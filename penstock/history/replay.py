@@ -13,7 +13,7 @@ from operator import attrgetter
 from penstock.flow.exchange import StageInput, StageOutput
 from penstock.flow.graph import tasks_of
 from penstock.flow.kinds import Kind, Span
-from penstock.flow.safely import advance_gears
+from penstock.flow.safely import advance_gears, advance_task
 from penstock.flow.stage import Stage
 from penstock.history.rows import HistoryKind, HistoryRow, refused
 from penstock.history.spec import BacktestIndex
@@ -70,13 +70,7 @@ def _ticks(rows: Iterable[tuple[int, int, int, bytes]], span: Span) -> Iterator[
 def _advance(
     stages: Sequence[Stage], given: StageInput, state: BucketState | None, known: BacktestIndex
 ) -> StageOutput:
-    out = advance_gears(stages[0], given, state, known, known.spread)
-    for stage in stages[1:]:
-        rest = StageOutput(known.spread)
-        for part in out.inputs(given.span).values():
-            rest.extend(advance_gears(stage, part, None, known, known.spread))
-        out = rest
-    return out
+    return advance_task(stages, given, state, known, known.spread, advance_gears)
 
 
 def _rows_of(out: StageOutput, span: Span, known: BacktestIndex) -> Iterator[HistoryRow]:

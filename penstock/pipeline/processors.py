@@ -53,14 +53,14 @@ class TaskProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Row]:
         from penstock.flow.exchange import StageInput
         from penstock.flow.graph import tasks_of
-        from penstock.flow.safely import advance_task
+        from penstock.flow.safely import advance_safely, advance_task
         from penstock.pipeline.chunks import chunk_rows
         from penstock.pipeline.worker_index import worker_home, worker_view
 
         view, bucket = worker_view(self._home), int(key[0])
         stages, given = tasks_of(self._flow)[self._number], StageInput.of_chunks(rows)
         with without_garbage(), self._open_state(bucket, view.spread) as state:
-            out = advance_task(stages, given, state, view, view.spread)
+            out = advance_task(stages, given, state, view, view.spread, advance_safely)
             chunks = chunk_rows(out, worker_home(self._home).staging)
         settle((self._home, view.active))
         return iter([_ROW(*chunk) for chunk in chunks])

@@ -142,7 +142,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Here, because other processes that load this class only look at it.
         from penstock.flow.exchange import StageInput
         from penstock.flow.graph import tasks_of
-        from penstock.flow.safely import advance_task
+        from penstock.flow.safely import advance_safely, advance_task
         from penstock.pipeline.chunks import chunk_batch, ticks
         from penstock.pipeline.log_events import events_of
         from penstock.pipeline.worker_index import worker_home, worker_view
@@ -155,7 +155,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for events in events_of(home.log, partition.start, partition.end):
             with without_garbage():
                 given = StageInput(view.spread.buckets[0], span, events)
-                out = advance_task(stages, given, None, view, view.spread)
+                out = advance_task(stages, given, None, view, view.spread, advance_safely)
                 sent = chunk_batch(out, home.staging)
             yield sent
 

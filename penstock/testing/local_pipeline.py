@@ -19,7 +19,7 @@ from penstock.flow import plain
 from penstock.flow.exchange import StageInput, StageOutput
 from penstock.flow.graph import FLOW, tasks_of
 from penstock.flow.kinds import Kind
-from penstock.flow.safely import advance_task
+from penstock.flow.safely import advance_safely, advance_task
 from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.pipeline.chunks import chunk_rows, ticks
 from penstock.pipeline.fault_rows import FaultsFoundError, check_faults
@@ -134,12 +134,20 @@ class LocalPipeline:
         for start, stop in ((span.start, middle), (middle, span.end)):
             for events in events_of(self.home.log, start, stop):
                 given = StageInput(self._spread.buckets[0], span, events)
-                self._append(out, advance_task(reading, given, None, self._view, self._spread))
+                self._append(
+                    out,
+                    advance_task(reading, given, None, self._view, self._spread, advance_safely),
+                )
         for stages in keyed:
             given_rows, out = self._by_bucket(out), StageOutput(self._spread)
             for bucket, given in given_rows:
                 with self._open_state(stages[0].name, bucket) as state:
-                    self._append(out, advance_task(stages, given, state, self._view, self._spread))
+                    self._append(
+                        out,
+                        advance_task(
+                            stages, given, state, self._view, self._spread, advance_safely
+                        ),
+                    )
         sent = StageInput.of_chunks(chunk_rows(out, self.home.staging))
         check_faults(sent, self.home)
         outcome = gather(sent, self.home.staging)
