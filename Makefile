@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 LOCKER := build/locker
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bounds coverage fast lint format bench soak lock clean
+.PHONY: help setup demo test bounds coverage fast lint format bench lab soak lock clean
 # Where kernels are tested against plain twins, which is where wrong indices show.
 KERNEL_TESTS := tests/joins/test_kernels.py tests/joins/test_gap_steps.py \
   tests/joins/test_steps_codec.py tests/matching/test_kernels.py tests/routing/test_regions.py \
@@ -60,6 +60,9 @@ format: $(READY)  ## format the code, and repair what can be repaired without th
 
 bench: $(READY)  ## run the benchmarks
 	$(BIN)/penstock bench $(ARGS)
+
+lab: $(READY)  ## run the experiments of all papers again, at small size (ARGS=--full: as published)
+	$(BIN)/penstock lab paper all $(ARGS)
 
 soak: $(READY)  ## compare with the oracle for a long time (SEED=n chooses the run)
 	PENSTOCK_SOAK=1 PENSTOCK_SEED=$(SEED) $(BIN)/python -m pytest -m soak --hypothesis-seed=$(SEED) $(PYTEST_ARGS) tests/soak
