@@ -22,6 +22,8 @@ ErrorKind: TypeAlias = type[PenstockError]
 
 MAX_OFFSET = 2**63 - 1
 """Offsets and ids are kept as 64-bit integers, in SQLite and in the files of a home."""
+MIN_LEASE_SECONDS = 1
+MAX_LEASE_SECONDS = 366 * 86_400  # a year
 
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
@@ -102,6 +104,17 @@ def listed(value: object, what: str, error: ErrorKind, *, most: int) -> list[obj
     if too_many or len(found) > most:
         raise error(f"{what} are {most:,} at most")
     return found
+
+
+def lease_length(value: object, error: ErrorKind) -> float:
+    """Seconds."""
+    seconds = number(value, "the length of a lease in seconds", error)
+    if not MIN_LEASE_SECONDS <= seconds <= MAX_LEASE_SECONDS:
+        raise error(
+            f"a lease cannot last {seconds:g} seconds",
+            hint=f"from {MIN_LEASE_SECONDS} second to {MAX_LEASE_SECONDS // 86_400} days",
+        )
+    return seconds
 
 
 def subscription_id(value: object) -> int:

@@ -9,6 +9,7 @@
     │   │   └── NoChangeError     nor meant as one: a tombstone, a heartbeat; counted, not kept
     │   └── DocumentError         a document that is no safe, well-formed XML
     ├── SubscriptionError         no such subscription, or it was withdrawn
+    │   └── TicketError           not the ticket of that subscription
     ├── WireError                 bytes that are not a message of a known version
     ├── HomeError                 a home is missing, foreign, or in use
     │   ├── CorruptionError       a checksum failed; names the file and the place
@@ -20,6 +21,7 @@
     ├── BacklogError              the log runs too far ahead of the pipeline; try again later
     ├── ChannelError              a channel did not take notifications; they are sent again
     ├── PlanError                 views cannot be planned within their capacity limits
+    ├── OperatorError             an operator is not there, badly defined, or used wrongly
     ├── ExtraError                a feature needs an optional library that is not installed
     └── PipelineError             Spark could not start, or the query failed
 
@@ -112,6 +114,17 @@ class SqlError(PenstockError):
         return f"  {shown}\n  {' ' * (column - first)}{marks}"
 
 
+class UnknownOperatorError(SqlError):
+    """A statement calls a function that is neither built in nor an operator of the catalog."""
+
+    def __init__(self, name: str, *, hint: str = "") -> None:
+        super().__init__(
+            f"there is no function or operator {name}",
+            hint=hint or "operators are declared by CREATE OPERATOR or Hub.register_operator",
+        )
+        self.name = name
+
+
 class NotYetError(SqlError):
     """A statement that Penstock means to support, but not in this release."""
 
@@ -148,6 +161,10 @@ class SubscriptionError(PenstockError):
     """No such subscription."""
 
     exit_code = 5
+
+
+class TicketError(SubscriptionError):
+    """Not the ticket of that subscription. Says neither whether there is one nor what was shown."""
 
 
 class WireError(PenstockError):
@@ -212,6 +229,12 @@ class ChannelError(PenstockError):
     """A channel did not take notifications. They stay in the message log, and are sent again."""
 
     exit_code = 12
+
+
+class OperatorError(PenstockError):
+    """An operator that is not registered, badly defined, or called with what it does not take."""
+
+    exit_code = 17
 
 
 class ExtraError(PenstockError):

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from penstock.catalog import Catalog, Relation
-from penstock.catalog.payload_split import is_payload
+from penstock.catalog.derived import ExtendedRelation
+from penstock.catalog.payload_split import columns_like, is_payload
 from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import Cut, Interval
 
@@ -63,6 +64,17 @@ class Query:
         that has it."""
         names = (node.relation.name for node in self.nodes)
         return tuple(i for i, name in enumerate(names) if not is_payload(name))
+
+
+def calls_operators(query: Query) -> bool:
+    """Whether some of its conditions are on columns that operators compute."""
+    return any(one.lazy_columns for one in extended_relations(query))
+
+
+def extended_relations(query: Query) -> list[ExtendedRelation]:
+    """Those with derived columns that a query reads, or halves of them."""
+    relations = (columns_like(node.relation) for node in query.nodes)
+    return [one for one in relations if isinstance(one, ExtendedRelation)]
 
 
 def plain_query(query: Query) -> list[object]:

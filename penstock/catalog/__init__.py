@@ -6,6 +6,7 @@ from penstock.catalog.relations import Column, Relation, Row, RowKey
 from penstock.catalog.text_types import BooleanType, StringType
 from penstock.catalog.time_types import DateType, TimestampType
 from penstock.catalog.types import Key, Outside, Stored, ValueType
+from penstock.catalog.xml_type import XmlType
 
 __all__ = [
     "BooleanType",
@@ -24,4 +25,5 @@ __all__ = [
     "StringType",
     "TimestampType",
     "ValueType",
+    "XmlType",
 ]

@@ -81,7 +81,7 @@ class DoubleType(ValueType):
     def store(self, value: Outside) -> Stored:
         if type(value) is float:
             return value
-        if type(value) is Decimal and -math.inf < (stored := float(value)) < math.inf:
+        if type(value) is Decimal and _LOWEST < (stored := float(value)) < _HIGHEST:
             return stored
         if isinstance(value, str) and value.lower() in self.WORDS:
             return float(value)  # JSON has no other way to write these
@@ -138,6 +138,7 @@ class DoubleType(ValueType):
         return -INFINITY_KEY, NAN_KEY
 
 
+_LOWEST, _HIGHEST = -math.inf, math.inf
 _SIGN = 1 << 63
 _MAGNITUDE = _SIGN - 1
 INFINITY_KEY = 0x7FF0_0000_0000_0000

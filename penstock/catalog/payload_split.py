@@ -15,13 +15,28 @@ import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 
+from penstock.catalog.derived import SEPARATOR
 from penstock.catalog.relations import Column, Relation, Row
 from penstock.catalog.text_types import StringType
 from penstock.packing import pack
 
-_SEPARATOR = "\0"
 _NARROW, _PAYLOAD = "narrow", "payload"  # in this order the halves are the sides of their edge
+_ENDINGS = (SEPARATOR + _NARROW, SEPARATOR + _PAYLOAD)
 _DIGEST_BYTES = 16
+
+
+class HalfRelation(Relation):
+    """One of the halves of a relation; its rows follow from those of the whole."""
+
+    halves: Halves
+
+    @property
+    def declared(self) -> Relation:
+        return self.halves.whole.declared
+
+    @property
+    def is_payload(self) -> bool:
+        return is_payload(self.name)
 
 
 @dataclass(frozen=True)
@@ -30,8 +45,8 @@ class Halves:
 
     whole: Relation
     columns: tuple[int, ...]
-    narrow: Relation
-    payload: Relation
+    narrow: HalfRelation
+    payload: HalfRelation
 
     def narrow_row(self, row: Row) -> Row:
         bulky = set(self.columns)
@@ -59,37 +74,49 @@ def halves_of(whole: Relation, columns: tuple[int, ...]) -> Halves:
     ]
     payload = [Column("digest", digest, nullable=False), *(whole.columns[i] for i in columns)]
     listed = ",".join(map(str, columns))
-    return Halves(
+    name = _name(whole, listed, _NARROW)
+    halves = Halves(
         whole,
         columns,
-        Relation(_name(whole, listed, _NARROW), tuple(narrow), whole.key, whole.is_stream),
-        Relation(_name(whole, listed, _PAYLOAD), tuple(payload), (0,)),
+        HalfRelation(name, tuple(narrow), whole.key, whole.is_stream),
+        HalfRelation(_name(whole, listed, _PAYLOAD), tuple(payload), (0,)),
     )
+    for half in (halves.narrow, halves.payload):
+        object.__setattr__(half, "halves", halves)
+    return halves
 
 
 def _name(whole: Relation, columns: str, half: str) -> str:
-    return _SEPARATOR.join((whole.name, columns, half))
+    return SEPARATOR.join((whole.name, columns, half))
 
 
-def table_of(name: str) -> str:
-    """The table that feeds a relation of this name: its own, unless it is a half of one."""
-    return name.partition(_SEPARATOR)[0]
+def whole_name(name: str) -> str:
+    """The relation that a relation of this name is a half of: itself, unless it is one."""
+    return name.rsplit(SEPARATOR, 2)[0] if is_split(name) else name
+
+
+def columns_like(relation: Relation) -> Relation:
+    """The relation whose columns stand where those of a relation do: itself, or the whole of which
+    it is the half without payloads."""
+    if isinstance(relation, HalfRelation) and not relation.is_payload:
+        return relation.halves.whole
+    return relation
 
 
 def is_split(name: str) -> bool:
-    return _SEPARATOR in name
+    return name.endswith(_ENDINGS)
 
 
 def is_payload(name: str) -> bool:
-    return name.endswith(_SEPARATOR + _PAYLOAD)
+    return name.endswith(SEPARATOR + _PAYLOAD)
 
 
 def split_names(name: str, whole: Relation) -> Halves:
     """The halves of which one has this name, given the table that they are halves of."""
-    _, columns, _ = name.split(_SEPARATOR)
+    _, columns, _ = name.rsplit(SEPARATOR, 2)
     return halves_of(whole, tuple(map(int, columns.split(","))))
 
 
-def half_named(name: str, whole: Relation) -> Relation:
+def half_named(name: str, whole: Relation) -> HalfRelation:
     halves = split_names(name, whole)
     return halves.payload if is_payload(name) else halves.narrow

@@ -11,7 +11,7 @@ from penstock.catalog.types import ValueType
 
 def plain_relation(relation: Relation) -> list[Any]:
     """For `relation_from_plain`."""
-    columns = [[one.name, _plain_type(one.type), one.nullable] for one in relation.columns]
+    columns = [[one.name, plain_type(one.type), one.nullable] for one in relation.columns]
     return [relation.name, columns, list(relation.key), relation.is_stream]
 
 
@@ -19,16 +19,20 @@ def relation_from_plain(plain: list[Any]) -> Relation:
     """The relation that `plain_relation` was given. Whatever is wrong raises TypeError, ValueError
     or LookupError."""
     name, columns, key, is_stream = plain
-    classes = _type_classes()
     found = tuple(
-        Column(column, classes[kind[0]](*kind[1:]), nullable) for column, kind, nullable in columns
+        Column(column, type_from_plain(kind), nullable) for column, kind, nullable in columns
     )
     return Relation(name, found, tuple(key), is_stream)
 
 
-def _plain_type(value_type: ValueType) -> list[Any]:
+def plain_type(value_type: ValueType) -> list[Any]:
     """The name of its class, and its fields."""
     return [type(value_type).__name__, *astuple(value_type)]
+
+
+def type_from_plain(plain: list[Any]) -> ValueType:
+    """The type that `plain_type` was given."""
+    return _type_classes()[plain[0]](*plain[1:])
 
 
 def _type_classes() -> dict[str, type[ValueType]]:

@@ -48,6 +48,16 @@ class Relation:
     def kind(self) -> str:
         return "stream" if self.is_stream else "table"
 
+    @property
+    def declared(self) -> Relation:
+        """The table or stream whose rows it is made of: itself, unless it is derived from one."""
+        return self
+
+    @property
+    def shown_name(self) -> str:
+        """What a person calls it."""
+        return self.name
+
     @cached_property
     def has_doubles(self) -> bool:
         """Whether rows may hold NaN, which Python does not take for equal to itself."""
@@ -58,28 +68,35 @@ class Relation:
         return tuple(range(len(self.columns)))
 
     @cached_property
-    def _stores(self) -> list[tuple[str, Callable[[Outside], Stored]]]:
-        return [(column.name, column.type.store) for column in self.columns]
+    def _stores(self) -> list[tuple[str, Callable[[Outside], Stored], bool]]:
+        return [(column.name, column.type.store, column.nullable) for column in self.columns]
 
     @cached_property
-    def _required(self) -> list[int]:
-        return [i for i, column in enumerate(self.columns) if not column.nullable]
+    def _single_key(self) -> tuple[int, Callable[[Stored], Key]] | None:
+        """The position of a primary key of one column, and what compares its values."""
+        if len(self.key) != 1:
+            return None
+        return self.key[0], self.columns[self.key[0]].type.key
 
     def store_row(self, values: Mapping[str, Outside]) -> Row:
         """The stored form of a whole row; a missing column is NULL."""
         # Most publishers give all columns, by the names they were declared with, and in the form
         # that their types take as it is.
-        if len(values) == len(self.columns):
-            try:
-                row = [
-                    None if (value := values[name]) is None else store(value)
-                    for name, store in self._stores
-                ]
-            except (KeyError, ChangeError):
-                return self._store_named(values)
-            if None not in row or not any(row[i] is None for i in self._required):
-                return tuple(row)
-        return self._store_named(values)
+        if len(values) != len(self.columns):
+            return self._store_named(values)
+        row: list[Stored] = []
+        try:
+            for name, store, nullable in self._stores:
+                value = values[name]
+                if value is not None:
+                    row.append(store(value))
+                elif nullable:
+                    row.append(None)
+                else:
+                    return self._store_named(values)
+        except (KeyError, ChangeError):
+            return self._store_named(values)
+        return tuple(row)
 
     def _store_named(self, values: Mapping[str, Outside]) -> Row:
         """Some columns, by names in any case."""
@@ -116,11 +133,11 @@ class Relation:
 
         In comparable form, so that equal keys are equal whatever their type (NaN, -0.0).
         """
+        if self._single_key is not None:
+            position, key = self._single_key
+            return (key(row[position]),)
         if not self.key:
             return (offset,)
-        if len(self.key) == 1:
-            (column,) = self.key
-            return (self.columns[column].type.key(row[column]),)
         return tuple([self.columns[i].type.key(row[i]) for i in self.key])
 
     def show_key(self, key: RowKey) -> dict[str, Outside]:

@@ -37,6 +37,9 @@ class ValueType:
     """The Python type of stored values."""
     json_as: ClassVar[type] = str
     """The Python type that a publisher's usual JSON value is read as."""
+    is_opaque: ClassVar[bool] = False
+    """Whether values are only kept and shown: no keys, comparisons or expressions. DuckDB has them
+    as texts."""
 
     def store(self, value: Outside) -> Stored:
         """The stored form of a value that is not None; ChangeError if it does not fit."""

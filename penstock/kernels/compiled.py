@@ -9,6 +9,7 @@ wait for them, kernels are numba's own dispatchers, and nothing stands between.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -28,6 +29,10 @@ takes Python some 0.1 s, at 1 to 2 us each, and compiling a kernel takes a secon
 PATIENCE_SECONDS = 10.0
 """How long a kernel may have run as Python before it is compiled: about as long as that takes for
 the largest ones, so waiting costs at most twice what the better choice would have."""
+
+ASK_AGAIN_SECONDS = 1.0
+"""How often a kernel that runs as Python asks whether it is compiled by now. The answer is a file,
+and looking for it at each call took longer than most calls do."""
 
 IS_WAITING = not may_load_kernels()
 """Whether the kernels of this process are `Kernel`s; for all of them, as they call each other."""
@@ -74,19 +79,26 @@ class Kernel:
         self._options = options
         self._patience = PATIENCE_SECONDS
         self._is_compiled = not runs_as_python
+        self._ask_at = -math.inf
 
     def __call__(self, *arguments: Any) -> Any:
-        if not self._is_compiled:
-            self._is_compiled = self._is_worth_compiling(arguments)
         if self._is_compiled:
             return self.compiled(*arguments)
         began = time.perf_counter()
+        if self._is_worth_compiling(arguments, began):
+            self._is_compiled = True
+            return self.compiled(*arguments)
         found = self.python(*arguments)
         self._patience -= time.perf_counter() - began
         return found
 
-    def _is_worth_compiling(self, arguments: tuple[Any, ...]) -> bool:
-        return self._patience <= 0 or _size(arguments) > LARGE or may_load_kernels()
+    def _is_worth_compiling(self, arguments: tuple[Any, ...], now: float) -> bool:
+        if self._patience <= 0 or _size(arguments) > LARGE:
+            return True
+        if now < self._ask_at:
+            return False
+        self._ask_at = now + ASK_AGAIN_SECONDS
+        return may_load_kernels()
 
     @cached_property
     def python(self) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from penstock.kernels.preparation import KernelSet, gear_setting, kernels_ready
 
 FAST_GEAR = KernelSet(
     name="fast-gear",
-    rooms=("kernels", "matching", "joins", "routing", "flow"),
+    rooms=("kernels", "documents", "matching", "joins", "routing", "flow"),
     warm_up="penstock.flow.warm_up:warm_up",
 )
 

@@ -9,7 +9,7 @@ node knows the bounds of its points in all four codes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,9 @@ class Unions(NamedTuple):
 
 
 @njit_when_large
-def _select(points: Points, order: Codes64, column: int, left: int, right: int, k: int) -> None:
+def select_place(
+    points: npt.NDArray[Any], order: Codes64, column: int, left: int, right: int, k: int
+) -> None:
     """Partly sort order[left:right+1] so that place k has what it would have if it were sorted."""
     while left < right:
         pivot = points[order[(left + right) >> 1], column]
@@ -137,7 +139,7 @@ def _plant(
         if last[node] - first[node] > LEAF_POINTS:
             column = _widest(bounds[node], columns)
             middle = (first[node] + last[node]) >> 1
-            _select(points, order, column, first[node], last[node] - 1, middle)
+            select_place(points, order, column, first[node], last[node] - 1, middle)
             stack_first[depth], stack_last[depth] = middle, last[node]
             stack_first[depth + 1], stack_last[depth + 1] = first[node], middle
             depth += 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from penstock.catalog.derived import shown_column
 from penstock.catalog.relations import Relation, Row
 from penstock.predicates.intervals import EVERYTHING, Interval, describe
 from penstock.predicates.simplify import Product, simplify
@@ -55,8 +56,10 @@ def contains(one: Box, relation: Relation, row: Row) -> bool:
 
 def describe_box(one: Box, relation: Relation) -> list[str]:
     """One readable condition per constrained column."""
-    columns = relation.columns
-    return [describe(interval, columns[c].name, columns[c].type) for c, interval in one]
+    return [
+        describe(interval, shown_column(relation, c), relation.columns[c].type)
+        for c, interval in one
+    ]
 
 
 def simplify_union(branches: Iterable[Sequence[Box]]) -> list[tuple[Box, ...]]:

@@ -42,9 +42,12 @@ class IntervalMasks:
 
         Whether unbounded members are among them is for the caller to say; here they are not.
         """
-        return _between(self._lows, self._starting, lows) & _between(
-            self._highs, self._stopping, highs
-        )
+        ends, masks, (first, last) = self._lows, self._starting, lows
+        beginning = masks[bisect_right(ends, last)] & ~masks[bisect_left(ends, first)]
+        if not beginning:
+            return 0
+        ends, masks, (first, last) = self._highs, self._stopping, highs
+        return beginning & masks[bisect_right(ends, last)] & ~masks[bisect_left(ends, first)]
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -61,8 +64,3 @@ def _prefixes(order: Iterable[int]) -> list[int]:
     for i in order:
         prefixes.append(prefixes[-1] | (1 << i))
     return prefixes
-
-
-def _between(ends: list[Cut], prefixes: list[int], cuts: tuple[Cut, Cut]) -> int:
-    first, last = cuts
-    return prefixes[bisect_right(ends, last)] & ~prefixes[bisect_left(ends, first)]

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
 from typing import NamedTuple, TypeAlias
 
+from penstock.catalog.derived import ExtendedRelation
 from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import EVERYTHING, Interval
 from penstock.query import Query
@@ -73,8 +74,17 @@ def fits(query: Query, chosen: Decomposition) -> bool:
 def _is_possible(query: Query, branch: tuple[Box, ...], node: int, choice: Choice) -> bool:
     if choice.neighbour not in neighbours(query, node):
         return False
-    constrained = [column for column, _ in branch[choice.neighbour]]
+    constrained = [column for column, _ in filter_box(query, branch, choice.neighbour)]
     return list(choice.columns) == [c for c in constrained if c in choice.columns]
+
+
+def filter_box(query: Query, branch: tuple[Box, ...], node: int) -> Box:
+    """The conditions on a node that may filter its neighbours: those on columns that every row has.
+    What an operator computes may be absent."""
+    relation = query.nodes[node].relation
+    if not isinstance(relation, ExtendedRelation) or not relation.lazy_columns:
+        return branch[node]
+    return tuple((c, interval) for c, interval in branch[node] if c not in relation.lazy_columns)
 
 
 def neighbours(query: Query, node: int) -> list[int]:
@@ -90,7 +100,7 @@ def candidates(query: Query, branch: int, node: int) -> Iterator[Choice]:
     """Every choice worth considering for a node: each neighbour, by each of its conditions alone,
     by any two, and by as many as there are (up to a limit)."""
     for other in neighbours(query, node):
-        columns = [column for column, _ in query.branches[branch][other]]
+        columns = [column for column, _ in filter_box(query, query.branches[branch], other)]
         widest = min(len(columns), MAX_FILTER_COLUMNS)
         if not columns:
             yield Choice(other, ())
@@ -129,8 +139,8 @@ def _plain_choice(query: Query, branch: tuple[Box, ...], node: int) -> Choice:
     others = neighbours(query, node)
     other = others[0]
     if len(others) > 1:
-        other = max(others, key=lambda neighbour: _promise(tightest(branch[neighbour])[1]))
-    column, _ = tightest(branch[other])
+        other = max(others, key=lambda one: _promise(tightest(filter_box(query, branch, one))[1]))
+    column, _ = tightest(filter_box(query, branch, other))
     return Choice(other, () if column is None else (column,))
 
 

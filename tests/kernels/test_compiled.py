@@ -92,6 +92,20 @@ print(json.dumps([found, "numba" in sys.modules, len(names)]))
     assert run_waiting(code, tmp_path) == [18, True, 1]
 
 
+def test_whether_kernels_are_ready_is_asked_once_a_second(tmp_path: Path) -> None:
+    code = """
+import types
+import penstock.kernels.compiled as c
+asked = []
+c.may_load_kernels = lambda: asked.append(now) or False
+c.time = types.SimpleNamespace(perf_counter=lambda: now)
+for now in [5.0, 5.1, 5.9, 6.1, 6.2, 9.0]:
+    assert t.add_up(np.arange(4)) == 18
+print(json.dumps(asked))
+"""
+    assert run_waiting(code, tmp_path) == [5.0, 6.1, 9.0]
+
+
 def test_instructions_that_python_lacks_are_compiled(tmp_path: Path) -> None:
     code = "print(json.dumps(int(t.count_bits(np.array([5, 7], np.uint64)))))"
     assert run_waiting(code, tmp_path) == 5
