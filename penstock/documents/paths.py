@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from penstock.documents.patterns import MAX_PATTERN_NODES, Axis, Operator, Predicate
 from penstock.errors import SqlError
-from penstock.views.documents import ATTRIBUTE
-from penstock.views.patterns import Axis, Operator, Predicate
+from penstock.xml_text import ATTRIBUTE
 
 MAX_PATH_CHARACTERS = 10_000
 MAX_CONDITION_DEPTH = 16
@@ -91,6 +91,7 @@ class _Parser:
         self.text = text
         self.tokens = list(self._tokenise())
         self.at = 0
+        self.steps = 0
 
     def parse(self) -> Path:
         if self._peek().kind == "end":
@@ -121,6 +122,12 @@ class _Parser:
         while axis is not None:
             drafts.append(self._step(axis, depth))
             axis = self._separator()
+            self.steps += 1
+            if self.steps > MAX_PATTERN_NODES:
+                raise self._refuse(
+                    "The pattern has too many nodes",
+                    hint=f"at most {MAX_PATTERN_NODES} are accepted: split the view into several",
+                )
         comparison = self._comparison() if depth else None
         if comparison is not None and drafts:
             last = drafts[-1]
@@ -225,8 +232,8 @@ class _Parser:
 
     def _tokenise(self) -> list[_Token]:
         tokens = []
-        at = 0
-        while at < len(self.text.rstrip()):
+        at, end = 0, len(self.text.rstrip())
+        while at < end:
             found = _TOKEN.match(self.text, at)
             if found is None:
                 raise self._refuse(

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.views.documents import ATTRIBUTE, Document
-from penstock.views.pattern_states import PatternStates
-from penstock.views.patterns import Operator, TreePattern, number_of
-from penstock.views.state_kernel import (
+from penstock.documents.document import Document
+from penstock.documents.pattern_states import PatternStates
+from penstock.documents.patterns import Operator, TreePattern, number_of
+from penstock.documents.state_kernel import (
     TEST_NONE,
     TEST_NUMBER,
     TEST_TEXT_EQUAL,
@@ -21,6 +21,7 @@ from penstock.views.state_kernel import (
     StateArrays,
     run_states,
 )
+from penstock.xml_text import ATTRIBUTE
 
 _NO_CODE = -1
 _POOL = 1 << 16

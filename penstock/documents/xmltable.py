@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from penstock.documents.paths import Path, Step, parse_path
+from penstock.documents.patterns import Axis, PatternNode, Predicate, TreePattern, canonical_pattern
 from penstock.errors import SqlError
-from penstock.views.paths import Path, Step, parse_path
-from penstock.views.patterns import Axis, PatternNode, Predicate, TreePattern, canonical_pattern
 
 XML_TYPE = "XML"
 
@@ -81,10 +81,11 @@ def table_view(row_path: str, columns: Sequence[ColumnPath]) -> TableView:
     """The view that an XMLTABLE asks for, or a SqlError that names what cannot be expressed."""
     if not columns:
         raise SqlError("XMLTABLE has no columns", hint="write COLUMNS name VARCHAR PATH './/...'")
-    names = [column.name for column in columns]
-    for name in names:
-        if names.count(name) > 1:
-            raise SqlError(f"The column {name!r} is declared twice")
+    names: set[str] = set()
+    for column in columns:
+        if column.name in names:
+            raise SqlError(f"The column {column.name!r} is declared twice")
+        names.add(column.name)
     rows = parse_path(row_path)
     if not rows.is_absolute:
         raise SqlError(

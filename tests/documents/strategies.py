@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from penstock.views.documents import Document, parse_document
-from penstock.views.patterns import (
+from penstock.documents.document import Document, parse_document
+from penstock.documents.patterns import (
     Axis,
     Operator,
     PatternNode,

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from penstock.errors import SqlError
-from penstock.views.documents import ATTRIBUTE
+from penstock.xml_text import ATTRIBUTE
 
 MAX_PATTERN_NODES = 16
 """Sets of nodes are 16-bit masks: four (ids, values, contents, predicates) share a word."""
@@ -115,6 +115,10 @@ class TreePattern:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __reduce__(self) -> tuple[type[TreePattern], tuple[tuple[PatternNode, ...]]]:
+        """Hashes of texts differ between processes: they are not sent."""
+        return TreePattern, (self.nodes,)
 
     def __len__(self) -> int:
         return len(self.nodes)

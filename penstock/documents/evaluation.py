@@ -7,17 +7,20 @@ subscriber sees is a projection (`visible_rows`): branches that return nothing o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
+from penstock.documents.document import Document, NodeId
+from penstock.documents.patterns import Axis, PatternNode, TreePattern
+from penstock.documents.xmltable import OutputColumn
 from penstock.errors import DocumentError
-from penstock.views.documents import Document, NodeId
-from penstock.views.patterns import Axis, PatternNode, TreePattern
-from penstock.views.xmltable import OutputColumn
 
 MAX_RESULT_ROWS = 100_000
 """Matches of one view in one document; branches multiply, so a small document can have billions."""
+
+MAX_CELLS_BYTES = 48 << 20
+"""Of the values and contents of one view in one document: they travel in one packet."""
 
 
 class Cell(NamedTuple):
@@ -33,8 +36,40 @@ ResultRow: TypeAlias = tuple[Cell, ...]
 
 def evaluate(pattern: TreePattern, document: Document) -> list[ResultRow]:
     """All matches, in document order."""
-    matches = _Evaluation(pattern, document).matches()
-    return [result_row(pattern, document, match) for match in sorted(matches)]
+    return _result_rows(pattern, document, _Evaluation(pattern, document).matches())
+
+
+def evaluate_through(
+    pattern: TreePattern, document: Document, returned: Collection[tuple[int, ...]]
+) -> list[ResultRow]:
+    """All matches, for whoever knows which nodes they return: `returned` holds of each visible row
+    the numbers of the nodes at `pattern.returned`."""
+    places = pattern.returned
+    allowed = {place: {one[i] for one in returned} for i, place in enumerate(places)}
+    found = [
+        match
+        for match in _Evaluation(pattern, document, allowed).matches()
+        if tuple(match[place] for place in places) in returned
+    ]
+    return _result_rows(pattern, document, found)
+
+
+def _result_rows(
+    pattern: TreePattern, document: Document, found: Iterable[tuple[int, ...]]
+) -> list[ResultRow]:
+    """The cells of matches, in document order; DocumentError if they are too much: elements within
+    elements have the same text again and again."""
+    rows, left = [], MAX_CELLS_BYTES
+    for match in sorted(found):
+        row = result_row(pattern, document, match)
+        left -= sum(len(cell.val or "") + len(cell.cont or b"") for cell in row)
+        if left < 0:
+            raise DocumentError(
+                "The results of one view for a document are too long",
+                detail=f"{pattern} has more than {MAX_CELLS_BYTES:,} bytes",
+            )
+        rows.append(row)
+    return rows
 
 
 def matches(pattern: TreePattern, document: Document) -> list[tuple[int, ...]]:
@@ -80,9 +115,16 @@ def accepts(node: PatternNode, document: Document, number: int) -> bool:
 class _Evaluation:
     """Matches of subtrees, each computed once for each document node."""
 
-    def __init__(self, pattern: TreePattern, document: Document) -> None:
+    def __init__(
+        self,
+        pattern: TreePattern,
+        document: Document,
+        allowed: Mapping[int, Container[int]] | None = None,
+    ) -> None:
+        """`allowed`: of some nodes of the pattern, the only nodes that they may match."""
         self.pattern = pattern
         self.document = document
+        self.allowed = allowed or {}
         self.known: dict[tuple[int, int], list[tuple[int, ...]]] = {}
 
     def matches(self) -> list[tuple[int, ...]]:
@@ -103,6 +145,8 @@ class _Evaluation:
         return self.known[key]
 
     def _compute(self, position: int, number: int) -> list[tuple[int, ...]]:
+        if position in self.allowed and number not in self.allowed[position]:
+            return []
         if not accepts(self.pattern.nodes[position], self.document, number):
             return []
         parts: list[list[tuple[int, ...]]] = []

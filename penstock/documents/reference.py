@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from penstock.views.documents import Document
-from penstock.views.patterns import Axis, TreePattern
+from penstock.documents.document import Document
+from penstock.documents.patterns import Axis, TreePattern
 
 
 def all_matches(pattern: TreePattern, document: Document) -> set[tuple[int, ...]]:

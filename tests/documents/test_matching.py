@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.documents import fast_matching
+from penstock.documents.document import Document, parse_document
+from penstock.documents.evaluation import matches
+from penstock.documents.fast_matching import FastMatcher
+from penstock.documents.pattern_states import PatternStates
+from penstock.documents.patterns import PatternNode, TreePattern
+from penstock.documents.plain_matching import PlainMatcher
 from penstock.lab.workloads import xmark
-from penstock.views import fast_matching
-from penstock.views.documents import Document, parse_document
-from penstock.views.evaluation import matches
-from penstock.views.fast_matching import FastMatcher
-from penstock.views.pattern_states import PatternStates
-from penstock.views.patterns import PatternNode, TreePattern
-from penstock.views.plain_matching import PlainMatcher
-from tests.views.strategies import documents, patterns
+from tests.documents.strategies import documents, patterns
 
 
 class Matching(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.views.documents import Document
-from penstock.views.pattern_states import PatternStates, State
-from penstock.views.patterns import TreePattern
+from penstock.documents.document import Document
+from penstock.documents.pattern_states import PatternStates, State
+from penstock.documents.patterns import TreePattern
 
 
 class PlainMatcher:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 
-from penstock.errors import DocumentError, SqlError
-from penstock.views import evaluation
-from penstock.views.documents import Document, parse_document
-from penstock.views.evaluation import evaluate, matches, visible_rows
-from penstock.views.paths import parse_path
-from penstock.views.patterns import (
+from penstock.documents import evaluation
+from penstock.documents.document import Document, parse_document
+from penstock.documents.evaluation import evaluate, matches, visible_rows
+from penstock.documents.paths import parse_path
+from penstock.documents.patterns import (
     Axis,
     PatternNode,
     TreePattern,
     canonical_pattern,
     number_of,
 )
-from penstock.views.reference import all_matches
-from penstock.views.xmltable import ColumnPath, table_view
-from tests.views.strategies import documents, patterns
+from penstock.documents.reference import all_matches
+from penstock.documents.xmltable import ColumnPath, table_view
+from penstock.errors import DocumentError, SqlError
+from tests.documents.strategies import documents, patterns
+from tests.documents.xpath_twin import plain_rows, xpath_rows
 
 NEWS = parse_document(
     """<news><item lang="en"><company>ACME</company><by><author>Ada</author><author>Bob</author>
@@ -185,6 +191,11 @@ def test_evaluation_equals_xpath(pattern: TreePattern, document: Document) -> No
 
 
 @given(patterns(), documents(depth=3))
+def test_rows_equal_those_of_xpath(pattern: TreePattern, document: Document) -> None:
+    assert plain_rows(evaluate(pattern, document)) == xpath_rows(pattern, document)
+
+
+@given(patterns(), documents(depth=3))
 def test_sorting_siblings_keeps_matches(pattern: TreePattern, document: Document) -> None:
     again, places = canonical_pattern(pattern)
     assert places == tuple(range(len(pattern)))
@@ -203,3 +214,15 @@ def test_axes_of_roots() -> None:
     document = parse_document("<a><a/></a>")
     assert matches(TreePattern((PatternNode("a", -1, Axis.CHILD),)), document) == [(0,)]
     assert matches(TreePattern((PatternNode("a", -1, Axis.DESCENDANT),)), document) == [(0,), (1,)]
+
+
+def test_a_pattern_from_another_process_has_the_hash_of_this_one() -> None:
+    made = (
+        "import pickle, sys; from penstock.documents.patterns import *;"
+        "sys.stdout.buffer.write(pickle.dumps(TreePattern((PatternNode('a', -1),))))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "12345"}
+    sent = subprocess.run(
+        [sys.executable, "-c", made], env=environment, capture_output=True, check=True
+    )
+    assert pickle.loads(sent.stdout) in {TreePattern((PatternNode("a", -1),))}

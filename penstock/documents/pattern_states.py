@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.views.patterns import Axis, Predicate, TreePattern
+from penstock.documents.patterns import Axis, Predicate, TreePattern
 
 
 @dataclass(frozen=True, slots=True)

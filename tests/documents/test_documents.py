@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from penstock.documents.document import Document, parse_document
 from penstock.errors import DocumentError, ExtraError
-from penstock.views.documents import Document, DocumentLimits, parse_document
-from tests.views.strategies import documents
+from penstock.xml_text import DocumentLimits
+from tests.documents.strategies import documents
 
 BOMB = (
     '<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;&x;&x;"><!ENTITY z "&y;&y;&y;&y;">]><a>&z;</a>'
@@ -113,7 +114,7 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     def fail(_name: str) -> None:
         raise ImportError
 
-    monkeypatch.setattr("penstock.views.extras.importlib.import_module", fail)
+    monkeypatch.setattr("penstock.xml_text.importlib.import_module", fail)
     with pytest.raises(ExtraError, match="lxml") as caught:
         parse_document("<a/>")
     assert caught.value.hint == "pip install 'penstock[views]'"
