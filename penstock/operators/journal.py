@@ -1,0 +1,102 @@
+"""What must be remembered of operators beyond their results: which version served when, and which
+rows were left out of contents because an operator failed on them.
+
+Whoever replays a log asks here which version spoke of a row at an offset: contents rest on what it
+said. A home that has lost its journal goes on; rows are then taken to be what the version of today
+says of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+MAX_LEFT_OUT = 10_000
+"""Rows that are listed; more of them are left out all the same."""
+
+
+class LeftOut(NamedTuple):
+    """A row that was there when somebody subscribed, and is not in the content."""
+
+    subscription: int
+    table: str
+    key: bytes
+    """Of the row, packed."""
+    shown_key: str
+    reason: str
+    """With the operator's name."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.table} with {self.shown_key}: {self.reason}"
+
+
+class Journal(Protocol):
+    def note_version(self, operator: str, version: str, since: int | None) -> None:
+        """From an offset on, an operator has this version; None: if none is known. The first one
+        that is noted was there from the beginning."""
+
+    def version_at(self, operator: str, offset: int) -> str | None:
+        """The version that served there; None if it is the one that serves now."""
+
+    def has_changed(self, operator: str) -> bool:
+        """Whether several versions have spoken of rows."""
+
+    def note_left_out(self, rows: Iterable[LeftOut]) -> None: ...
+
+    def forget_left_out(self, table: str, keys: Iterable[bytes]) -> None:
+        """Rows have changed: whoever selects them now has them."""
+
+    def left_out(self) -> list[LeftOut]:
+        """Ordered by subscription, table and key."""
+
+    def close(self) -> None: ...
+
+
+class MemoryJournal:
+    """For as long as a process lasts."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, list[tuple[int, str]]] = {}
+        self._left_out: dict[tuple[int, str, bytes], LeftOut] = {}
+
+    def note_version(self, operator: str, version: str, since: int | None) -> None:
+        add_version(self._versions.setdefault(operator, []), version, since)
+
+    def version_at(self, operator: str, offset: int) -> str | None:
+        return find_version(self._versions.get(operator, []), offset)
+
+    def has_changed(self, operator: str) -> bool:
+        return len(self._versions.get(operator, [])) > 1
+
+    def note_left_out(self, rows: Iterable[LeftOut]) -> None:
+        for one in rows:
+            if len(self._left_out) < MAX_LEFT_OUT:
+                self._left_out[one.subscription, one.table, one.key] = one
+
+    def forget_left_out(self, table: str, keys: Iterable[bytes]) -> None:
+        if self._left_out:
+            gone = {(table, key) for key in keys}
+            kept = {place: one for place, one in self._left_out.items() if place[1:] not in gone}
+            self._left_out = kept
+
+    def left_out(self) -> list[LeftOut]:
+        return sorted(self._left_out.values())
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def add_version(known: list[tuple[int, str]], version: str, since: int | None) -> bool:
+    """Note a version, unless it is the one that serves already; whether it was news."""
+    if known and (since is None or known[-1][1] == version):
+        return False
+    known.append((since if known and since else 0, version))
+    return True
+
+
+def find_version(known: list[tuple[int, str]], offset: int) -> str | None:
+    """The version at an offset, if it is not the last one."""
+    if not known or offset >= known[-1][0]:
+        return None
+    return next((version for since, version in reversed(known) if since <= offset), known[0][1])
