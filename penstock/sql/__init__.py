@@ -9,8 +9,9 @@ from penstock.query import MAX_TABLES, Join, Node, Output, Query
 
 if TYPE_CHECKING:
     from penstock.sql.binding import bind
-    from penstock.sql.ddl import parse_relation
+    from penstock.sql.ddl import parse_declaration, parse_relation
     from penstock.sql.guard import MAX_BYTES, MAX_DEPTH, MAX_NAME_LENGTH, MAX_TOKENS
+    from penstock.sql.operator_ddl import operator_statement
     from penstock.sql.payload import hinted
     from penstock.sql.shapes import ShapeBinder
 
@@ -29,6 +30,8 @@ __all__ = [
     "ShapeBinder",
     "bind",
     "hinted",
+    "operator_statement",
+    "parse_declaration",
     "parse_relation",
 ]
 
@@ -37,8 +40,9 @@ __getattr__ = lazy_door(
     __name__,
     {
         "binding": "bind",
-        "ddl": "parse_relation",
+        "ddl": "parse_declaration parse_relation",
         "guard": "MAX_BYTES MAX_DEPTH MAX_NAME_LENGTH MAX_TOKENS",
+        "operator_ddl": "operator_statement",
         "payload": "hinted",
         "shapes": "ShapeBinder",
     },

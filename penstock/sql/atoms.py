@@ -54,13 +54,16 @@ def like(pattern: Constant, value_type: ValueType) -> Truth:
     if pattern.kind != "string":
         raise SqlError(f"the pattern of LIKE is a string, not {pattern}")
     text = str(pattern.value)
+    assert is_prefix(text)
     stem = text.rstrip("%")
-    if "%" in stem or "_" in stem:
-        raise SqlError(
-            "LIKE is supported for prefixes only", hint="write LIKE 'prefix%', with % at the end"
-        )
     interval = point(stem) if stem == text else prefix(stem) if stem else NOT_NULL
     return unless_null(normalise(interval, value_type))
+
+
+def is_prefix(pattern: str) -> bool:
+    """Whether the strings like a pattern are those with a certain beginning, or one string."""
+    stem = pattern.rstrip("%")
+    return "%" not in stem and "_" not in stem
 
 
 def is_boolean(value: bool, value_type: ValueType) -> Truth:

@@ -21,12 +21,14 @@ from penstock.predicates.normal_form import (
     branches_of,
 )
 from penstock.predicates.unions import ANY_BUT_NULL
-from penstock.query import Query
+from penstock.query import Output, Query
 from penstock.sql.conditions import ConditionBinder
 from penstock.sql.ddl import INSTEAD
+from penstock.sql.derived import with_derived
 from penstock.sql.names import clause_name, other_arguments
 from penstock.sql.outputs import bind_outputs
 from penstock.sql.payload import in_halves
+from penstock.sql.reference import check_read_alike
 from penstock.sql.scope import Scope
 from penstock.sql.source import Source
 from penstock.sql.strict import check_names, check_nothing_dropped
@@ -52,11 +54,14 @@ class Analysis:
     """A bound SELECT, with what was found on the way to it."""
 
     query: Query
+    outputs: tuple[Output, ...]
+    """As they were bound: where derived columns stand is known in the end."""
     scope: Scope
     literals: tuple[exp.Literal, ...]
     """In the order of the text."""
     conditions: tuple[exp.Expr, ...]
     """Those that are combined by AND, without the equalities between tables."""
+    select: exp.Select
 
     def as_hinted(self, query: Query) -> Query:
         """A query of this shape as a hint in the text wants it to be run."""
@@ -84,11 +89,15 @@ def _analyse(source: Source, catalog: Catalog) -> Analysis:
     branches = normal_form(scope, tables.local, warnings)
     check_names(source, select)
     check_nothing_dropped(source, select)
+    if any(scope.derived):
+        check_read_alike(source, select)
     query = Query(source.sql, tuple(scope.nodes), joins, branches, outputs, tuple(warnings))
+    query = with_derived(query, scope.derived)
     literals = sorted(
         select.find_all(exp.Literal), key=lambda literal: literal.meta.get("start", -1)
     )
-    return Analysis(query, scope, tuple(literals), tuple(tables.local_expressions))
+    conditions = tuple(tables.local_expressions)
+    return Analysis(query, outputs, scope, tuple(literals), conditions, select)
 
 
 def normal_form(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from penstock.catalog import (
     BooleanType,
@@ -13,9 +14,12 @@ from penstock.catalog import (
     StringType,
     TimestampType,
     ValueType,
+    XmlType,
 )
 from penstock.errors import SqlError
+from penstock.sql.dialect import DIALECT
 from penstock.sql.names import other_arguments
+from penstock.xml_text import load_lxml
 
 _T = exp.DType
 
@@ -35,7 +39,7 @@ SQL_NAMES: dict[exp.DType, ValueType] = {
 _TEXT = {_T.VARCHAR, _T.TEXT, _T.CHAR, _T.NVARCHAR}
 SUPPORTED = (
     "TINYINT, SMALLINT, INTEGER, BIGINT, DOUBLE, DECIMAL(p,s), VARCHAR, BOOLEAN, DATE, "
-    "TIMESTAMP, TIMESTAMP WITH TIME ZONE"
+    "TIMESTAMP, TIMESTAMP WITH TIME ZONE, XML"
 )
 
 
@@ -52,12 +56,37 @@ def value_type_of(data_type: exp.DataType) -> ValueType:
             return _string(numbers)
         if kind == _T.DECIMAL and len(numbers) <= 2:
             return _decimal(numbers)
+    if kind == _T.USERDEFINED and str(data_type.args.get("kind")).upper() == "XML":
+        load_lxml()  # whoever declares documents must be able to read them
+        return XmlType()
     if kind == _T.FLOAT:
         raise SqlError(
             "type REAL is not supported", hint="use DOUBLE, which holds every REAL value"
         )
     name = "HUGEINT" if kind == _T.INT128 else data_type.sql(dialect="duckdb")[:60]
     raise SqlError(f"type {name} is not supported", hint=f"the types are {SUPPORTED}")
+
+
+_WIDER = {
+    "UTINYINT": "SMALLINT",
+    "USMALLINT": "INTEGER",
+    "UINTEGER": "BIGINT",
+    "UBIGINT": "DECIMAL(20,0)",
+    "HUGEINT": "DECIMAL(38,0)",
+}
+"""Types of results that no column has, and what holds (nearly) all of their values."""
+
+
+def computed_type(name: str) -> ValueType:
+    """The value type of an expression, given what DuckDB calls its type; SqlError if columns have
+    none like it."""
+    try:
+        return value_type_of(exp.DataType.build(_WIDER.get(name, name), dialect=DIALECT))
+    except (SqlError, SqlglotError):
+        raise SqlError(
+            f"the type of this expression is {name[:60]}, which is not supported",
+            hint="CAST it to a type that columns can have",
+        ) from None
 
 
 def _size(parameter: exp.Expr) -> int | None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
 from penstock.catalog import ValueType
-from penstock.errors import NotYetError, SqlError
+from penstock.errors import OperatorError, SqlError
 from penstock.predicates.normal_form import FALSE, TRUE, All, Atom, Condition, Some
 from penstock.predicates.simplify import Place
 from penstock.predicates.unions import ANY_BUT_NULL, intersect_unions
-from penstock.sql.atoms import MIRRORED, comparison, is_boolean, is_true, like
+from penstock.sql.atoms import MIRRORED, comparison, is_boolean, is_prefix, is_true, like
 from penstock.sql.constants import NULL, Constant, as_double
+from penstock.sql.expressions import ExpressionBinder
 from penstock.sql.literal_rules import check_digits, rules_of
 from penstock.sql.literals import compared, read_constant
-from penstock.sql.names import clause_name, other_arguments, refusal
+from penstock.sql.names import clause_name, other_arguments
+from penstock.sql.operators import OperatorBinder, has_variables, variables_of
 from penstock.sql.scope import Scope
 from penstock.sql.truth import ISNULL, Truth, any_of
 
+_OF_NULL = (exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is)
+"""What NULL may fulfil. On an expression such a condition is computed whole: a value that cannot be
+computed makes it NULL, and is no NULL that it could be true of."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
@@ -29,6 +34,8 @@ class ConditionBinder:
         self.scope = scope
         self.source = scope.source
         self.warnings = warnings
+        self.expressions = ExpressionBinder(scope)
+        self.operators = OperatorBinder(scope)
 
     def bind(self, expression: exp.Expr, negated: bool = False) -> Condition:
         """The condition, or its negation, as AND and OR over atoms.
@@ -39,10 +46,51 @@ class ConditionBinder:
             negated ^= isinstance(expression, exp.Not)
             expression = expression.this
         if isinstance(expression, exp.And | exp.Or):
-            parts = tuple(self.bind(part, negated) for part in operands(expression))
-            return All(parts) if isinstance(expression, exp.And) != negated else Some(parts)
+            parts = operands(expression)
+            if isinstance(expression, exp.And) == negated:
+                return Some(tuple(self.bind(part, negated) for part in parts))
+            return All(tuple(self.bind_all(parts, negated)))
         with self.source.pointing_at(expression):
             return self._leaf(expression, negated)
+
+    def bind_all(self, parts: Sequence[exp.Expr], negated: bool = False) -> Iterator[Condition]:
+        """Conditions that are combined by AND; those that share variables become one."""
+        shared = [unparenthesised(part) for part in parts if has_variables(part)]
+        alternatives = [part for part in shared if isinstance(part, exp.Or)]
+        leaves = [part for part in shared if not isinstance(part, exp.Or)]
+        for part in parts:
+            if not has_variables(part):
+                yield self.bind(part, negated)
+        self._check_apart(alternatives, leaves)
+        for part in alternatives:
+            yield self.bind(part, negated)
+        for together in _sharing(leaves):
+            yield self._group(together, negated)
+
+    def _check_apart(self, alternatives: Sequence[exp.Expr], leaves: Sequence[exp.Expr]) -> None:
+        """SqlError if a variable of an OR is used outside of it."""
+        for part in alternatives:
+            inside = variables_of(part)
+            for other in (*alternatives, *leaves):
+                both = inside & variables_of(other) if other is not part else set()
+                if both:
+                    raise self.source.refuse(
+                        f"the variable :{min(both)} is used inside and outside of an OR",
+                        part,
+                        hint="each alternative of an OR has variables of its own",
+                    )
+
+    def _group(self, parts: Sequence[exp.Expr], negated: bool) -> Condition:
+        """Conditions that hold together, for one substitution of their variables."""
+        with self.source.pointing_at(parts[0]):
+            if negated or any(isinstance(part, exp.Not) for part in parts):
+                names = sorted(set().union(*map(variables_of, parts)))
+                raise SqlError(
+                    f"the variable :{names[0]} is used under NOT",
+                    hint="NOT has no substitution that could satisfy it; negate the comparison",
+                )
+            where = self._operator_place(parts)
+        return self._atom(where, is_true(self.scope.column(where).type), negated=False)
 
     def _leaf(self, expression: exp.Expr, negated: bool) -> Condition:
         if isinstance(expression, _COMPARISONS):
@@ -56,16 +104,31 @@ class ConditionBinder:
         if isinstance(expression, exp.Is):
             return self._about_column(expression, self._is, negated)
         if isinstance(expression, exp.Column):
-            return self._boolean_column(expression, negated)
+            return self._boolean(expression, negated)
         constant = read_constant(expression)
         if constant is not None:
             return _constant_condition(constant, negated)
+        if has_variables(expression):
+            return self._group([expression], negated)
         if isinstance(expression, exp.Anonymous):
-            raise NotYetError(
-                f"the operator {expression.name} is not supported yet",
-                detail="operators are understood, but this release runs none",
+            return self._call(expression, negated)
+        return self._boolean(expression, negated)
+
+    def _operator_place(self, parts: Sequence[exp.Expr]) -> Place:
+        try:
+            return self.operators.place(parts)
+        except OperatorError as error:
+            raise SqlError(error.primary, detail=error.detail, hint=error.hint) from None
+
+    def _call(self, expression: exp.Anonymous, negated: bool) -> Condition:
+        """An operator that binds nothing."""
+        where = self._operator_place([expression])
+        if negated and self.scope.catalog.operators[expression.name.lower()].outputs:
+            raise SqlError(
+                f"NOT {expression.name}(...) is not supported: it binds variables",
+                hint="compare a variable instead: f(x, :y) AND :y <> 5",
             )
-        raise refusal(expression)
+        return self._atom(where, is_true(self.scope.column(where).type), negated)
 
     def _about_column(
         self,
@@ -73,14 +136,28 @@ class ConditionBinder:
         truth_of: Callable[[exp.Expr, ValueType], Truth],
         negated: bool,
     ) -> Condition:
-        """A condition whose left side must be a column; `truth_of` knows the rest."""
+        """A condition on its left side; `truth_of` knows the rest."""
         subject = unparenthesised(expression.this)
-        if not isinstance(subject, exp.Column):
-            if read_constant(subject) is not None:
-                raise SqlError("the left side of this condition must be a column")
-            raise refusal(subject)
-        where = self.scope.resolve(subject)
-        return self._atom(where, truth_of(expression, self.scope.column(where).type), negated)
+        if read_constant(subject) is not None:
+            raise SqlError("the left side of this condition must be a column")
+        of_null = isinstance(expression, _OF_NULL) and not isinstance(subject, exp.Column)
+        if of_null or not self._has_constants(expression):
+            return self._boolean(expression, negated)
+        where = self.expressions.place(subject)
+        try:
+            truth = truth_of(expression, self.scope.column(where).type)
+        except _NoIntervalError:
+            return self._boolean(expression, negated)
+        except SqlError:
+            if isinstance(subject, exp.Column):
+                raise
+            return self._boolean(expression, negated)
+        return self._atom(where, truth, negated)
+
+    def _has_constants(self, expression: exp.Expr) -> bool:
+        """Whether everything but the left side of a condition is the same for all rows."""
+        left = {id(one) for one in expression.this.find_all(exp.Column)}
+        return all(id(one) in left for one in expression.find_all(exp.Column))
 
     def _atom(self, where: Place, truth: Truth, negated: bool) -> Condition:
         values = truth.false if negated else truth.true
@@ -91,26 +168,42 @@ class ConditionBinder:
     def _comparison(self, expression: exp.Binary, negated: bool) -> Condition:
         self._nothing_but(expression, "this", "expression")
         left, right = unparenthesised(expression.this), unparenthesised(expression.expression)
-        if isinstance(left, exp.Column) and isinstance(right, exp.Column):
-            raise self._column_to_column(expression, left, right)
+        if _names_columns(left) and _names_columns(right):
+            self._check_one_table(expression)
+            return self._boolean(expression, negated)
         kind: type[exp.Expr] = type(expression)
-        if isinstance(right, exp.Column):
+        if _names_columns(right):
             left, right, kind = right, left, MIRRORED.get(kind, kind)
-        if not isinstance(left, exp.Column):
+        if not _names_columns(left):
             both = self._constant(left), self._constant(right)
             return _constant_condition(compared(kind, *both), negated)
-        where = self.scope.resolve(left)
+        if kind in _OF_NULL and not isinstance(left, exp.Column):
+            return self._boolean(expression, negated)
+        where = self.expressions.place(left)
         constant = self._constant(right)
-        if constant == NULL and kind not in (exp.NullSafeEQ, exp.NullSafeNEQ):
+        if constant == NULL and kind not in _OF_NULL:
             self._warn(f"{self.scope.show(where)} compared with NULL is never true; use IS NULL")
-        truth = comparison(kind, constant, self.scope.column(where).type)
+        try:
+            truth = comparison(kind, constant, self.scope.column(where).type)
+        except SqlError:
+            if isinstance(left, exp.Column):
+                raise
+            return self._boolean(expression, negated)
         return self._atom(where, truth, negated)
 
-    def _column_to_column(
-        self, expression: exp.Binary, left: exp.Column, right: exp.Column
-    ) -> SqlError:
-        if self.scope.resolve(left)[0] == self.scope.resolve(right)[0]:
-            return SqlError("comparing two columns of one table is not supported in a subscription")
+    def _check_one_table(self, expression: exp.Binary) -> None:
+        """SqlError if a comparison is one between columns of several tables."""
+        columns = expression.find_all(exp.Column)
+        if len({self.scope.resolve(column)[0] for column in columns}) > 1:
+            raise self._comparison_of_tables(expression)
+
+    def _comparison_of_tables(self, expression: exp.Binary) -> SqlError:
+        sides = unparenthesised(expression.this), unparenthesised(expression.expression)
+        if isinstance(expression, exp.EQ) and not all(isinstance(s, exp.Column) for s in sides):
+            return SqlError(
+                "an expression over several tables is not supported in a subscription",
+                hint="join on a.x = b.y, and compute with the columns of one table at a time",
+            )
         if isinstance(expression, exp.EQ):
             return SqlError(
                 "a join condition under OR or NOT is not supported in a subscription",
@@ -154,6 +247,8 @@ class ConditionBinder:
         pattern = self._constant(expression.args["expression"])
         if pattern == NULL:
             self._warn("LIKE NULL is never true")
+        if pattern.kind == "string" and not is_prefix(str(pattern.value)):
+            raise _NoIntervalError("LIKE with this pattern is not an interval")
         truth = like(pattern, value_type)
         return ~truth if expression.args.get("negate") else truth
 
@@ -166,23 +261,22 @@ class ConditionBinder:
             raise SqlError("IS is followed by NULL, TRUE, FALSE or DISTINCT FROM")
         return is_boolean(bool(what.this), value_type)
 
-    def _boolean_column(self, expression: exp.Column, negated: bool) -> Condition:
-        where = self.scope.resolve(expression)
+    def _boolean(self, expression: exp.Expr, negated: bool) -> Condition:
+        """A column, or an expression, that is a condition by itself."""
+        where = self.expressions.place(expression)
         value_type = self.scope.column(where).type
         if not rules_of(value_type).is_condition:
             raise SqlError(
-                f"{expression.name} is of type {value_type}, not a condition",
+                f"{self.scope.column(where).name} is of type {value_type}, not a condition",
                 hint="compare it with a value",
             )
         return self._atom(where, is_true(value_type), negated)
 
     def _constant(self, expression: exp.Expr) -> Constant:
         with self.source.pointing_at(expression):
-            constant = read_constant(expression)
+            constant = read_constant(expression) or self.expressions.constant(expression)
             if constant is None:
-                if isinstance(unparenthesised(expression), exp.Column):
-                    raise SqlError("a column is not supported here", hint="write a constant")
-                raise refusal(expression)
+                raise SqlError("a column is not supported here", hint="write a constant")
             return constant
 
     def _constants(self, expressions: list[exp.Expr], value_type: ValueType) -> list[Constant]:
@@ -200,6 +294,27 @@ class ConditionBinder:
     def _warn(self, text: str) -> None:
         if text not in self.warnings:
             self.warnings.append(text)
+
+
+def _sharing(parts: Sequence[exp.Expr]) -> list[list[exp.Expr]]:
+    """Conditions in groups that have no variable in common."""
+    groups: list[tuple[set[str], list[exp.Expr]]] = []
+    for part in parts:
+        names, together = variables_of(part), [part]
+        for group in [group for group in groups if group[0] & names]:
+            groups.remove(group)
+            names |= group[0]
+            together = [*group[1], *together]
+        groups.append((names, together))
+    return [together for _, together in groups]
+
+
+class _NoIntervalError(SqlError):
+    """A condition that is true for values which are no union of a few intervals."""
+
+
+def _names_columns(expression: exp.Expr) -> bool:
+    return expression.find(exp.Column) is not None
 
 
 def operands(expression: exp.Expr) -> list[exp.Expr]:

@@ -1,16 +1,19 @@
-"""CREATE TABLE and CREATE STREAM: from text to a relation."""
+"""CREATE TABLE, CREATE STREAM and CREATE OPERATOR: from text to what it declares."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import Token, TokenType, exp
 
 from penstock.catalog import Column, Relation
 from penstock.catalog.relations import MAX_COLUMNS
+from penstock.catalog.signatures import Signature
 from penstock.errors import SqlError
 from penstock.sql.column_types import value_type_of
 from penstock.sql.names import clause_name, constraint_name, other_arguments
+from penstock.sql.operator_ddl import parse_operator
 from penstock.sql.source import Source
 from penstock.sql.strict import check_names
 
@@ -33,6 +36,27 @@ INSTEAD = {
 """What to do instead of a statement that is not for this door."""
 
 
+def parse_declaration(sql: str) -> Relation | Signature:
+    """The table, stream or operator that a CREATE statement declares; SqlError if it is refused."""
+    source = Source(sql)
+    with source.not_too_deep():
+        if (source.word(0), source.word(1)) == ("CREATE", "OPERATOR"):
+            return parse_operator(source, _columns_between)
+        return _relation(source)
+
+
+def _columns_between(source: Source, parentheses: Sequence[Token]) -> tuple[Column, ...]:
+    """Columns as CREATE TABLE would list them."""
+    if len(parentheses) == 2:
+        return ()
+    builder = _RelationBuilder(source, "OPERATOR")
+    name = Token(TokenType.VAR, "t", start=source.tokens[2].start, end=source.tokens[2].end)
+    create = _parse_create(source, "OPERATOR", [name, *parentheses])
+    for item in create.this.expressions:
+        builder.add(item)
+    return tuple(builder.columns)
+
+
 def parse_relation(sql: str) -> Relation:
     """The table or stream that a CREATE statement declares; SqlError if it is refused."""
     source = Source(sql)
@@ -46,14 +70,14 @@ def _relation(source: Source) -> Relation:
         raise source.refuse(
             f"{first} is not a statement that can be executed",
             source.tokens[0],
-            hint=INSTEAD.get(first, "only CREATE TABLE and CREATE STREAM are executed"),
+            hint=INSTEAD.get(first, "only CREATE statements are executed"),
         )
     if kind not in ("TABLE", "STREAM"):
         what = "OR REPLACE" if kind == "OR" else kind
         raise source.refuse(
             f"CREATE {what} is not supported",
             source.tokens[min(1, len(source.tokens) - 1)],
-            hint="CREATE TABLE and CREATE STREAM are",
+            hint="CREATE TABLE, CREATE STREAM and CREATE OPERATOR are",
         )
     builder = _RelationBuilder(source, kind)
     schema = _parse_create(source, kind).this
@@ -66,13 +90,15 @@ def _relation(source: Source) -> Relation:
     return builder.finish(name)
 
 
-def _parse_create(source: Source, kind: str) -> exp.Create:
+def _parse_create(source: Source, kind: str, rest: Sequence[Token] | None = None) -> exp.Create:
+    """`rest`: what stands behind CREATE TABLE, if it is not what the text says."""
     # The parser knows no streams. They are declared just like tables.
     given = source.tokens[1]
     table = Token(
         TokenType.TABLE, "TABLE", line=given.line, col=given.col, start=given.start, end=given.end
     )
-    statement = source.parse([source.tokens[0], table, *source.tokens[2:]])
+    behind = source.tokens[2:] if rest is None else rest
+    statement = source.parse([source.tokens[0], table, *behind])
     assert isinstance(statement, exp.Create)
     for name in other_arguments(statement, "this", "kind"):
         what = clause_name(name)
@@ -190,6 +216,10 @@ class _RelationBuilder:
                 raise self.source.refuse(f"the key names an unknown column {part.name}", part)
             if position in key:
                 raise self.source.refuse(f"the key names {part.name} twice", part)
+            if self.columns[position].type.is_opaque:
+                raise self.source.refuse(
+                    f"{part.name} is {self.columns[position].type}, and cannot be a key", part
+                )
             key.append(position)
             self.columns[position] = replace(self.columns[position], nullable=False)
         if not key and self.kind == "TABLE":

@@ -8,9 +8,9 @@ statements pass that it does not understand.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from sqlglot import Token, exp
+from sqlglot import ErrorLevel, Token, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parsers.duckdb import DuckDBParser
 
@@ -33,3 +33,9 @@ class PenstockDialect(DuckDB):
 
 
 DIALECT = PenstockDialect()
+
+
+def write_sql(expression: exp.Expr, **options: Any) -> str:
+    """The text of what was parsed. What the writer doubts it would log; whether DuckDB reads the
+    same is seen elsewhere (`penstock.sql.reference`)."""
+    return expression.sql(dialect=DIALECT, unsupported_level=ErrorLevel.IGNORE, **options)

@@ -125,7 +125,7 @@ def _check_words(sql: str, tokens: list[Token]) -> None:
         kind = token.token_type
         before = tokens[i - 1].token_type if i else None
         behind = tokens[i + 1].token_type if i + 1 < len(tokens) else None
-        if kind in _EXPECTING and (behind is None or behind in _ENDING):
+        if kind in _EXPECTING and (behind is None or _is_ending(tokens, i + 1)):
             raise _at(token, sql, f"syntax error: nothing follows {token.text}")
         alone = before is None or before in _STARTING
         joining = kind in (TokenType.COMMA, TokenType.ALIAS)
@@ -138,6 +138,13 @@ def _check_words(sql: str, tokens: list[Token]) -> None:
         raise SqlError(
             f"one statement is expected, {count} were given", hint="send the statements one by one"
         )
+
+
+def _is_ending(tokens: list[Token], i: int) -> bool:
+    """Whether a token ends a list; left(...) and right(...) are functions."""
+    opens = i + 1 < len(tokens) and tokens[i + 1].token_type == TokenType.L_PAREN
+    kind = tokens[i].token_type
+    return kind in _ENDING and not (opens and kind in (TokenType.LEFT, TokenType.RIGHT))
 
 
 def _at(token: Token, sql: str, primary: str, hint: str = "") -> SqlError:

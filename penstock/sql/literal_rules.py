@@ -25,6 +25,7 @@ from penstock.catalog import (
     StringType,
     TimestampType,
     ValueType,
+    XmlType,
 )
 from penstock.errors import SqlError
 from penstock.predicates.intervals import ABOVE_NULL, TOP, Cut, above, below
@@ -335,4 +336,10 @@ LITERAL_RULES: dict[type[ValueType], LiteralRules] = {
     ),
     DateType: LiteralRules("time", _to_date, _place_date),
     TimestampType: LiteralRules("time", _to_timestamp, _place_time),
+    XmlType: LiteralRules(
+        "xml",
+        lambda _constant, _type: None,
+        lambda _constant, _type: None,
+        "documents are not compared: take values out of them with XMLTABLE",
+    ),
 }

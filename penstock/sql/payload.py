@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.catalog import Catalog, Relation
-from penstock.catalog.payload_split import Halves, halves_of, is_split, split_names, table_of
+from penstock.catalog.derived import base_name
+from penstock.catalog.payload_split import Halves, halves_of, is_split, split_names, whole_name
 from penstock.errors import SqlError
 from penstock.predicates.boxes import Box
 from penstock.query import Join, Node, Output, Query
@@ -90,7 +91,7 @@ def _positions(query: Query, relation: Relation, names: Sequence[str]) -> tuple[
     for name in names:
         position = relation.positions.get(name.lower())
         if position is None:
-            raise SqlError(f"{relation.kind} {relation.name} has no column {name}")
+            raise SqlError(f"{relation.kind} {base_name(relation.name)} has no column {name}")
         if position in relation.key:
             raise SqlError(f"{name} is part of the primary key, and cannot be a payload")
         if all(output.column != position for output in query.outputs):
@@ -118,7 +119,7 @@ def whole(query: Query, catalog: Catalog) -> tuple[Query, tuple[str, ...]]:
     name = query.nodes[0].relation.name
     if not is_split(name):
         return query, ()
-    halves = split_names(name, catalog[table_of(name)])
+    halves = split_names(name, catalog[whole_name(name)])
     columns = halves.columns
     entire = replace(
         query,

@@ -26,6 +26,7 @@ from penstock.sql.atoms import comparison
 from penstock.sql.binding import Analysis, analyse, bind, normal_form
 from penstock.sql.conditions import ConditionBinder
 from penstock.sql.conjunctions import Comparison, Conjunction, literal_constant
+from penstock.sql.derived import with_derived
 
 MAX_SHAPES = 1_000
 MAX_CHARACTERS = 4_096  # longer texts are not worth keeping
@@ -75,6 +76,8 @@ class _Shape:
     parts: tuple[_Part, ...]
     conjunction: Conjunction | None
     """The same, where all conditions are comparisons."""
+    definitions: tuple[int, ...]
+    """How many derived columns each node has."""
 
     @classmethod
     def of(cls, sql: str, analysis: Analysis) -> _Shape | None:
@@ -94,7 +97,8 @@ class _Shape:
             _simple_part(one, numbers, binder) or _any_part(one, numbers, binder)
             for one in analysis.conditions
         )
-        return cls(analysis, binder, parts, _conjunction(analysis, numbers))
+        definitions = tuple(map(len, analysis.scope.derived))
+        return cls(analysis, binder, parts, _conjunction(analysis, numbers), definitions)
 
     def bind(self, sql: str, literals: list[str]) -> Query | None:
         """The query of another statement of this shape; None if the usual way must explain it."""
@@ -105,16 +109,25 @@ class _Shape:
                 return self._as_found(sql, branches, ())
             conditions = [part(literals) for part in self.parts]
             branches = normal_form(self.analysis.scope, conditions, warnings)
+            return self._as_found(sql, branches, tuple(warnings))
         except SqlError:
             return None
-        return self._as_found(sql, branches, tuple(warnings))
+        finally:
+            self._forget_definitions()
+
+    def _forget_definitions(self) -> None:
+        """Where a literal is part of what a derived column is computed from, each statement has
+        columns of its own; those of the first stay, because outputs may be among them."""
+        for known, mine in zip(self.definitions, self.analysis.scope.derived, strict=True):
+            del mine[known:]
 
     def _as_found(
         self, sql: str, branches: tuple[tuple[Box, ...], ...], warnings: tuple[str, ...]
     ) -> Query:
-        known = self.analysis.query
-        found = Query(sql, known.nodes, known.joins, branches, known.outputs, warnings)
-        return self.analysis.as_hinted(found)
+        analysis = self.analysis
+        nodes, outputs = tuple(analysis.scope.nodes), analysis.outputs
+        found = Query(sql, nodes, analysis.query.joins, branches, outputs, warnings)
+        return analysis.as_hinted(with_derived(found, analysis.scope.derived))
 
 
 def _conjunction(analysis: Analysis, numbers: dict[int, int]) -> Conjunction | None:

@@ -105,11 +105,15 @@ class Source:
                 return token
         return None
 
-    def word_before(self, expression: exp.Expr) -> str:
-        """The token before an expression, in upper case."""
+    def word_before(self, expression: exp.Expr, *own: str) -> str:
+        """The token before an expression, in upper case. `own`: words that it may begin with
+        itself, since keywords have no place."""
         span = _span(expression)
         before = [token for token in self.tokens if span is not None and token.end < span[0]]
-        return before[-1].text.upper() if before else ""
+        words = [token.text.upper() for token in before]
+        while words and words[-1] in own:
+            words.pop()
+        return words[-1] if words else ""
 
 
 def _words(expression: exp.Expr) -> list[tuple[int, int]]:

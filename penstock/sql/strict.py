@@ -26,11 +26,14 @@ RESERVED = frozenset(_WORDS.split())
 """Words that are names only in double quotes, as in DuckDB and nearly everywhere."""
 
 _COUNTED = (
-    (TokenType.STAR, "a star", (exp.Star,)),
+    (TokenType.STAR, "a star", (exp.Star, exp.Mul)),
     (TokenType.AND, "an AND", (exp.And, exp.Between)),
     (TokenType.OR, "an OR", (exp.Or,)),
 )
 """Tokens that appear exactly as often as these expressions do."""
+
+_BEFORE_ALL_COLUMNS = (TokenType.SELECT, TokenType.COMMA, TokenType.DOT)
+"""Behind these tokens a star means all columns, and elsewhere it multiplies."""
 
 
 def check_names(source: Source, statement: exp.Expr) -> None:
@@ -65,13 +68,24 @@ def check_nothing_dropped(source: Source, select: exp.Select) -> None:
                 tokens[-1] if tokens else source.token_of("WHERE"),
             )
     in_using = False
+    before = None
     for token, following in pairwise(source.tokens):
         in_using = token.token_type == TokenType.USING or (
             in_using and token.token_type != TokenType.R_PAREN
         )
         mistake = _mistake(token, following, in_using)
+        if token.token_type == TokenType.STAR and before in _BEFORE_ALL_COLUMNS:
+            mistake = _mistake_after_star(following)
         if mistake:
             raise source.refuse(f"syntax error: {mistake}", token)
+        before = token.token_type
+
+
+def _mistake_after_star(following: Token) -> str:
+    """What is wrong about the token behind a star that means all columns."""
+    if following.token_type in (TokenType.COMMA, TokenType.FROM):
+        return ""
+    return f"{following.text} behind *"
 
 
 def _mistake(token: Token, following: Token, in_using: bool) -> str:
@@ -84,8 +98,8 @@ def _mistake(token: Token, following: Token, in_using: bool) -> str:
         return "<=> is written IS NOT DISTINCT FROM"
     if kind == TokenType.NOT and next_kind == TokenType.IS:
         return "NOT before IS"
-    if kind == TokenType.STAR and next_kind not in (TokenType.COMMA, TokenType.FROM):
-        return f"{following.text} behind *"
+    if kind == next_kind == TokenType.STRING:
+        return "two strings side by side"
     if kind == TokenType.USING and next_kind != TokenType.L_PAREN:
         return "( expected behind USING"
     if kind == TokenType.DOT and in_using:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.errors import NotYetError, SqlError
-from penstock.predicates.normal_form import Condition
+from penstock.errors import SqlError
+from penstock.predicates.normal_form import All, Condition
 from penstock.predicates.simplify import Place
 from penstock.query import MAX_TABLES, Join
 from penstock.sql.conditions import ConditionBinder, operands, unparenthesised
 from penstock.sql.names import clause_name, other_arguments
+from penstock.sql.operators import has_variables
 from penstock.sql.scope import Scope, Visible, did_you_mean, known
+from penstock.sql.xml_tables import bind_xml_table
 
 _NOT_TABLES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Lateral, "LATERAL"),
@@ -43,12 +45,7 @@ class TableBinder:
         if not isinstance(table, exp.Table):
             raise self._not_a_table(table)
         if isinstance(table.this, exp.XMLTable):
-            error = NotYetError(
-                "XMLTABLE is not supported yet",
-                detail="documents are understood, but this release matches none",
-            )
-            self.source.locate(error, self.source.token_of("XMLTABLE"))
-            raise error
+            return bind_xml_table(self.scope, table, self._alias(table))
         if not isinstance(table.this, exp.Identifier):
             raise self._unsupported("a function in FROM", table)
         if len(self.scope.nodes) == MAX_TABLES:
@@ -88,7 +85,7 @@ class TableBinder:
         natural = join.args.get("method") == "NATURAL"
         bare = not (on or using or natural or join.args.get("kind") == "CROSS")
         columns = self._table(join.this)
-        if bare and self.source.word_before(join.this) != ",":
+        if bare and self.source.word_before(join.this, "XMLTABLE", "(") != ",":
             raise self.source.refuse(
                 "a JOIN without a condition", join, hint="add ON a.x = b.y, or USING (x)"
             )
@@ -151,14 +148,20 @@ class TableBinder:
     def bind_conjunction(self, expression: exp.Expr) -> None:
         """Take equalities between tables out of ANDed conditions, and bind the rest."""
         top = unparenthesised(expression)
+        shared: list[exp.Expr] = []
         for part in operands(top) if isinstance(top, exp.And) else [top]:
             pair = self._join_columns(part)
-            if pair is None:
-                self.local.append(self.conditions.bind(part))
-                self.local_expressions.append(part)
-            else:
+            if pair is not None:
                 with self.source.pointing_at(part):
                     self._add_equality(*pair)
+            elif has_variables(part):
+                shared.append(part)
+            else:
+                self.local.append(self.conditions.bind(part))
+                self.local_expressions.append(part)
+        if shared:
+            self.local.append(All(tuple(self.conditions.bind_all(shared))))
+            self.local_expressions.append(exp.and_(*shared, copy=False))
 
     def _join_columns(self, part: exp.Expr) -> tuple[Place, Place] | None:
         """The columns of `a.x = b.y`, if the condition is such an equality of two tables."""

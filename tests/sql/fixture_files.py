@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.catalog import Catalog, Relation
+from penstock.catalog.derived import base_name, shown_column
 from penstock.errors import NotYetError, SqlError
 from penstock.predicates.boxes import describe_box
 from penstock.sql import Query, bind, parse_relation
@@ -88,8 +89,10 @@ def _relation_lines(relation: Relation) -> Iterator[str]:
 
 def _query_lines(query: Query) -> Iterator[str]:
     nodes = query.nodes
+    tables = [base_name(n.relation.name) for n in nodes]
     named = [
-        n.alias if n.alias == n.relation.name else f"{n.relation.name} AS {n.alias}" for n in nodes
+        n.alias if n.alias == table else f"{table} AS {n.alias}"
+        for n, table in zip(nodes, tables, strict=True)
     ]
     yield f"from {', '.join(named)}"
     for join in query.joins:
@@ -112,7 +115,7 @@ def _query_lines(query: Query) -> Iterator[str]:
 def _outputs(query: Query) -> Iterator[str]:
     for output in query.outputs:
         node = query.nodes[output.node]
-        name = node.relation.columns[output.column].name
+        name = shown_column(node.relation, output.column)
         known = output.label in (name, f"{node.alias}.{name}")
         yield output.label if known else f"{node.alias}.{name} AS {output.label}"
 

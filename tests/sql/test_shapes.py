@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.catalog import Catalog
 from penstock.errors import SqlError
-from penstock.sql import Query, ShapeBinder, bind, parse_relation, shapes
+from penstock.sql import Query, ShapeBinder, bind, parse_declaration, parse_relation, shapes
 from tests.examples import examples
 from tests.sql import conditions
 
 CATALOG = Catalog()
 CATALOG.add(conditions.relation(), 0)
 CATALOG.add(parse_relation("CREATE TABLE other (id BIGINT PRIMARY KEY, big BIGINT, x DOUBLE)"), 1)
+CATALOG.add(parse_declaration("CREATE OPERATOR isNear (n BIGINT, place BIGINT)"), 2)
+CATALOG.add(
+    parse_declaration("CREATE OPERATOR factors (n BIGINT, least BIGINT) RETURNS (f BIGINT)"), 3
+)
 
 NUMBERS = ["0", "1", "5", "127", "128", "2147483648", "999999999999999999", "0.5", "1.50", "127.5"]
 STRINGS = ["''", "'a'", "'ab%'", "'%'", "'2020-02-29'", "'2020-02-29 12:30:00'", "'NaN'", "'é'"]
+ALL_NUMBERS = [*NUMBERS, "129", "32768", "9223372036854775", "0.0005", "999999999999999.999", "007"]
 
 
 def outcome(binding: object, sql: str) -> Query | str:
@@ -50,8 +57,52 @@ def test_every_statement_is_bound_as_by_itself(statements: list[str]) -> None:
         assert outcome(binder.bind, sql) == outcome(lambda text: bind(text, CATALOG), sql)
 
 
+COMPUTED = (
+    "SELECT id FROM t WHERE int * 2 > 5",
+    "SELECT id, big + int AS total FROM t WHERE big + int > 5 AND int * 3 < 7 OR tiny = 1",
+    "SELECT id FROM t WHERE text LIKE '%a%' AND lower(text) <> 'b'",
+    "SELECT id FROM t WHERE length(text) + 1 > int AND coalesce(text, 'x') = 'y'",
+    "SELECT id FROM t WHERE int * 2 > 5 OR int * 2 <= 5",
+    "SELECT id FROM t WHERE dec * 1.5 > 2 AND round(double, 2) = 1",
+    "SELECT id FROM t WHERE date_trunc('month', day) = DATE '2020-01-01'",
+    "SELECT id FROM t WHERE isNear(int, 5) AND NOT isNear(big, 7) AND tiny > 1",
+    "SELECT id FROM t WHERE factors(int, 3, :x) AND :x > 2 * 4 AND factors(big, 1, :y)",
+    "SELECT t.id FROM t JOIN other ON t.big = other.big AND x * 2 > 1 WHERE isNear(t.int, 5)",
+)
+
+
+@st.composite
+def computed_siblings(draw: st.DrawFn) -> list[str]:
+    sql = draw(st.sampled_from(COMPUTED))
+    numbers, strings = st.sampled_from(ALL_NUMBERS), st.sampled_from([*STRINGS, "'day'", "'a_b'"])
+
+    def other(match: re.Match[str]) -> str:
+        return draw(strings if match.group().startswith("'") else numbers)
+
+    return [sql, *(shapes._LITERAL.sub(other, sql) for _ in range(3))]
+
+
+@settings(max_examples=examples(60))
+@given(computed_siblings())
+def test_literals_inside_of_what_is_computed(statements: list[str]) -> None:
+    binder = ShapeBinder(CATALOG)
+    for sql in [*statements, *statements]:
+        assert outcome(binder.bind, sql) == outcome(lambda text: bind(text, CATALOG), sql)
+
+
+@pytest.mark.parametrize("sql", COMPUTED)
+def test_what_is_computed_has_a_shape(sql: str) -> None:
+    binder = ShapeBinder(CATALOG)
+    binder.bind(sql)
+    (shape,) = binder._shapes.values()
+    if "2 * 4" in sql or "'month'" in sql:  # a value, and a keyword, in the eyes of the parser
+        return
+    assert shape is not None
+    for text in (sql.replace("5", "4"), sql.replace("'a'", "'c'"), sql.replace("2", "6"), sql):
+        assert shape.bind(text, shapes._LITERAL.findall(text)) == bind(text, CATALOG)
+
+
 COLUMNS = [column.name for column in conditions.relation().columns]
-ALL_NUMBERS = [*NUMBERS, "129", "32768", "9223372036854775", "0.0005", "999999999999999.999", "007"]
 
 
 @st.composite
