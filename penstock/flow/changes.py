@@ -73,15 +73,20 @@ def check(change: Change, catalog: Catalog, offset: int) -> Checked:
         known = ", ".join(catalog.names()[:10]) or "none"
         raise ChangeError(f"unknown table {change.table}", hint=f"known tables: {known}")
     op = _repeatable_op(change, relation) if change.at_least_once else change.op
-    if relation.is_stream and op is not _INSERT:
+    return check_row(relation, op, change.row, offset)
+
+
+def check_row(relation: Relation, op: Op, values: Mapping[str, Outside], offset: int) -> Checked:
+    """An operation on a relation in stored values; ChangeError if the values do not fit."""
+    if op is _INSERT or (op is _UPSERT and not relation.is_stream):
+        row = relation.store_row(values)
+        return Checked(relation, op, relation.key_of(row, offset), row, relation.all_columns)
+    if relation.is_stream:
         raise ChangeError(
             f"{op} on stream {relation.name}: events can only be inserted",
             hint="declare it with CREATE TABLE if its rows change",
         )
-    if op is _INSERT or op is _UPSERT:
-        row = relation.store_row(change.row)
-        return Checked(relation, op, relation.key_of(row, offset), row, relation.all_columns)
-    return _check_partial(change, op, relation)
+    return _check_partial(relation, op, values)
 
 
 def _repeatable_op(change: Change, relation: Relation) -> Op:
@@ -92,11 +97,11 @@ def _repeatable_op(change: Change, relation: Relation) -> Op:
     return {Op.INSERT: Op.UPSERT, Op.DELETE: Op.REMOVE}.get(change.op, change.op)
 
 
-def _check_partial(change: Change, op: Op, relation: Relation) -> Checked:
+def _check_partial(relation: Relation, op: Op, values: Mapping[str, Outside]) -> Checked:
     """An update or delete: the key must be there, other columns may be."""
     row: list[Stored] = [None] * len(relation.columns)
     given: list[int] = []
-    for name, value in change.row.items():
+    for name, value in values.items():
         position = relation.positions.get(name.lower())
         if position is None:
             raise relation.unknown_column(name)

@@ -9,12 +9,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.flow.changes import Delta
+from penstock.flow.derived import extended_deltas, halved_deltas
 from penstock.flow.exchange import StageOutput
-from penstock.flow.group_steps import FIRST_STEP, EdgeSteps
+from penstock.flow.group_steps import FIRST_STEP
 from penstock.flow.kinds import Kind
 from penstock.flow.plain import consequences, selection_messages, steps_of
-from penstock.joins import GroupSteps
-from penstock.spaces import Edge
 
 if TYPE_CHECKING:
     from penstock.flow.packed.rows import EventDeltas, PackedDeltas
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 def emit_consequences(
     deltas: Iterable[Delta], view: BatchView, bucket: int, out: StageOutput
 ) -> None:
+    """What follows from changes of tables, and from what they are to relations that extend them,
+    if these are among them."""
     if view.silent:
         out.add_steps(Kind.STEP, steps_of(view.index, deltas))
         return
@@ -36,6 +37,29 @@ def emit_packed_consequences(
     deltas: PackedDeltas | EventDeltas, view: BatchView, bucket: int, out: StageOutput
 ) -> None:
     """The same of changes that were made on packed rows of one relation."""
+    _emit_packed(deltas, view, bucket, out)
+    extended = view.index.derived.always_extended(deltas.relation) if len(deltas) else []
+    fast = [r for r in extended if view.plan.derived(r.name, len(deltas)).is_fast]
+    others = [r for r in extended if r not in fast]
+    if fast:
+        from penstock.expressions.database import FAILURES_OF_ROWS
+        from penstock.flow.packed.derived_rows import extended_packed
+
+        try:
+            derived = list(extended_packed(deltas.packed(), fast))
+        except FAILURES_OF_ROWS:
+            derived, others = [], extended  # which is done row by row where it must be
+        for one in derived:
+            _emit_packed(one, view, bucket, out)
+    if others:
+        found = extended_deltas(others, deltas.objects())
+        found += halved_deltas(view.index, found)
+        emit_consequences(found, view, bucket, out)
+
+
+def _emit_packed(
+    deltas: PackedDeltas | EventDeltas, view: BatchView, bucket: int, out: StageOutput
+) -> None:
     relation, index = deltas.relation, view.index
     selections = index.selections(relation)
     if selections is not None:
@@ -48,20 +72,11 @@ def emit_packed_consequences(
             out.add_messages(bucket, selection_messages(deltas.objects(), selections))
     edges = index.edges_of(relation)
     if edges:
-        _emit_packed_steps(deltas.packed(), edges, view, out)
+        from penstock.flow.packed.delta_steps import packed_steps
 
-
-def _emit_packed_steps(
-    packed: PackedDeltas, edges: Iterable[Edge], view: BatchView, out: StageOutput
-) -> None:
-    relation = packed.relation
-    for edge in edges:
-        if view.plan.steps(relation, edge).is_fast:
-            from penstock.flow.packed.delta_steps import packed_steps
-
+        packed = deltas.packed()
+        for edge in edges:
             steps = packed_steps(packed, edge, len(view.spread.buckets))
             out.add_packed(Kind.STEP, steps.rows, steps.places)
-        else:
-            groups: GroupSteps = {}
-            EdgeSteps(relation, edge).add(packed.objects(), groups)
-            out.add_steps(Kind.STEP, {edge: groups})
+    if index.derived.halves(relation):
+        emit_consequences(halved_deltas(index, deltas.objects()), view, bucket, out)

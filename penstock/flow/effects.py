@@ -7,14 +7,19 @@ itself, before the change, after it, or both times. The old version never meets 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
 from penstock.catalog import Relation, Row, RowKey, Stored
-from penstock.flow.plain import RowStore
+from penstock.catalog.derived import Definition, ExtendedRelation, base_name
+from penstock.flow.derived import DerivedValues, KeyedRows, LazyValues, rows_of
+from penstock.flow.operator_values import OperatorRuntime
+from penstock.flow.state import RowStore
 from penstock.joins.group import KeyedRow
+from penstock.operators.failures import OperatorFailure
 from penstock.predicates.boxes import Box, contains
 from penstock.query import Join, Query
 from penstock.spaces import JoinValue, join_value
@@ -22,6 +27,9 @@ from penstock.spaces import JoinValue, join_value
 Binding: TypeAlias = dict[int, KeyedRow]
 """A row for each node that has one."""
 Branch: TypeAlias = tuple[Box, ...]
+Failures: TypeAlias = Mapping[int, OperatorFailure]
+"""By the column that an operator fails to compute."""
+Outcome: TypeAlias = tuple[LazyValues, Mapping[Definition, OperatorFailure]]
 
 
 class Effect(StrEnum):
@@ -36,8 +44,15 @@ class Effect(StrEnum):
 class Tables:
     """The rows of all tables, found by join value, except the row that changes."""
 
-    def __init__(self, rows: RowStore, relation: Relation, key: RowKey) -> None:
+    def __init__(
+        self,
+        rows: RowStore,
+        relation: Relation,
+        key: RowKey,
+        operators: Callable[[], OperatorRuntime] | None = None,
+    ) -> None:
         self._rows = rows
+        self._operators = operators
         self.relation, self.key = relation, key
         self._indexes: dict[tuple[str, tuple[int, ...]], dict[JoinValue, list[KeyedRow]]] = {}
 
@@ -53,12 +68,49 @@ class Tables:
         self, relation: Relation, columns: tuple[int, ...]
     ) -> dict[JoinValue, list[KeyedRow]]:
         found: dict[JoinValue, list[KeyedRow]] = {}
-        changed = self.key if relation.name == self.relation.name else None
-        for key, row in self._rows.rows(relation):
+        changed = self.key if base_name(relation.name) == self.relation.name else None
+        stored = rows_of(self._rows, relation, lambda _: partial(self._asked, relation))
+        for key, row in stored:
             value = join_value(relation, columns, row)
             if value is not None and key != changed:
                 found.setdefault(value, []).append((key, row))
         return found
+
+    def seen(self, relation: Relation, row: Row) -> tuple[Row, Failures]:
+        """What a row of a table is to a relation that is the table, or extends it; and the columns
+        that operators fail to compute."""
+        if not isinstance(relation, ExtendedRelation):
+            return row, {}
+        ((known, failed),) = self._outcomes(relation, [row])
+        seen = next(DerivedValues([relation], [row], [known]).rows(relation))
+        places = {one: relation.first_derived + i for i, one in enumerate(relation.definitions)}
+        return seen, {places[one]: failure for one, failure in failed.items()}
+
+    def _asked(self, relation: Relation, keyed: KeyedRows) -> Sequence[LazyValues]:
+        """What operators say of rows, whoever else needs to know."""
+        return ask_operators(self._operators, relation, keyed)
+
+    def _outcomes(self, relation: ExtendedRelation, rows: Sequence[Row]) -> Sequence[Outcome]:
+        return _outcomes(self._operators, relation, rows)
+
+
+def ask_operators(
+    operators: Callable[[], OperatorRuntime] | None, relation: Relation, keyed: KeyedRows
+) -> Sequence[LazyValues]:
+    """What operators say of rows, whoever else needs to know."""
+    assert isinstance(relation, ExtendedRelation)
+    return [known for known, _ in _outcomes(operators, relation, [row for _, row in keyed])]
+
+
+def _outcomes(
+    operators: Callable[[], OperatorRuntime] | None,
+    relation: ExtendedRelation,
+    rows: Sequence[Row],
+) -> Sequence[Outcome]:
+    lazy = [one for one in relation.definitions if one.is_lazy]
+    if not lazy or operators is None:
+        return [({}, {})] * len(rows)
+    return operators().values_of(lazy, relation.base, rows)
 
 
 class Version:
@@ -69,16 +121,33 @@ class Version:
         self._tables = tables
         self.relation = tables.relation
         self.row = row
+        self._seen: dict[str, tuple[Row, Failures]] = {}
+
+    def reads_changed(self, node: int) -> bool:
+        """Whether the table that changes feeds a node."""
+        return base_name(self._query.nodes[node].relation.name) == self.relation.name
+
+    def row_at(self, node: int) -> Row | None:
+        """The changed row as a node that its table feeds has it."""
+        seen = self._seen_at(node)
+        return None if seen is None else seen[0]
+
+    def failures_at(self, node: int) -> Failures:
+        """The columns of that row that operators fail to compute, by position."""
+        seen = self._seen_at(node)
+        return {} if seen is None else seen[1]
+
+    def _seen_at(self, node: int) -> tuple[Row, Failures] | None:
+        relation = self._query.nodes[node].relation
+        if self.row is not None and relation.name not in self._seen:
+            self._seen[relation.name] = self._tables.seen(relation, self.row)
+        return self._seen.get(relation.name)
 
     def content_rows(self, branch: Branch, start: int) -> Iterator[Binding]:
         """The rows of the content that a branch selects, with the changed row at one node."""
-        relation = self._query.nodes[start].relation
-        if (
-            self.row is not None
-            and relation.name == self.relation.name
-            and contains(branch[start], relation, self.row)
-        ):
-            yield from self._completed(branch, {start: (self._tables.key, self.row)})
+        row = self.row_at(start) if self.reads_changed(start) else None
+        if row is not None and contains(branch[start], self._query.nodes[start].relation, row):
+            yield from self._completed(branch, {start: (self._tables.key, row)})
 
     def joining(self, join: Join, bound: Binding, other: int) -> Iterator[KeyedRow]:
         """The rows of a node that fulfil a join with a row that is bound."""
@@ -88,25 +157,23 @@ class Version:
             return
         relation = self._query.nodes[other].relation
         yield from self._tables.joining(relation, theirs, value)
-        if (
-            self.row is not None
-            and relation.name == self.relation.name
-            and join_value(relation, theirs, self.row) == value
-        ):
-            yield self._tables.key, self.row
+        row = self.row_at(other) if self.reads_changed(other) else None
+        if row is not None and join_value(relation, theirs, row) == value:
+            yield self._tables.key, row
 
     def joining_changed(self, join: Join, other: int) -> Iterator[KeyedRow]:
         """The rows of a node that fulfil a join with the changed row."""
-        assert self.row is not None
         here, _, _ = _seen_from(join, other)
-        return self.joining(join, {here: (self._tables.key, self.row)}, other)
+        row = self.row_at(here)
+        assert row is not None
+        return self.joining(join, {here: (self._tables.key, row)}, other)
 
     def has(self, binding: Binding) -> bool:
         """Whether the same keys, with this version of the changed row, are a row of the content."""
         query, changed = self._query, self.nodes_changed(binding)
         rows: list[Row] = []
         for node in range(len(query.nodes)):
-            row = self.row if node in changed else binding[node][1]
+            row = self.row_at(node) if node in changed else binding[node][1]
             if row is None:
                 return False
             rows.append(row)
@@ -117,9 +184,8 @@ class Version:
 
     def nodes_changed(self, binding: Binding) -> set[int]:
         """The nodes at which the changed row stands."""
-        name, key = self.relation.name, self._tables.key
-        nodes = self._query.nodes
-        return {n for n, (k, _) in binding.items() if k == key and nodes[n].relation.name == name}
+        key = self._tables.key
+        return {n for n, (k, _) in binding.items() if k == key and self.reads_changed(n)}
 
     def _completed(self, branch: Branch, bound: Binding) -> Iterator[Binding]:
         """The rows of the content that some bound rows can be completed to."""
@@ -144,7 +210,7 @@ class Version:
 def effects(query: Query, tables: Tables, old: Row | None, new: Row | None) -> set[Effect]:
     """What happens to rows of the content when a row of a table changes."""
     before, after = Version(query, tables, old), Version(query, tables, new)
-    shown = _shown_differently(query, tables.relation, old, new)
+    shown = _shown_differently(query, before, after)
     return _found(query, before, after, Effect.LEAVE, shown) | _found(
         query, after, before, Effect.ENTER, set()
     )
@@ -173,18 +239,19 @@ def _found(
     return found
 
 
-def _shown_differently(
-    query: Query, relation: Relation, old: Row | None, new: Row | None
-) -> set[int]:
-    """The nodes of a relation at which the query shows both versions of a row, and shows them
+def _shown_differently(query: Query, before: Version, after: Version) -> set[int]:
+    """The nodes at which the query shows both versions of the changed row, and shows them
     differently."""
-    if old is None or new is None:
-        return set()
+    pairs = (
+        (one, before.row_at(one.node), after.row_at(one.node))
+        for one in query.outputs
+        if before.reads_changed(one.node)
+    )
     return {
         output.node
-        for output in query.outputs
-        if query.nodes[output.node].relation.name == relation.name
-        and not _is_same(old[output.column], new[output.column])
+        for output, old, new in pairs
+        if old is not None and new is not None
+        if not _is_same(old[output.column], new[output.column])
     }
 
 
@@ -200,17 +267,18 @@ def _stays(query: Query, branch: Branch, here: Version, there: Version) -> bool:
     if here.row is None or there.row is None:
         return here.row is None
     for number, node in enumerate(query.nodes):
-        relation = node.relation
-        if relation.name == here.relation.name:
-            if contains(branch[number], relation, here.row) and not contains(
-                branch[number], relation, there.row
-            ):
+        if not here.reads_changed(number):
+            continue
+        mine, theirs = here.row_at(number), there.row_at(number)
+        assert mine is not None
+        assert theirs is not None
+        fulfilled = contains(branch[number], node.relation, mine)
+        if fulfilled and not contains(branch[number], node.relation, theirs):
+            return False
+        for columns in _join_columns(query, number):
+            one, other = (join_value(node.relation, columns, row) for row in (mine, theirs))
+            if one != other:
                 return False
-            for columns in _join_columns(query, number):
-                if join_value(relation, columns, here.row) != join_value(
-                    relation, columns, there.row
-                ):
-                    return False
     return True
 
 

@@ -6,15 +6,17 @@ record on. The Hub drives it; it runs the same stages as the pipeline, on state 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
 from penstock.catalog import Catalog, Relation, Row, RowKey
-from penstock.catalog.payload_split import is_split
+from penstock.catalog.signatures import Signature
 from penstock.errors import ChangeError, SubscriptionError
 from penstock.flow.changes import Change, Checked, Delta, check, row_after
+from penstock.flow.derived import RowOperators, deltas_of, rows_of
 from penstock.flow.exchange import SINGLE, StageInput
 from penstock.flow.faults import blaming
 from penstock.flow.index import Index
@@ -22,6 +24,7 @@ from penstock.flow.kinds import Events, Kind, Reason, Span, StreamEvents
 from penstock.flow.local import run_locally
 from penstock.flow.memory import GroupsAside, MemoryGroups, MemoryRows, RowsAside
 from penstock.flow.new_points import NewPoints
+from penstock.flow.operator_values import OperatorRuntime
 from penstock.flow.plain import JoinStage, RowStage
 from penstock.flow.plan import plain
 from penstock.flow.stage import BatchView
@@ -32,7 +35,7 @@ from penstock.joins import Scheme, SpacePoints, make_scheme
 from penstock.joins.decomposition.statistics import Statistics
 from penstock.messages import Message, each_message
 from penstock.spaces import Decomposition, Edge, JoinValue, Placed, Replan
-from penstock.sql import Query, ShapeBinder, parse_relation
+from penstock.sql import Query, ShapeBinder, parse_declaration
 
 _POSITION = attrgetter("position")
 
@@ -86,6 +89,9 @@ class Engine:
         self._noted = _NotedRows(self.rows, self.catalog)
         self._scheme = scheme or make_scheme()
         self._edges: dict[str, Edge] = {}  # those whose groups are there
+        self._unasked: list[Placed] = []  # new points, whose operators the next batch asks
+        self.operators: Callable[[], OperatorRuntime] | None = None
+        """Who evaluates operators, asked for when subscriptions call any."""
 
     def aside(self, subscriptions: Iterable[int], scheme: Scheme) -> Engine:
         """An engine with these tables and some of the subscriptions, to attempt something with:
@@ -93,16 +99,18 @@ class Engine:
         rows, groups = RowsAside(self.rows), GroupsAside(self.groups)
         engine = Engine(scheme, catalog=self.catalog, rows=rows, groups=groups)
         engine._edges = dict(self._edges)
+        engine.operators = self.operators
         for number in subscriptions:
-            points = self.index.points_of(number)
+            points = list(self.index.points_of(number))
             changes_only = any(one.point.changes_only for one in points)
             query, chosen = self.queries[number], self.chosen[number]
             with blaming(number):
                 engine.index.add(number, query, chosen, changes_only=changes_only)
+            engine._unasked += [one for one in self._unasked if one in points]
         return engine
 
-    def define(self, offset: int, sql: str) -> Relation:
-        relation = parse_relation(sql)
+    def define(self, offset: int, sql: str) -> Relation | Signature:
+        relation = parse_declaration(sql)
         self.catalog.add(relation, offset)
         return relation
 
@@ -129,13 +137,14 @@ class Engine:
         """Make the subscription of this record active, without its initial content; its points."""
         self.learn(offset, query, chosen)
         placed = self.index.add(offset, query, chosen, changes_only=changes_only)
+        self._unasked += placed
         self._seed_new_edges(offset)
         return placed
 
     def learn(self, subscription: int, query: Query, chosen: Decomposition | None) -> None:
         """Know of a subscription, without serving it."""
         self.queries[subscription], self.chosen[subscription] = query, chosen
-        self.statistics.watch(query, self.rows.rows)
+        self.statistics.watch(query, partial(rows_of, self.rows))
 
     def replan(self, replan: Replan) -> list[Message]:
         """Give a subscription another decomposition; returns what its moved points start with."""
@@ -147,8 +156,11 @@ class Engine:
         query = self.query(subscription)
         self.chosen[subscription] = replan.decomposition
         since = self.index.replan(subscription, query, replan.decomposition)
+        moved = list(self.index.points_of(subscription, since))
+        if any(one.point.id.subscription == subscription for one in self._unasked):
+            self._unasked += moved
         self._seed_new_edges(replan.offset)
-        return list(self.index.points_of(subscription, since))
+        return moved
 
     def initial(self, offset: int, placed: Iterable[Placed]) -> list[Message]:
         """The rows that points start with, for them alone."""
@@ -161,15 +173,16 @@ class Engine:
     def _join_values(self, points: SpacePoints) -> list[JoinValue] | None:
         """Which groups have rows for some points, if that is found sooner than by going through
         all of them."""
-        if len(points) > FEW_POINTS or is_split(points.space.table):
+        if len(points) > FEW_POINTS:
             return None
-        return RowStage(self.rows, self.index).join_values(points)
+        return RowStage(self.rows, self.index, self._row_operators()).join_values(points)
 
     def contents(self, offset: int) -> Iterator[Message]:
         """The rows that all points hold, told by regions: as many messages as there are rows that
         anybody needs, however many points there are."""
+        self._run(_at(offset))  # asks for those that no batch has asked for
         everybody = [one for number in self.queries for one in self.index.points_of(number)]
-        rows = RowStage(self.rows, self.index)
+        rows = RowStage(self.rows, self.index, self._row_operators())
         groups = JoinStage(self.groups, self.index, self._scheme)
         for points in self.index.parts(everybody):
             stage = rows if points.space.edge is None else groups
@@ -209,19 +222,34 @@ class Engine:
         silent: bool = False,
     ) -> Outcome:
         """Bring one batch through the flow."""
-        source = _Source(
-            self.catalog, self.index, self._edges, new or NewPoints(self.index), self._scheme
-        )
-        view = BatchView(source, span, SINGLE, _GEAR, silent=silent)
+        asking, self._unasked = self._unasked, []
+        new = replace(new or NewPoints(self.index), asking=asking)
+        view = self._view(span, new, silent=silent)
         stores = {"rows": self._noted, "groups": self.groups}
         self._noted.last = []
         given = run_locally(STAGES, StageInput(SINGLE.buckets[0], span, events), stores, view)
-        for _, relation, key, old, after in self._noted.last:
-            self.statistics.note(relation.name, key, old, after)
+        self._note_changes(self._noted.last)
         messages = list(each_message(given.unpacked(Kind.MESSAGE)))
         messages.sort(key=_POSITION)
         refused = [Refused(row.offset, Reason.read(row.body)) for row in given.rows(Kind.BAD)]
         return Outcome(messages, refused)
+
+    def _note_changes(self, run: Sequence[Delta]) -> None:
+        """Tell the statistics; of derived relations only what decompositions are chosen by."""
+        derived = [one for one in self.statistics.watched if one.declared is not one]
+        changes = [*run, *(delta for one in derived for delta in deltas_of(one, run))]
+        for _, relation, key, old, new in changes:
+            self.statistics.note(relation.name, key, old, new)
+
+    def _view(self, span: Span, new: NewPoints | None = None, *, silent: bool = False) -> BatchView:
+        points = new or NewPoints(self.index, asking=())
+        source = _Source(
+            self.catalog, self.index, self._edges, points, self._scheme, self.operators
+        )
+        return BatchView(source, span, SINGLE, _GEAR, silent=silent)
+
+    def _row_operators(self) -> RowOperators:
+        return self._view(_at(0)).derivation.row_operators(self.rows)
 
     def try_changes(self, offset: int, changes: Iterable[Change]) -> None:
         """ChangeError if the changes, one after the other from this offset, cannot be made."""
@@ -269,6 +297,10 @@ class _Source:
     edges: Mapping[str, Edge]
     new: NewPoints
     joins: Scheme
+    evaluating: Callable[[], OperatorRuntime] | None
+
+    def operators(self) -> OperatorRuntime | None:
+        return None if self.evaluating is None else self.evaluating()
 
     def catalog(self, _end: int) -> Catalog:
         return self.tables

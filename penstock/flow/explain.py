@@ -6,14 +6,17 @@ depend on the machinery it explains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from penstock.catalog import Catalog, Row
+from penstock.catalog.derived import base_name, shown_column
 from penstock.flow.changes import Change, Op, check, row_after
-from penstock.flow.effects import Effect, Tables, Version, effects
-from penstock.flow.plain import RowStore
+from penstock.flow.document_effects import document_effects, reads_documents
+from penstock.flow.effects import Effect, Failures, Tables, Version, effects
+from penstock.flow.operator_values import OperatorRuntime
 from penstock.flow.splitting import Filtering, filtering_text, join_text
+from penstock.flow.state import RowStore
 from penstock.predicates.boxes import Box, contains, describe_box
 from penstock.predicates.intervals import describe, show_value
 from penstock.query import Query
@@ -75,13 +78,20 @@ class Explanation:
 
 
 def explain(
-    subscription: int, query: Query, change: Change, catalog: Catalog, rows: RowStore, offset: int
+    subscription: int,
+    query: Query,
+    change: Change,
+    catalog: Catalog,
+    rows: RowStore,
+    offset: int,
+    operators: Callable[[], OperatorRuntime] | None = None,
 ) -> Explanation:
     """Judge a change as if it came at `offset`. An insert of a row that exists is judged as new.
 
     It reaches a subscription exactly if there would be a notification: if a row of the content, by
     its key, comes, goes, or shows other values. Rows that are counted as joining are those that the
-    version of the row in question meets; in a self-join it may meet itself.
+    version of the row in question meets; in a self-join it may meet itself. Operators are asked for
+    all that the query calls (`operators` is who evaluates them); where they fail, it says so.
     """
     query, payload = whole(query, catalog)
     checked = check(change, catalog, offset)
@@ -91,12 +101,15 @@ def explain(
         old, new = None, checked.row
     else:
         old, new = current, row_after(checked, current)
-    tables = Tables(rows, checked.relation, checked.key)
     reasons: list[Reason] = []
-    for name, row in (("before", old), ("after", new)):
-        if row is not None:
-            reasons += _reasons(query, checked.relation.name, name, Version(query, tables, row))
-    found = effects(query, tables, old, new)
+    if reads_documents(query):
+        found = document_effects(query, rows, checked.relation, checked.key, (old, new), operators)
+    else:
+        tables = Tables(rows, checked.relation, checked.key, operators)
+        for name, row in (("before", old), ("after", new)):
+            if row is not None:
+                reasons += _reasons(query, name, Version(query, tables, row))
+        found = effects(query, tables, old, new)
     verdict = _verdict(query, checked.relation.name, found, reasons)
     shown = f"{checked.op} {checked.relation.name} {dict(change.row)}"
     judged = (shown, bool(found), verdict, tuple(reasons))
@@ -117,34 +130,36 @@ _HAPPENING = {
 def _verdict(query: Query, table: str, found: set[Effect], reasons: Iterable[Reason]) -> str:
     if found:
         return f"reaches: {_HAPPENING[frozenset(found)]}"
-    if all(node.relation.name != table for node in query.nodes):
+    if all(base_name(node.relation.name) != table for node in query.nodes):
         return f"does not reach: the query does not read {table}"
     if any(reason.in_content for reason in reasons):
         return "does not reach: the query shows nothing of what changes"
     return "does not reach: the row takes no part in the content"
 
 
-def _reasons(query: Query, table: str, name: str, version: Version) -> Iterator[Reason]:
-    assert version.row is not None
+def _reasons(query: Query, name: str, version: Version) -> Iterator[Reason]:
     for number, branch in enumerate(query.branches):
         for node, place in enumerate(query.nodes):
-            if place.relation.name == table:
-                tests = tuple(_tests(query, node, branch[node], version.row))
+            if version.reads_changed(node):
+                row = version.row_at(node)
+                assert row is not None
+                failures = version.failures_at(node)
+                tests = tuple(_tests(query, node, branch[node], row, failures))
                 partners = tuple(_partners(query, branch, node, version))
                 found = any(version.content_rows(branch, node))
                 yield Reason(name, number, place.alias, tests, partners, found)
 
 
-def _tests(query: Query, node: int, box: Box, row: Row) -> Iterator[Test]:
+def _tests(query: Query, node: int, box: Box, row: Row, failures: Failures) -> Iterator[Test]:
+    relation = query.nodes[node].relation
     for column_number, interval in box:
-        column = query.nodes[node].relation.columns[column_number]
-        value = row[column_number]
+        column, value = relation.columns[column_number], row[column_number]
         key = None if value is None else column.type.key(value)
-        yield Test(
-            describe(interval, column.name, column.type),
-            show_value(value, column.type),
-            interval.contains(key),
-        )
+        shown = show_value(value, column.type)
+        if column_number in failures:
+            shown = f"unknown: {failures[column_number].error().primary}"
+        condition = describe(interval, shown_column(relation, column_number), column.type)
+        yield Test(condition, shown, interval.contains(key))
 
 
 def _partners(

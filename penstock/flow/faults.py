@@ -20,6 +20,7 @@ from typing import Protocol
 from penstock.errors import (
     BacklogError,
     HomeError,
+    OperatorError,
     PenstockError,
     PipelineError,
     RecordError,
@@ -31,8 +32,16 @@ MAX_FOUND = 100
 goes on searching with its next try."""
 MAX_FAULT_CHARACTERS = 500
 
-_NOT_OF_RECORDS = (OSError, MemoryError, HomeError, PipelineError, BacklogError, WireError)
-_NOT_OF_LIBRARIES = ("sqlite3", "sqlalchemy", "lmdb", "py4j", "pyspark")
+_NOT_OF_RECORDS = (
+    OSError,
+    MemoryError,
+    HomeError,
+    PipelineError,
+    BacklogError,
+    WireError,
+    OperatorError,  # one is not there: no record is to blame
+)
+_NOT_OF_LIBRARIES = ("sqlite3", "lmdb", "py4j", "pyspark")
 """Libraries that report the state of the machine, not of a record."""
 
 

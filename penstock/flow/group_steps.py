@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from penstock.catalog import Relation
-from penstock.catalog.payload_split import is_split
+from penstock.catalog.unnested import is_unnested
 from penstock.flow.changes import Delta
 from penstock.flow.index import Index
-from penstock.flow.payloads import feeds, relation_seen, seen_from
 from penstock.joins import GroupStep, GroupSteps, StepsByEdge
 from penstock.messages import INITIAL_STEP
 from penstock.spaces import Edge, JoinValue, joiner
 
 FIRST_STEP = INITIAL_STEP + 1
+STEPS_OF_ROW = 4
+"""A row leaves and enters on two sides. One record changes many rows of a document; each of them
+has steps of its own, since what one of them hides the next may show."""
 
 
 class EdgeSteps:
@@ -28,7 +30,7 @@ class EdgeSteps:
         self._sides = [
             SideSteps(relation, edge, number)
             for number, side in enumerate(edge.sides)
-            if feeds(relation, side)
+            if side.table == relation.name
         ]
 
     def __len__(self) -> int:
@@ -47,15 +49,19 @@ class SideSteps:
     def __init__(self, relation: Relation, edge: Edge, number: int) -> None:
         self._number = number
         self._side = edge.sides[number]
-        self._sees_half = is_split(self._side.table)
-        self._join_value = joiner(relation_seen(self._side, relation), self._side.columns)
+        self._changes_often = is_unnested(relation.name)
+        self._join_value = joiner(relation, self._side.columns)
         self._leaving = FIRST_STEP + 2 * number
         self._entering = self._leaving + 1
 
     def add(self, run: Iterable[Delta], groups: GroupSteps) -> None:
         join_value, number = self._join_value, self._number
-        leaving, entering = self._leaving, self._entering
-        for offset, _, key, old, new in self._seen(run):
+        leaving, entering, last = self._leaving, self._entering, None
+        for offset, _, key, old, new in run:
+            if self._changes_often and offset == last:
+                leaving, entering = leaving + STEPS_OF_ROW, entering + STEPS_OF_ROW
+            elif self._changes_often:
+                leaving, entering, last = self._leaving, self._entering, offset
             before = None if old is None else join_value(old)
             after = None if new is None else join_value(new)
             if before == after:
@@ -66,12 +72,6 @@ class SideSteps:
                 _add(groups, before, GroupStep(offset, leaving, number, key, old, None))
             if after is not None:
                 _add(groups, after, GroupStep(offset, entering, number, key, None, new))
-
-    def _seen(self, run: Iterable[Delta]) -> Iterable[Delta]:
-        if not self._sees_half:
-            return run
-        seen = (seen_from(self._side, delta) for delta in run)
-        return (delta for delta in seen if delta is not None)
 
 
 def _add(groups: GroupSteps, value: JoinValue, step: GroupStep) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from penstock.catalog import Catalog, Relation, Row
-from penstock.catalog.payload_split import table_of
+from penstock.flow.derived_index import DerivedIndex
 from penstock.joins import SpacePoints
 from penstock.joins.frozen_points import FrozenSpace
 from penstock.joins.matcher_points import MatcherPoints
 from penstock.joins.selections import Selections
-from penstock.messages import PointId
+from penstock.messages import Point, PointId
 from penstock.query import Query
 from penstock.spaces import Decomposition, Edge, Placed, Space, place
 
@@ -32,6 +32,7 @@ class Index:
         self._edges_of: dict[str, list[Edge]] = {}
         self._placed: dict[int, list[Placed]] = {}
         self._covered: dict[str, MatcherPoints] = {}
+        self.derived = DerivedIndex(catalog)
 
     def __len__(self) -> int:
         return len(self._placed)
@@ -51,7 +52,7 @@ class Index:
         placed = place(query, subscription, chosen, changes_only=changes_only)
         self._placed[subscription] = placed
         for one in placed:
-            self._points_in(one.space).add(one.point)
+            self._add_point(one.space, one.point)
         return placed
 
     def replan(self, subscription: int, query: Query, chosen: Decomposition) -> list[Placed]:
@@ -61,8 +62,8 @@ class Index:
         after = place(query, subscription, chosen, changes_only=changes_only)
         for old, new in zip(before, after, strict=True):
             if old.space != new.space:
-                self._spaces[old.space.id].remove(old.point.id)
-                self._points_in(new.space).add(new.point)
+                self._remove_point(old.space, old.point)
+                self._add_point(new.space, new.point)
         self._placed[subscription] = after
         return before
 
@@ -83,8 +84,18 @@ class Index:
                 covered.remove(subscription)
             placed = self._thawed(subscription)
         for one in placed:
-            self._spaces[one.space.id].remove(one.point.id)
+            self._remove_point(one.space, one.point)
         return placed
+
+    def _add_point(self, space: Space, point: Point) -> None:
+        points = self._points_in(space)
+        points.add(point)
+        self.derived.add(points.base, point)
+
+    def _remove_point(self, space: Space, point: Point) -> None:
+        points = self._spaces[space.id]
+        points.remove(point.id)
+        self.derived.remove(points.base, point)
 
     def _thawed(self, subscription: int) -> list[Placed]:
         """The points of a subscription that were frozen, as objects."""
@@ -109,17 +120,16 @@ class Index:
         if space.id not in self._spaces:
             points = SpacePoints(space, self._catalog, self.samples.get(space.table, ()))
             self._spaces[space.id] = points
-            if space.edge is not None:
+            if space.edge is None:
+                self.derived.note(space.table)
+            else:
                 self._on_edge.setdefault(space.edge, []).append(points)
                 for table in _feeding(space.edge):
+                    self.derived.note(table)
                     edges = self._edges_of.setdefault(table, [])
                     if space.edge not in edges:
                         edges.append(space.edge)
         return self._spaces[space.id]
-
-    def knows(self, space: int) -> bool:
-        """Whether a subscription ever had a point there."""
-        return space in self._spaces
 
     def space(self, number: int) -> SpacePoints:
         return self._spaces[number]
@@ -143,6 +153,8 @@ class Index:
         """Take in the points of many subscriptions, relation by relation, which are not objects;
         they replace those that were taken in before."""
         self._covered = {points.relation.name: points for points in covered}
+        for name in self._covered:
+            self.derived.note(name)
 
     @property
     def covered(self) -> list[MatcherPoints]:
@@ -175,4 +187,4 @@ class Index:
 
 def _feeding(edge: Edge) -> list[str]:
     """The names of the tables whose rows an edge brings together."""
-    return sorted({table_of(side.table) for side in edge.sides})
+    return sorted({side.table for side in edge.sides})

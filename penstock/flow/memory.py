@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from penstock.catalog import Relation, Row, RowKey
 from penstock.flow.changes import Delta
 from penstock.flow.kinds import StreamEvents
-from penstock.flow.plain import GroupStore, RowStore
+from penstock.flow.state import GroupStore, RowStore
 from penstock.joins import Group
 from penstock.spaces import Edge, JoinValue
 

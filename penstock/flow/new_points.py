@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from penstock.catalog import Relation
+from penstock.catalog.derived import ExtendedRelation
+from penstock.catalog.payload_split import columns_like
 from penstock.flow.index import Index
 from penstock.joins import SpacePoints
 from penstock.joins.selections import NewSelections
+from penstock.messages import Point
 from penstock.spaces import Edge, JoinValue, Placed
 
 
@@ -39,6 +43,19 @@ class NewPoints:
     """Whether subscriptions that are not objects but in a snapshot are among the new ones."""
     values: Callable[[SpacePoints], list[JoinValue] | None] | None = None
     """Which groups have base rows that new points of a space select, if somebody knows."""
+    asking: Sequence[Placed] | None = None
+    """Points with conditions on operators that rows were not asked about yet; None: `points`."""
+
+    @cached_property
+    def asking_by_table(self) -> list[tuple[Relation, list[Point]]]:
+        """The tables whose rows operators must be asked about, and for which points."""
+        found: dict[str, tuple[Relation, list[Point]]] = {}
+        for one in self.points if self.asking is None else self.asking:
+            relation = columns_like(self.index.space(one.space.id).base)
+            if isinstance(relation, ExtendedRelation) and relation.lazy_columns:
+                table = relation.base
+                found.setdefault(table.name, (table, []))[1].append(one.point)
+        return list(found.values())
 
     @cached_property
     def _parts(self) -> list[SpacePoints]:

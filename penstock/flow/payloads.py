@@ -10,43 +10,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from penstock.catalog import Relation, Row, RowKey
-from penstock.catalog.payload_split import is_payload, is_split, split_names, table_of
+from penstock.catalog import Row, RowKey
+from penstock.catalog.payload_split import HalfRelation, Halves, is_split
 from penstock.flow.changes import Delta
 from penstock.joins import Group, GroupStep
-from penstock.spaces import Edge, Side
+from penstock.spaces import Edge
 
 NARROW, PAYLOAD = 0, 1
 """The sides of the edge between two halves."""
 
 
-def feeds(relation: Relation, side: Side) -> bool:
-    """Whether the rows of a table are those of a side, or what the side has of them."""
-    return table_of(side.table) == relation.name
+def half_deltas(halves: Halves, run: Iterable[Delta]) -> Iterator[Delta]:
+    """What changes of a relation are to both of its halves."""
+    for delta in run:
+        offset, _, key, old, new = delta
+        was, is_now = (None if row is None else halves.narrow_row(row) for row in (old, new))
+        if was != is_now:
+            yield Delta(offset, halves.narrow, key, was, is_now)
+        if new is None:
+            continue
+        payload = halves.payload_row(new)
+        if old is None or halves.digest(old) != payload[0]:
+            yield Delta(offset, halves.payload, _key(payload), None, payload)
 
 
-def relation_seen(side: Side, relation: Relation) -> Relation:
-    """What the rows of a table are rows of to a side that they feed."""
-    if not is_split(side.table):
-        return relation
-    halves = split_names(side.table, relation)
-    return halves.payload if is_payload(side.table) else halves.narrow
-
-
-def seen_from(side: Side, delta: Delta) -> Delta | None:
-    """What a change is to the side of an edge that its table feeds; None if it is nothing."""
-    if not is_split(side.table):
-        return delta
-    halves = split_names(side.table, delta.relation)
-    if not is_payload(side.table):
-        old, new = (None if r is None else halves.narrow_row(r) for r in (delta.old, delta.new))
-        return None if old == new else Delta(delta.offset, halves.narrow, delta.key, old, new)
-    if delta.new is None:
-        return None
-    payload = halves.payload_row(delta.new)
-    if delta.old is not None and halves.digest(delta.old) == payload[0]:
-        return None
-    return Delta(delta.offset, halves.payload, _key(payload), None, payload)
+def half_rows(
+    half: HalfRelation, rows: Iterable[tuple[RowKey, Row]]
+) -> Iterator[tuple[RowKey, Row]]:
+    """The rows of a half, from those of the whole; each payload once."""
+    if not half.is_payload:
+        for key, row in rows:
+            yield key, half.halves.narrow_row(row)
+        return
+    seen: set[RowKey] = set()
+    for _, row in rows:
+        payload = half.halves.payload_row(row)
+        if _key(payload) not in seen:
+            seen.add(_key(payload))
+            yield _key(payload), payload
 
 
 def _key(payload: Row) -> RowKey:
@@ -65,7 +66,10 @@ def with_payloads(edge: Edge, group: Group, steps: list[GroupStep]) -> list[Grou
 def _settled(group: Group, steps: Iterable[GroupStep]) -> Iterator[GroupStep]:
     rows = len(group.sides[NARROW])
     held = next(iter(group.sides[PAYLOAD].values()), None)
-    for step in steps:
+    taken = list(steps)
+    # One record may change many rows of a document: the payload stays for one that enters later.
+    entering = {s.offset: i for i, s in enumerate(taken) if s.side == NARROW and s.new is not None}
+    for number, step in enumerate(taken):
         if step.side == PAYLOAD:
             if held is None:
                 held = step.new
@@ -73,6 +77,6 @@ def _settled(group: Group, steps: Iterable[GroupStep]) -> Iterator[GroupStep]:
             continue
         yield step
         rows += (step.new is not None) - (step.old is not None)
-        if rows == 0 and held is not None:
+        if rows == 0 and held is not None and entering.get(step.offset, -1) <= number:
             yield step._replace(side=PAYLOAD, key=_key(held), old=held, new=None)
             held = None

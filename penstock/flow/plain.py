@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from penstock.catalog import Relation, Row, RowKey
 from penstock.flow.changes import Checked, Delta, is_same_row, row_after
+from penstock.flow.derived import RowOperators, rows_of
 from penstock.flow.group_steps import FIRST_STEP, EdgeSteps, StepCollector
 from penstock.flow.index import Index
 from penstock.flow.payloads import with_payloads
-from penstock.joins import Group, GroupStep, GroupSteps, Scheme, SpacePoints, StepsByEdge
+from penstock.flow.state import GroupStore, RowStore
+from penstock.joins import GroupStep, GroupSteps, Scheme, SpacePoints, StepsByEdge
 from penstock.joins.initial_regions import MANY_NEWCOMERS, newcomer_messages
 from penstock.joins.point_arrays import Mask
 from penstock.joins.selections import NewSelections, Selections
@@ -33,30 +35,13 @@ from penstock.spaces import Edge, JoinValue, Space, joiner
 _ROWS_AT_ONCE = 4096
 
 
-class RowStore(Protocol):
-    """The current rows of the tables (or of one partition of them)."""
-
-    def get(self, relation: Relation, key: RowKey) -> Row | None: ...
-
-    def put(self, relation: Relation, key: RowKey, row: Row | None) -> None: ...
-
-    def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]: ...
-
-
-class GroupStore(Protocol):
-    """The groups of all edges (or of one partition of them)."""
-
-    def get(self, edge: Edge, value: JoinValue) -> Group: ...
-
-    def put(self, edge: Edge, value: JoinValue, group: Group) -> None: ...
-
-    def groups(self, edge: Edge) -> Iterator[tuple[JoinValue, Group]]: ...
-
-
 class RowStage:
-    def __init__(self, store: RowStore, index: Index) -> None:
+    def __init__(
+        self, store: RowStore, index: Index, operators: RowOperators | None = None
+    ) -> None:
         self._store = store
         self._index = index
+        self._operators = operators
 
     def resolve(self, offset: int, checked: Checked) -> Delta | None:
         """Carry out one change on the rows; ChangeError, before anything happens, if it cannot be.
@@ -71,15 +56,14 @@ class RowStage:
         self._store.put(relation, key, new)
         return Delta(offset, relation, key, old, new)
 
-    def consequences(self, run: Iterable[Delta]) -> Consequences:
-        """Whom the changes concern that were made since the subscriptions last changed."""
-        return consequences(self._index, run)
+    def _rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]:
+        return rows_of(self._store, relation, self._operators)
 
     def seed(self, offset: int, edge: Edge) -> GroupSteps:
         """Steps that bring the rows known so far into the groups of a new edge."""
         groups: GroupSteps = {}
         for relation in self._index.relations(edge):
-            rows = self._store.rows(relation)
+            rows = self._rows(relation)
             entering = [Delta(offset, relation, key, None, row) for key, row in rows]
             EdgeSteps(relation, edge).add(entering, groups)
         return groups
@@ -88,7 +72,7 @@ class RowStage:
         """By what the base rows are joined, each once, that some of a few points select."""
         side, relation = points.space.base_side, points.base
         of_row, values = joiner(relation, side.columns), dict[JoinValue, None]()
-        for part in _batched(self._store.rows(relation), _ROWS_AT_ONCE):
+        for part in _batched(self._rows(relation), _ROWS_AT_ONCE):
             for i in np.flatnonzero(points.selected_by_any(part)).tolist():
                 value = of_row(part[i][1])
                 if value is not None:
@@ -98,7 +82,7 @@ class RowStage:
     def initial(self, offset: int, new: NewSelections) -> Iterator[Message]:
         """The current content of new subscriptions over one table, a message for each row."""
         position, space = Position(offset, INITIAL_STEP), Space(new.relation.name).id
-        for part in _batched(self._store.rows(new.relation), _ROWS_AT_ONCE):
+        for part in _batched(self._rows(new.relation), _ROWS_AT_ONCE):
             any_match = np.flatnonzero(new.any_match([row for _, row in part]))
             selected = [part[i] for i in any_match.tolist()]
             if new.since is not None and len(new) >= MANY_NEWCOMERS:
@@ -112,7 +96,7 @@ class RowStage:
     def contents(self, offset: int, points: SpacePoints) -> Iterator[Message]:
         """The current content of all subscriptions over one table, a message for each row."""
         position, all_of_them = Position(offset, INITIAL_STEP), NewSelections(points)
-        for part in _batched(self._store.rows(points.base), _ROWS_AT_ONCE):
+        for part in _batched(self._rows(points.base), _ROWS_AT_ONCE):
             any_match = np.flatnonzero(all_of_them.any_match([row for _, row in part]))
             for key, row in (part[i] for i in any_match.tolist()):
                 yield Message(position, points.space.id, key, row, EVERYONE)

@@ -12,7 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.catalog import Catalog, Relation
+from penstock.catalog.derived import is_extended
 from penstock.catalog.payload_split import is_split
+from penstock.catalog.unnested import is_unnested
+from penstock.documents.unnesting import MANY_PATTERNS
 from penstock.joins import Scheme, SpacePoints
 from penstock.kernels.fast_gear import FAST_GEAR, may_load_kernels
 from penstock.kernels.preparation import gear_setting, start_preparation
@@ -101,7 +104,15 @@ class ExecutionPlan:
         """Resolving the changes of a table."""
         if self._all_plain:
             return self._all_plain
-        return FAST if table in self.forms else plain("its key is not read by kernels")
+        if table in self.forms:
+            return FAST
+        if is_split(table):
+            return plain(_OF_PAYLOADS)
+        if is_unnested(table):
+            return plain("its rows are taken out of documents")
+        if is_extended(table):
+            return plain("a column of it is computed for some rows only")
+        return plain("its key is not read by kernels")
 
     def selections(self, table: str, rows: int) -> Decision:
         """Matching changed rows against the subscriptions over their table alone."""
@@ -109,13 +120,27 @@ class ExecutionPlan:
             return self.rows(table)
         return plain(f"{rows} rows are few") if rows <= FEW_ROWS else FAST
 
-    def steps(self, relation: Relation, edge: Edge) -> Decision:
-        """Working out what changed rows do to the groups of an edge."""
-        from penstock.flow.packed.delta_steps import is_joined_by_bytes
+    def derived(self, table: str, rows: int) -> Decision:
+        """Computing the derived columns of changed rows."""
+        if not self.rows(table).is_fast:
+            return self.rows(table)
+        return plain(f"{rows} rows are few") if rows <= FEW_ROWS else FAST
 
-        if not self.rows(relation.name).is_fast:
-            return self.rows(relation.name)
-        return FAST if is_joined_by_bytes(edge, relation) else plain(_OF_PAYLOADS)
+    def documents(self, views: int) -> Decision:
+        """Matching documents against the views of a table."""
+        if self._all_plain:
+            return self._all_plain
+        return plain(f"{views} views are few") if views < MANY_PATTERNS else FAST
+
+    def _document_lines(self, index: Index, table: Relation, rows: int) -> Iterator[PlanLine]:
+        unnested = list(index.derived.unnested(table) or ())
+        if unnested:
+            yield PlanLine(table.name, "documents", self.documents(len(unnested)))
+        for one in unnested:
+            for relation in (one, *index.derived.extended(one)):
+                if index.selections(relation) is not None:
+                    decision = self.selections(relation.name, rows)
+                    yield PlanLine(relation.shown_name, "selections", decision)
 
     def groups(self, edge: Edge, *, is_new: bool = False) -> Decision:
         """Bringing the groups of an edge through their steps."""
@@ -124,8 +149,6 @@ class ExecutionPlan:
         if is_new:
             return plain("its groups are not stored yet")
         for side in edge.sides:
-            if is_split(side.table):
-                return plain(_OF_PAYLOADS)
             if not self.rows(side.table).is_fast:
                 return self.rows(side.table)
         return FAST
@@ -143,11 +166,16 @@ class ExecutionPlan:
             yield PlanLine(relation.name, "rows", self.rows(relation.name))
             if index.selections(relation) is not None:
                 yield PlanLine(relation.name, "selections", self.selections(relation.name, rows))
+            for extended in index.derived.extended(relation):
+                shown = extended.shown_name
+                yield PlanLine(shown, "derived columns", self.derived(extended.name, rows))
+                if index.selections(extended) is not None:
+                    yield PlanLine(shown, "selections", self.selections(extended.name, rows))
+            yield from self._document_lines(index, relation, rows)
         for edge in index.edges:
             for relation in index.relations(edge):
-                yield PlanLine(
-                    f"{edge.name} from {relation.name}", "steps", self.steps(relation, edge)
-                )
+                shown = f"{edge.name} from {relation.shown_name}"
+                yield PlanLine(shown, "steps", self.rows(relation.name))
             groups = self.groups(edge)
             yield PlanLine(edge.name, "groups", groups)
             for points in index.on_edge(edge):

@@ -14,10 +14,11 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from penstock.flow.attempts import fault_of
 from penstock.flow.exchange import Spread, StageInput, StageOutput
 from penstock.flow.faults import SetAside, describe_fault, find_culprits, is_fault
+from penstock.flow.index_source import IndexSource
 from penstock.flow.kinds import Events, Kind, Span
 from penstock.flow.plan import Decision, fastest_gear, plain, prepare_fast_gear
 from penstock.flow.row_codec import offsets_of, only_events
-from penstock.flow.stage import BatchView, IndexSource, Stage, advance_stage
+from penstock.flow.stage import BatchView, Stage, advance_stage
 from penstock.packing import pack
 
 _PLAIN = plain("the fast gear has failed")

@@ -15,8 +15,10 @@ from typing import Any, Protocol
 
 from penstock.catalog import Catalog, Relation
 from penstock.errors import ChangeError
+from penstock.flow.derivation import Derivation
 from penstock.flow.exchange import Spread, StageInput, StageOutput
 from penstock.flow.index import Index
+from penstock.flow.index_source import IndexSource
 from penstock.flow.kinds import Kind, Span
 from penstock.flow.new_points import NewPoints
 from penstock.flow.plan import Decision, ExecutionPlan
@@ -31,31 +33,6 @@ class Key(StrEnum):
     """Table and primary key."""
     GROUP = "group"
     """Edge and join value."""
-
-
-class IndexSource(Protocol):
-    """Who knows the tables and subscriptions: a worker of the pipeline, a Hub, a backtest."""
-
-    @property
-    def edges(self) -> Mapping[str, Edge]:
-        """The edges of the index, by name."""
-
-    def catalog(self, end: int) -> Catalog:
-        """The tables and streams that records before `end` declare (and maybe later ones)."""
-
-    def index_at(self, span: Span) -> Index:
-        """The points that are active in a batch. It stays so until it is asked for another one."""
-
-    def new_points(self, span: Span) -> NewPoints: ...
-
-    def not_applied(self, span: Span) -> Mapping[int, ChangeError]:
-        """The events of a batch that are not to be applied, and why."""
-
-    def scheme(self) -> Scheme:
-        """For the joins of a batch."""
-
-    def needs(self, relation: Relation) -> bool:
-        """Whether the rows of a table are kept. Where subscriptions may come later, all are."""
 
 
 class BatchView:
@@ -110,6 +87,11 @@ class BatchView:
 
     def needs(self, relation: Relation) -> bool:
         return self._source.needs(relation)
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """What rows of tables are to relations with derived columns."""
+        return Derivation(self._source, self.span, silent=self.silent)
 
 
 class Stage(Protocol):

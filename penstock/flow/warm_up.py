@@ -14,11 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.catalog import Catalog, Relation, Row
-from penstock.errors import ChangeError
+from penstock.documents.document import parse_document
+from penstock.documents.fast_matching import FastMatcher
+from penstock.documents.xmltable import ColumnPath, table_view
+from penstock.errors import ChangeError, ExtraError
 from penstock.flow.exchange import Spread, StageInput, StageOutput
 from penstock.flow.index import Index
 from penstock.flow.kinds import Events, Span
 from penstock.flow.new_points import NewPoints
+from penstock.flow.operator_values import OperatorRuntime
 from penstock.flow.plan import FAST
 from penstock.flow.stage import BatchView, advance_stage
 from penstock.flow.stages import STAGES
@@ -32,6 +36,7 @@ from penstock.messages import EVERYONE, Position
 from penstock.routing.regions import RegionIndex
 from penstock.spaces import Edge
 from penstock.sql import bind, parse_relation
+from penstock.xml_text import load_lxml
 
 TABLES = (
     """CREATE TABLE warm_l (id BIGINT PRIMARY KEY, name VARCHAR, day DATE, v INTEGER,
@@ -42,6 +47,8 @@ TABLES = (
 QUERIES = (
     "SELECT * FROM warm_l WHERE v > {0} AND w < 9.5",
     "SELECT * FROM warm_l WHERE name LIKE 'a{0}%' AND price > {0} AND day > DATE '2024-01-01'",
+    "SELECT id, upper(name) AS n, price * 2 AS p FROM warm_l WHERE v * 2 > 3 AND w / 2 < {0}",
+    "SELECT v + 1 AS more FROM warm_s WHERE v % 7 > {0}",
     "SELECT * FROM warm_s WHERE v BETWEEN {0} AND 7 OR name = 'b'",
     "SELECT * FROM warm_l l JOIN warm_r r ON l.name = r.name WHERE l.v > {0} AND r.v < 9",
     "SELECT * FROM warm_l l JOIN warm_r r ON l.v = r.v WHERE r.name > 'a{0}' AND l.name < 'x'",
@@ -69,6 +76,7 @@ def warm_up() -> None:
         for strategy in _STRATEGIES:
             _match(relation, strategy)
     _merge_messages()
+    _match_documents()
 
 
 def _events() -> list[bytes]:
@@ -127,6 +135,9 @@ class _Source:
 
     def new_points(self, _span: Span) -> NewPoints:
         return NewPoints(self.index)
+
+    def operators(self) -> OperatorRuntime | None:
+        return None
 
     def not_applied(self, _span: Span) -> Mapping[int, ChangeError]:
         return {}
@@ -212,6 +223,21 @@ def _match(relation: Relation, strategy: str) -> None:
 def _row(relation: Relation, i: int) -> Row:
     values: dict[str, str | int] = {"name": f"a{i % 5}", "v": i % 9}
     return tuple(values.get(column.name) for column in relation.columns)
+
+
+def _match_documents() -> None:
+    """All kinds of tests of values. Without lxml there are no documents to match."""
+    try:
+        load_lxml()
+    except ExtraError:
+        return
+    tests = ("a[. = 'x']", "a[. != 'x']", "a[. > 1]//b", "a/@b", "a[b and .//c = 'y']")
+    paths = [f"//l{number}//{test}" for number in range(40) for test in tests]
+    columns = [ColumnPath("v", "VARCHAR", ".")]
+    matcher = FastMatcher([table_view(path, columns).pattern for path in paths])
+    text = "<l1><l2><a b='1'>x<b>2</b><c>y</c></a></l2></l1>"
+    for document in (text, f"<n>{text * 20}</n>"):
+        matcher.matching(parse_document(document))
 
 
 def _merge_messages() -> None:

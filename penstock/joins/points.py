@@ -41,6 +41,8 @@ class Prepared(Protocol):
 AnyIndex = TypeVar("AnyIndex", bound=PointIndex)
 
 
+# Many methods: schemes ask one object for everything about a space's points, and most answers are
+# one line on the arrays or on the relation, which a second class would only pass on.
 class SpacePoints:
     """The points of one space: added and removed one by one, asked in bulk.
 

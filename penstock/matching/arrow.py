@@ -1,76 +1,17 @@
-"""Arrow arrays as stored values: which Arrow type holds the values of each column type."""
+"""Arrow arrays as stored values."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.catalog import (
-    BooleanType,
-    Column,
-    DateType,
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    ValueType,
-)
+from penstock.catalog import Column
+from penstock.catalog.arrow_types import ARROW_RULES
 from penstock.errors import ChangeError
 from penstock.matching.key_arrays import fits_int64
 
 Nulls = npt.NDArray[np.bool_] | None
-
-
-class ArrowRule(NamedTuple):
-    """How Arrow holds the values of a column type."""
-
-    type_of: Callable[[Any], pa.DataType]
-    """The Arrow type of a column type."""
-    accepts: Callable[[pa.DataType], bool]
-    """Whether values of an Arrow type are such values, if only their width or unit is changed."""
-    view: pa.DataType | None = None
-    """What the cast array is viewed as to get stored values."""
-    is_cast: bool = True
-    """Whether Arrow casts values without loss; if not, each is stored by itself."""
-
-
-def _is_text(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
-
-
-def _is_number(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(arrow_type) or pa.types.is_integer(arrow_type))
-
-
-def _is_exact(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal(arrow_type) or pa.types.is_integer(arrow_type))
-
-
-ARROW_RULES: dict[type[ValueType], ArrowRule] = {
-    IntegerType: ArrowRule(lambda _: pa.int64(), pa.types.is_integer),
-    DoubleType: ArrowRule(lambda _: pa.float64(), _is_number),
-    DecimalType: ArrowRule(
-        lambda one: pa.decimal128(one.precision, one.scale), _is_exact, is_cast=False
-    ),
-    BooleanType: ArrowRule(lambda _: pa.bool_(), pa.types.is_boolean),
-    StringType: ArrowRule(lambda _: pa.string(), _is_text),
-    DateType: ArrowRule(lambda _: pa.date32(), pa.types.is_date, pa.int32()),
-    TimestampType: ArrowRule(
-        lambda one: pa.timestamp("us", "UTC" if one.zoned else None),
-        pa.types.is_timestamp,
-        pa.int64(),
-    ),
-}
-
-
-def arrow_type(value_type: ValueType) -> pa.DataType:
-    """The Arrow type that holds the outside values of a column type."""
-    return ARROW_RULES[type(value_type)].type_of(value_type)
 
 
 def stored_array(

@@ -31,6 +31,7 @@ _INLINE_MERGE_BOXES = 4096
 """Merges of so few boxes are done at once, in a few milliseconds; larger ones in the background."""
 
 
+# Many methods: the protocol alone has 11, and merging needs the same lock and segments.
 @register("lanes")
 class LaneMatcher:
     """Subscriptions in immutable segments (`BoxSegment`), newest last.

@@ -18,7 +18,6 @@ from penstock.matching.interface import Matcher
 DEFAULT_MATCHER = "lanes"
 _COMPARATORS = "penstock.matching.matchers"
 
-MatcherFactory = Callable[[Relation], Matcher]
 F = TypeVar("F", bound=Callable[..., Matcher])
 
 _factories: dict[str, Callable[..., Matcher]] = {}

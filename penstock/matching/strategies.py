@@ -75,6 +75,7 @@ class BoxNames:
         return cls(table.ids[owners], doubtful)
 
 
+# Many methods: two for each strategy, and one for each index that they share and that is made late.
 class Strategies:
     """What can be done with a table, a trie and a box index.
 

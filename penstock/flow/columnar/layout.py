@@ -17,6 +17,7 @@ from penstock.catalog import (
     StringType,
     TimestampType,
     ValueType,
+    XmlType,
 )
 from penstock.kernels.arrays import Bytes8, Codes8, Flags, Ints
 
@@ -94,6 +95,8 @@ KERNEL_COLUMNS: dict[type[ValueType], Callable[[Any], KernelColumn]] = {
     StringType: lambda one: KernelColumn(TEXT, one.max_length or _NO_LIMIT),
     DateType: lambda _: KernelColumn(DATE),
     TimestampType: lambda one: KernelColumn(ZONED if one.zoned else TIMESTAMP),
+    # No text is short enough: the plain reader parses documents, kernels pack what it has stored.
+    XmlType: lambda _: KernelColumn(TEXT, -1),
 }
 
 

@@ -99,7 +99,7 @@ def pack_events(
     """For each chosen event: some bytes, its offset, its offset as a key (if wanted) and its row.
     All in one, and where each ends."""
     fixed = len(before) + 3 * MOST_BYTES
-    out = np.empty(_most_bytes(sheet, chosen, fixed), np.uint8)
+    out = np.empty(most_bytes(sheet, chosen, fixed), np.uint8)
     ends = np.empty(len(chosen), np.int64)
     at = 0
     for k in range(len(chosen)):
@@ -122,7 +122,7 @@ def pack_changes(
     width = len(sheet.form.kinds)
     fixed = len(name) + len(packed_ops) + MOST_BYTES * (width + 5)
     # A key repeats values of its row.
-    out = np.empty(2 * _most_bytes(sheet, chosen, fixed), np.uint8)
+    out = np.empty(2 * most_bytes(sheet, chosen, fixed), np.uint8)
     ends = np.empty(len(chosen), np.int64)
     at = 0
     for k in range(len(chosen)):
@@ -139,7 +139,7 @@ def pack_changes(
 
 
 @njit
-def _most_bytes(sheet: ParsedEvents, chosen: Ints, fixed: int) -> int:
+def most_bytes(sheet: ParsedEvents, chosen: Ints, fixed: int) -> int:
     """How much some rows take at most, with so many bytes beside each."""
     width = len(sheet.form.kinds)
     most = len(chosen) * (fixed + MOST_BYTES * (width + 1))

@@ -7,12 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.catalog import Relation
-from penstock.catalog.payload_split import is_split
 from penstock.flow.columnar.layout import BOOLEAN, DECIMAL, DOUBLE, WIDE, ColumnLayout
 from penstock.flow.group_steps import FIRST_STEP
 from penstock.flow.packed.rows import PackedDeltas
-from penstock.flow.payloads import feeds
 from penstock.joins.packed.steps_codec import (
     CHANGES,
     ENTERS,
@@ -37,12 +34,6 @@ from penstock.spaces import Edge, Side
 STEPS_AT_ONCE = 256
 BYTES_AT_ONCE = 4 << 20
 """A group may take all steps of a batch, which must not become one piece of any size."""
-
-
-def is_joined_by_bytes(edge: Edge, relation: Relation) -> bool:
-    """Whether the groups of a relation's rows follow from the bytes of their columns. Those of
-    payload halves do not: they are joined by digests that no row holds."""
-    return not any(is_split(side.table) for side in edge.sides if feeds(relation, side))
 
 
 class JoinColumns(NamedTuple):
@@ -91,7 +82,7 @@ def _both_sides(deltas: PackedDeltas, edge: Edge) -> DeltaSteps:
     found = [
         side_steps(deltas.heap, deltas.old, deltas.new, _join_columns(side, deltas.form), number)
         for number, side in enumerate(edge.sides)
-        if feeds(deltas.relation, side)
+        if side.table == deltas.relation.name
     ]
     if len(found) == 1:
         return found[0]

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from penstock.catalog import Catalog, Relation
+from penstock.catalog.derived import extended_base_name, extended_named, is_extended
+from penstock.catalog.payload_split import is_split
 from penstock.errors import ChangeError
 from penstock.flow.changes import Delta, refusal
 from penstock.flow.columnar.columns import PlainColumns
@@ -83,6 +85,18 @@ class PackedDeltas:
     def packed(self) -> PackedDeltas:
         return self
 
+    def take(self, chosen: Ints) -> PackedDeltas:
+        """Some of them."""
+        return PackedDeltas(
+            self.relation,
+            self.form,
+            self.heap,
+            self.offsets[chosen],
+            self.keys.take(chosen),
+            self.old.take(chosen),
+            self.new.take(chosen),
+        )
+
     def _each(self, spans: Spans) -> list[bytes]:
         return to_bytes_list(*gather(self.heap, spans))
 
@@ -137,10 +151,11 @@ class PackedForms:
     keys, which are equal if their bytes are."""
 
     relations: dict[str, Relation]
+    """Those that were declared, and those with derived columns that were asked for."""
     forms: dict[str, ColumnLayout]
 
     def __contains__(self, name: str) -> bool:
-        return name in self.forms
+        return name in self.forms or self._is_derived(name)
 
     def __getitem__(self, name: str) -> ColumnLayout:
         return self.forms[name]
@@ -148,6 +163,17 @@ class PackedForms:
     def read(self, table: str, heap: Bytes8, rows: Ints, columns: Collection[int]) -> PlainColumns:
         """These columns of the packed rows that begin there."""
         return columns_of(self.relations[table], self.forms[table], heap, rows, columns)
+
+    def _is_derived(self, name: str) -> bool:
+        """Whether rows of this relation are those of a known one with values behind them."""
+        base = self.relations.get(extended_base_name(name))
+        if base is None or is_split(name) or not is_extended(name):
+            return False
+        relation = extended_named(name, base)
+        if relation.lazy_columns:
+            return False
+        self.relations[name], self.forms[name] = relation, form_of(relation)
+        return True
 
 
 @per_catalog

@@ -45,10 +45,15 @@ class Decode:
             from penstock.flow.columnar import column_reader
 
             read, others = column_reader(view.catalog).read(offsets, bodies)
+            again: set[int] = set()
             for columns in read:
-                if view.needs(columns.relation):
-                    _send_columns(columns, view, out)
-            _decode_each([(offsets[i], bodies[i]) for i in others], view, out)
+                if view.needs(columns.relation) and not _send_columns(columns, view, out):
+                    again.update(columns.offsets.tolist())
+            one_by_one = [(offsets[i], bodies[i]) for i in others]
+            if again:
+                pairs = zip(offsets, bodies, strict=True)
+                one_by_one = sorted(one_by_one + [one for one in pairs if one[0] in again])
+            _decode_each(one_by_one, view, out)
         else:
             _decode_each(zip(offsets, bodies, strict=True), view, out)
         return out
@@ -70,24 +75,33 @@ def _add_bad(offset: int, error: ChangeError, view: BatchView, out: StageOutput)
     out.add(view.spread.of_number(offset), Kind.BAD, offset, Reason.of(error))
 
 
-def _send_columns(columns: PlainColumns, view: BatchView, out: StageOutput) -> None:
-    """Events of one relation that kernels have read."""
+def _send_columns(columns: PlainColumns, view: BatchView, out: StageOutput) -> bool:
+    """Events of one relation that kernels have read. False, and nothing is done, if operators fail
+    on some of them: then they are looked at one by one."""
     import numpy as np
 
+    from penstock.flow.packed.operator_rows import derive_apart
     from penstock.flow.packed.rows import EventDeltas
 
     if not is_keyless_stream(columns.relation):
         places = columns.key_hashes() % len(view.spread.buckets)  # as `Spread.of_row` has it
         order = np.argsort(places, kind="stable")
         out.add_packed(Kind.CHANGE, columns.packed_changes(order), places[order])
-        return
+        return True
     bucket = view.spread.of_number(int(columns.offsets[0]))
-    emit_packed_consequences(EventDeltas(columns), view, bucket, out)
+    events = EventDeltas(columns)
+    derived = derive_apart(events, view.index.derived, view.derivation, None)
+    if derived.failures:
+        return False
+    if derived.deltas:
+        emit_consequences(derived.deltas, view, bucket, out)
+    emit_packed_consequences(events, view, bucket, out)
     packed = columns.packed_events()
     for first, last in packed.pieces(CHUNK_ROWS, CHUNK_BYTES):
         offset = int(columns.offsets[first])
         body = packed_stream_events(columns.relation.name, packed.array(first, last))
         out.add(view.spread.of_number(offset // CHUNK_ROWS), Kind.EVENTS, offset, body)
+    return True
 
 
 def _decode_each(events: Iterable[tuple[int, bytes]], view: BatchView, out: StageOutput) -> None:
@@ -122,7 +136,16 @@ def _send_stream(
 ) -> None:
     stream = view.catalog[name]
     deltas = [Delta(offset, stream, (offset,), None, row) for offset, row in events]
-    emit_consequences(deltas, view, view.spread.of_number(events[0][0]), out)
+    derived, failures, _ = view.derivation.derive(deltas, None)
+    if failures:
+        for offset, one in sorted(failures.items()):
+            _add_bad(offset, one.error(), view, out)
+        deltas = [one for one in deltas if one.offset not in failures]
+        derived = [one for one in derived if one.offset not in failures]
+        events = [one for one in events if one[0] not in failures]
+        if not events:
+            return
+    emit_consequences([*deltas, *derived], view, view.spread.of_number(events[0][0]), out)
     for first in range(0, len(events), CHUNK_ROWS):
         part = events[first : first + CHUNK_ROWS]
         bucket = view.spread.of_number(part[0][0] // CHUNK_ROWS)

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from penstock.flow.exchange import StageInput, StageOutput
 from penstock.flow.kinds import Kind, StepsRow
-from penstock.flow.plain import GroupStore, JoinStage
+from penstock.flow.plain import JoinStage
 from penstock.flow.stage import BatchView, Key
+from penstock.flow.state import GroupStore
 from penstock.flow.stores import ManyEntries, StoredGroups
 from penstock.joins import StepsByEdge
 from penstock.spaces import Edge

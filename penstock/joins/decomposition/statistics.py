@@ -7,7 +7,7 @@ join. A table that no query with a choice reads costs one count per change.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from itertools import islice
 from typing import TypeAlias
 
@@ -61,6 +61,11 @@ class Statistics:
                     relation = self._relations[side.table]
                     sample = Sample(relation, side.columns)
                     self._by_join[side] = self._filled(sample, relation, rows)
+
+    @property
+    def watched(self) -> Collection[Relation]:
+        """The relations that a query with a choice reads."""
+        return self._relations.values()
 
     def _filled(self, sample: Sample, relation: Relation, rows: Rows) -> Sample:
         self._forget()

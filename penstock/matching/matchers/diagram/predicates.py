@@ -2,13 +2,12 @@
 
 Predicates are found by type, attribute, operator and value. A predicate that many subscriptions
 share is stored once and evaluated once per event. Predicates of one attribute depend on each other:
-`x > 5` implies `x > 3`. `dependencies` gives these implications in minimal form: what follows from
-others by transitivity is left out.
+`x > 5` implies `x > 3`; `penstock.routing.diagrams` keeps these implications for covering.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.catalog import Relation
@@ -92,17 +91,6 @@ class PredicateIndex:
         by_operator = self._variables.get(predicate.type, {}).get(column, {})
         return by_operator.get(predicate.operator, {}).get(predicate.interval)
 
-    def of_column(self, column: int) -> list[int]:
-        """The variables of one attribute."""
-        by_operator = self._variables.get(self.relation.columns[column].type.kind, {})
-        return [v for found in by_operator.get(column, {}).values() for v in found.values()]
-
-    def dependencies(self, column: int) -> list[tuple[int, int]]:
-        """Pairs (a, b) where the predicate of a implies that of b, and nothing lies between."""
-        variables = self.of_column(column)
-        pairs = direct_implications([self.predicates[v].interval for v in variables])
-        return sorted((variables[a], variables[b]) for a, b in pairs)
-
     def keeping(self, variables: Iterable[int]) -> tuple[PredicateIndex, dict[int, int]]:
         """An index of some of the variables in the same order, and their new names."""
         kept = PredicateIndex(self.relation)
@@ -111,45 +99,3 @@ class PredicateIndex:
             for old in sorted(variables)
         }
         return kept, names
-
-
-def direct_implications(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
-    """Pairs (inner, outer) of distinct intervals with no third one between them.
-
-    Outer intervals begin no later. Walking back from the inner one by beginning, an outer interval
-    is direct if it ends before all outer ones met on the way: otherwise one of those lies between.
-    """
-    order = sorted(range(len(intervals)), key=lambda i: (intervals[i].low, intervals[i].high))
-    pairs: list[tuple[int, int]] = []
-    for place, inner in enumerate(order):
-        low, high = intervals[inner].low, intervals[inner].high
-        # Among those with the same beginning, the next one is the narrowest that is wider.
-        nearest = None
-        following = place + 1
-        if following < len(order) and intervals[order[following]].low == low:
-            pairs.append((inner, order[following]))
-            nearest = intervals[order[following]].high
-        for outer in _by_beginning_backwards(order, intervals, place):
-            end = intervals[outer].high
-            if end >= high and (nearest is None or end < nearest):
-                pairs.append((inner, outer))
-                nearest = end
-                if end == high:
-                    break
-    return pairs
-
-
-def _by_beginning_backwards(
-    order: Sequence[int], intervals: Sequence[Interval], place: int
-) -> Iterable[int]:
-    """The intervals that begin before the one at `place`: latest first, then narrowest first."""
-    own = intervals[order[place]].low
-    stop = place
-    while stop > 0:
-        start = stop - 1
-        low = intervals[order[start]].low
-        while start > 0 and intervals[order[start - 1]].low == low:
-            start -= 1
-        if low != own:
-            yield from order[start:stop]
-        stop = start

@@ -1,0 +1,30 @@
+"""The state of the stages: where rows and groups are kept is no affair of those who use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from penstock.catalog import Relation, Row, RowKey
+from penstock.joins import Group
+from penstock.spaces import Edge, JoinValue
+
+
+class RowStore(Protocol):
+    """The current rows of the tables (or of one partition of them)."""
+
+    def get(self, relation: Relation, key: RowKey) -> Row | None: ...
+
+    def put(self, relation: Relation, key: RowKey, row: Row | None) -> None: ...
+
+    def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]: ...
+
+
+class GroupStore(Protocol):
+    """The groups of all edges (or of one partition of them)."""
+
+    def get(self, edge: Edge, value: JoinValue) -> Group: ...
+
+    def put(self, edge: Edge, value: JoinValue, group: Group) -> None: ...
+
+    def groups(self, edge: Edge) -> Iterator[tuple[JoinValue, Group]]: ...
