@@ -7,7 +7,6 @@ in which each node is joined with one already bound; nothing else is recomputed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +16,8 @@ from penstock.spaces import JoinValue, join_value
 
 JoinKey: TypeAlias = tuple[RowKey, ...]
 JoinRow: TypeAlias = tuple[Row, ...]
+
+_NONE: dict[RowKey, Row] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,27 +96,30 @@ class BranchTuples:
                 if not values[value]:
                     del values[value]
 
-    def joined(self, node: int, key: RowKey, row: Row) -> Iterator[tuple[JoinKey, JoinRow]]:
+    def join_rows(self, node: int, key: RowKey, row: Row) -> list[tuple[JoinKey, JoinRow]]:
         """All join rows with this row at this node."""
-        width = len(self._plan.relations)
+        width, key_nodes = len(self._plan.relations), self._plan.key_nodes
         keys: list[RowKey] = [()] * width
         rows: list[Row] = [()] * width
         keys[node], rows[node] = key, row
-        yield from self._extend(self._plan.visits[node], 0, keys, rows)
+        bound = [(keys, rows)]
+        for visit in self._plan.visits[node]:
+            bound = self._bind_next(visit, bound)
+        return [(tuple([keys[one] for one in key_nodes]), tuple(rows)) for keys, rows in bound]
 
-    def _extend(
-        self, visits: list[_Visit], depth: int, keys: list[RowKey], rows: list[Row]
-    ) -> Iterator[tuple[JoinKey, JoinRow]]:
-        if depth == len(visits):
-            yield tuple([keys[node] for node in self._plan.key_nodes]), tuple(rows)
-            return
-        visit = visits[depth]
-        value = self._value_of(visit, rows)
-        if value is None:
-            return
-        for key, row in self._by_value[visit.node][visit.columns].get(value, {}).items():
-            keys[visit.node], rows[visit.node] = key, row
-            yield from self._extend(visits, depth + 1, keys, rows)
+    def _bind_next(
+        self, visit: _Visit, bound: list[tuple[list[RowKey], list[Row]]]
+    ) -> list[tuple[list[RowKey], list[Row]]]:
+        """Join rows in which one more node is bound."""
+        found = []
+        pool, node = self._by_value[visit.node][visit.columns], visit.node
+        for keys, rows in bound:
+            value = self._value_of(visit, rows)
+            for key, row in pool.get(value, _NONE).items() if value is not None else ():
+                more_keys, more_rows = keys.copy(), rows.copy()
+                more_keys[node], more_rows[node] = key, row
+                found.append((more_keys, more_rows))
+        return found
 
     def _value_of(self, visit: _Visit, rows: list[Row]) -> JoinValue | None:
         keys = []

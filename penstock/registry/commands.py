@@ -12,11 +12,12 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from penstock.arguments import listed, shown, statement, text
 from penstock.catalog import Relation
 from penstock.catalog.relations import MAX_COLUMNS
+from penstock.catalog.signatures import Signature
 from penstock.client import Initial
 from penstock.errors import SubscriptionError
 from penstock.joins.decomposition import fitting
 from penstock.query import Query
-from penstock.registry.leases import Lease, renewed_lease
+from penstock.registry.leases import Lease, first_lease, renewed_lease
 from penstock.registry.records import (
     LEASE_RAN_OUT,
     Subscribed,
@@ -77,13 +78,19 @@ class Candidate(NamedTuple):
     choose: Callable[[], Decomposition | None]
 
 
-def define(sql: object) -> Command[Relation]:
-    """Declare a table or a stream. Whether it is a new one is for its catalog to say."""
-    from penstock.sql import parse_relation
+def define(sql: object) -> Command[Relation | Signature]:
+    """Declare a table, a stream or an operator. Whether it is new is for its catalog to say."""
+    from penstock.sql import parse_declaration
 
     checked = statement(sql)
-    relation = parse_relation(checked)
-    return Command([(RecordKind.DDL, statement_bytes(checked))], relation)
+    declared = parse_declaration(checked)
+    if isinstance(declared, Signature) and not (declared.arguments or declared.outputs):
+        from penstock.registry.operator_runtime import complete_signature
+        from penstock.sql import operator_statement
+
+        declared = complete_signature(declared)
+        checked = operator_statement(declared)
+    return Command([(RecordKind.DDL, statement_bytes(checked))], declared)
 
 
 def check_statements(given: Iterable[object], payload: str | Sequence[str] = ()) -> list[str]:
@@ -103,18 +110,26 @@ def make_terms(
     initial: str,
     lease_seconds: float | None,
     now: float,
+    default_lease_seconds: float | None,
 ) -> Terms:
-    lease = None if lease_seconds is None else Lease.starting(now, lease_seconds)
+    lease = first_lease(now, lease_seconds, default_lease_seconds)
     return Terms(owner_name(owner), decomposition, initial, lease)
 
 
-def subscribe(candidates: Iterable[Candidate], terms: Terms) -> Command[list[Subscribed]]:
-    """Register queries; what their records say."""
+def subscribe(
+    candidates: Iterable[Candidate], terms: Terms, ticket_hashes: Iterable[bytes | None]
+) -> Command[list[Subscribed]]:
+    """Register queries, each with the hash of its ticket; what their records say."""
     said = [
         Subscribed(
-            one.sql, terms.owner, _decompose(one, terms), _start(one, terms.initial), terms.lease
+            one.sql,
+            terms.owner,
+            _decompose(one, terms),
+            _start(one, terms.initial),
+            terms.lease,
+            ticket_hash,
         )
-        for one in candidates
+        for one, ticket_hash in zip(candidates, ticket_hashes, strict=True)
     ]
     return Command([(RecordKind.SUBSCRIBE, subscribe_body(*one)) for one in said], said)
 

@@ -10,49 +10,61 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 
 import msgspec
-from sqlalchemy import (
-    URL,
-    Column,
-    Connection,
-    Engine,
-    Integer,
-    MetaData,
-    StaticPool,
-    Table,
-    create_engine,
-    event,
-    exc,
-    insert,
-    select,
-)
 
 from penstock.errors import CorruptionError
 from penstock.registry.damage import damaged, sqlite_failure
 from penstock.storage import RecordLog, Witness, lost_end, open_file, os_errors
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Rises with every change of the tables, or of the plans stored in them."""
 BUSY_SECONDS = 30.0  # catching up with a long log holds the write lock; others wait for it
-
-_WRITES = "penstock_writes"
-_APPLIED = "SELECT applied FROM progress"
-_SET_APPLIED = "UPDATE progress SET applied = ?"
+MAX_IDLE_CONNECTIONS = 5
+"""Kept open for the next who asks: as many as threads usually ask at once."""
 
 
-def progress_table(metadata: MetaData) -> Table:
-    """The table with one row that every derived database has."""
-    return Table(
-        "progress",
-        metadata,
-        Column("one", Integer, primary_key=True),
-        Column("applied", Integer, nullable=False),
-    )
+@dataclass(frozen=True)
+class Table:
+    """Columns with their declarations, and indexes by name: what they are on."""
+
+    name: str
+    columns: Mapping[str, str]
+    indexes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def definition(self) -> Iterator[str]:
+        """The statements that make it."""
+        columns = ", ".join(f'"{name}" {kind}' for name, kind in self.columns.items())
+        yield f"CREATE TABLE {self.name} ({columns})"
+        for name, on in self.indexes.items():
+            yield f"CREATE INDEX {name} ON {self.name} {on}"
+
+    @property
+    def all_rows(self) -> str:
+        """The beginning of a query for whole rows."""
+        return f"SELECT {self._names} FROM {self.name}"
+
+    def insert(self, connection: Connection, rows: Iterable[Mapping[str, object]]) -> None:
+        """Insert rows that have all columns."""
+        holders = ", ".join("?" * len(self.columns))
+        statement = f"INSERT INTO {self.name} ({self._names}) VALUES ({holders})"
+        values = (tuple(map(row.__getitem__, self.columns)) for row in rows)
+        connection.executemany(statement, values)
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(f'"{name}"' for name in self.columns)
+
+
+PROGRESS = Table("progress", {"one": "INTEGER PRIMARY KEY", "applied": "INTEGER NOT NULL"})
+"""With one row; every derived database has it."""
 
 
 class DerivedDatabase:
@@ -63,38 +75,53 @@ class DerivedDatabase:
     machines: SQLite's write-ahead log needs memory that all of them share, a journal does not.
     """
 
-    def __init__(self, path: Path | None, metadata: MetaData, *, shared: bool = False) -> None:
+    def __init__(self, path: Path | None, tables: Sequence[Table], *, shared: bool = False) -> None:
         self.path = path
-        self._metadata = metadata
-        self._progress = metadata.tables["progress"]
-        self._engine = _engine(path, "DELETE" if shared else "WAL")
+        self._tables = (PROGRESS, *tables)
+        self._journal = "DELETE" if shared else "WAL"
         self._turn: Any = nullcontext() if path else threading.RLock()
+        self._idle: list[Connection] = []
+        if path is not None and not path.exists():
+            with os_errors("make the database", path):
+                os.close(open_file(path, os.O_RDWR))  # for whom SQLite's journals are, too
         self._prepare()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent view of the file."""
-        errors, values = _sqlite_errors(self.path), _value_errors(self.path)
-        with self._turn, errors, values, self._engine.begin() as connection:
+        with _value_errors(self.path), self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that nobody else can write beside: all or nothing."""
-        with self._turn, _sqlite_errors(self.path), self._engine.connect() as connection:
-            connection.execution_options(**{_WRITES: True})
-            with connection.begin():
+        # It takes the lock first: one that reads, waits and then finds the file changed could not
+        # go on.
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        with self._turn, _sqlite_errors(self.path):
+            connection = self._connect()
+            try:
+                connection.execute(begin)
                 yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.rollback()
+                raise
+            finally:
+                self._release(connection)
 
     def applied(self, connection: Connection) -> int:
-        # Asked all the time: SQLAlchemy takes longer to ask than SQLite to answer.
-        applied = connection.exec_driver_sql(_APPLIED).scalar_one()
-        if not isinstance(applied, int) or applied < 0:
+        found = connection.execute("SELECT applied FROM progress").fetchall()
+        if len(found) != 1 or not isinstance(found[0][0], int) or found[0][0] < 0:
             raise damaged(self.path, "it does not say how much of the log it knows")
-        return applied
+        return found[0][0]
 
     def set_applied(self, connection: Connection, offset: int) -> None:
-        connection.exec_driver_sql(_SET_APPLIED, (offset,))
+        connection.execute("UPDATE progress SET applied = ?", (offset,))
 
     def ahead_of(self, log: RecordLog, applied: int) -> CorruptionError:
         """The log has lost records: this file has seen more than there are."""
@@ -105,32 +132,32 @@ class DerivedDatabase:
     def clear(self, connection: Connection) -> None:
         """Forget everything, within the caller's transaction: others see the old until it ends."""
         names = "SELECT name FROM sqlite_master WHERE type = 'table'"
-        for name in connection.exec_driver_sql(names).scalars().all():
-            connection.exec_driver_sql(f'DROP TABLE "{name}"')
-        self._metadata.create_all(connection)
-        connection.execute(insert(self._progress).values(one=1, applied=0))
-        connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        for (name,) in connection.execute(names).fetchall():
+            connection.execute(f'DROP TABLE "{name}"')
+        for table in self._tables:
+            for statement in table.definition:
+                connection.execute(statement)
+        PROGRESS.insert(connection, [{"one": 1, "applied": 0}])
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def check(self) -> None:
         """CorruptionError if SQLite finds damage."""
         with self.reading() as connection:
-            verdict = connection.exec_driver_sql("PRAGMA quick_check").scalar_one()
+            (verdict,) = connection.execute("PRAGMA quick_check").fetchone()
         if verdict != "ok":
             raise damaged(self.path, verdict)
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Every row of every table, for comparing."""
+        """Every row of every table in the order of their first columns, for comparing."""
         with self.reading() as connection:
             return {
-                table.name: [
-                    tuple(row)
-                    for row in connection.execute(select(table).order_by(*table.primary_key))
-                ]
-                for table in self._metadata.sorted_tables
+                table.name: connection.execute(f"{table.all_rows} ORDER BY 1").fetchall()
+                for table in self._tables
             }
 
     def close(self) -> None:
-        self._engine.dispose()
+        while self._idle:
+            self._idle.pop().close()
 
     def _prepare(self) -> None:
         with self.reading() as connection:
@@ -140,14 +167,32 @@ class DerivedDatabase:
             if _version(connection) != SCHEMA_VERSION:  # nobody was faster
                 self.clear(connection)
 
+    def _connect(self) -> Connection:
+        """One of those that are idle, or a new one. In memory there is only one: it is idle when
+        the next thread has its turn."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            connection = sqlite3.connect(
+                # Absolute: a home may have a name that means something to SQLite, like file:x.
+                ":memory:" if self.path is None else self.path.absolute(),
+                timeout=BUSY_SECONDS,
+                isolation_level=None,  # the driver must not begin transactions of its own
+                check_same_thread=False,
+            )
+        try:
+            connection.execute(f"PRAGMA journal_mode = {self._journal}")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, object]]) -> None:
-    """Insert rows that have all columns, of types that SQLite knows. SQLAlchemy would look at every
-    value of each, which takes longer than inserting it."""
-    names = [column.name for column in table.columns]
-    holders = ", ".join("?" * len(names))
-    statement = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({holders})"
-    connection.exec_driver_sql(statement, [tuple(map(row.__getitem__, names)) for row in rows])
+    def _release(self, connection: Connection) -> None:
+        if len(self._idle) < MAX_IDLE_CONNECTIONS:
+            self._idle.append(connection)
+        else:
+            connection.close()
 
 
 def remove_database(path: Path) -> None:
@@ -158,44 +203,15 @@ def remove_database(path: Path) -> None:
 
 
 def _version(connection: Connection) -> int:
-    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-
-
-def _engine(path: Path | None, journal: str) -> Engine:
-    arguments = {"timeout": BUSY_SECONDS, "check_same_thread": False}
-    if path is None:
-        engine = create_engine("sqlite://", connect_args=arguments, poolclass=StaticPool)
-    else:
-        # Not as text: a home may have a name that means something in the text of a URL.
-        engine = create_engine(URL.create("sqlite", database=str(path)), connect_args=arguments)
-        if not path.exists():
-            with os_errors("make the database", path):
-                os.close(open_file(path, os.O_RDWR))  # for whom SQLite's journals are, too
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: sqlite3.Connection, _record: object) -> None:
-        connection.isolation_level = None  # the driver must not begin transactions of its own
-        connection.execute(f"PRAGMA journal_mode = {journal}")
-        connection.execute("PRAGMA synchronous = NORMAL")
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        # A transaction that is going to write takes the lock first: one that reads, waits and
-        # then finds the file changed could not go on.
-        writes = connection.get_execution_options().get(_WRITES)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 @contextmanager
 def _sqlite_errors(path: Path | None) -> Iterator[None]:
     try:
         yield
-    except exc.DBAPIError as error:
-        raise sqlite_failure(error.orig, path) from error
-    except exc.InvalidRequestError as error:  # one row was expected, and there are none, or two
-        raise damaged(path, str(error)) from error
+    except sqlite3.Error as error:
+        raise sqlite_failure(error, path) from error
 
 
 @contextmanager

@@ -13,11 +13,8 @@ from datetime import UTC, datetime
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
 
-from penstock.arguments import number
+from penstock.arguments import MAX_LEASE_SECONDS, lease_length, number
 from penstock.errors import HomeError, SubscriptionError
-
-MIN_LEASE_SECONDS = 1
-MAX_LEASE_SECONDS = 366 * 86_400  # a year
 
 _FIRST_SECOND = -62_135_596_800  # the year 1 begins
 _LAST_SECOND = 253_402_300_799  # the year 9999 ends
@@ -53,12 +50,7 @@ class Lease(NamedTuple):
 
     @classmethod
     def starting(cls, now: float, seconds: float) -> Lease:
-        seconds = number(seconds, "the length of a lease in seconds", SubscriptionError)
-        if not MIN_LEASE_SECONDS <= seconds <= MAX_LEASE_SECONDS:
-            raise SubscriptionError(
-                f"a lease cannot last {seconds:g} seconds",
-                hint=f"from {MIN_LEASE_SECONDS} second to {MAX_LEASE_SECONDS // 86_400} days",
-            )
+        seconds = lease_length(seconds, SubscriptionError)
         return cls(seconds, math.ceil((now + seconds) * 1000))
 
     def renewed(self, now: float, seconds: float | None) -> Lease:
@@ -77,6 +69,16 @@ class Lease(NamedTuple):
         """The nearest that a calendar can show."""
         shown_ms = min(max(self.expires_ms, _FIRST_SECOND * 1000), _LAST_SECOND * 1000)
         return datetime.fromtimestamp(shown_ms / 1000, UTC)
+
+
+def first_lease(now: float, seconds: float | None, default_seconds: float | None) -> Lease | None:
+    """What a subscription begins with. None stands for the default of its home, which may be none;
+    infinity for no lease, whatever the default is."""
+    if seconds is None:
+        seconds = default_seconds
+    if seconds is None or (isinstance(seconds, float) and seconds == math.inf):
+        return None
+    return Lease.starting(now, seconds)
 
 
 def renewed_lease(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-from sqlalchemy import Select, func, select
 
 from penstock.arguments import (
+    MAX_OFFSET,
     flag,
     number,
     offset,
@@ -21,6 +19,7 @@ from penstock.errors import SubscriptionError
 from penstock.flow.faults import SetAside
 from penstock.query import Query
 from penstock.registry.database import DerivedDatabase
+from penstock.registry.installed_operators import operators_called
 from penstock.registry.leases import Lease, ran_out
 from penstock.registry.records import LEASE_RAN_OUT
 from penstock.registry.registry_rows import from_rows, replans_from_rows
@@ -31,7 +30,9 @@ from penstock.spaces import Replan
 
 MAX_NUMBERED = 1 << 24  # beyond what one process can keep subscriptions in memory for
 _IDS_AT_ONCE = 500
-_SOUND = (subscriptions.c.broken == "") & (subscriptions.c.suspended == "")
+_SOUND = "broken = '' AND suspended = ''"
+_RECORDED = "id >= ? AND id < ?"
+_REPLANS = f"{replans.all_rows} WHERE offset >= ? AND offset < ?"
 
 
 class Lookup:
@@ -49,40 +50,40 @@ class Lookup:
         self, active: int | None = None, *, include_broken: bool = False
     ) -> list[StoredSubscription]:
         """Those that are not withdrawn, or those that were active at an offset; ordered by id."""
-        columns = subscriptions.c
-        wanted = select(subscriptions).order_by(columns.id)
-        if active is None:
-            wanted = wanted.where(columns.withdrawn_at.is_(None))
-        else:
-            active = offset(active)
-            still = columns.withdrawn_at.is_(None) | (columns.withdrawn_at >= active)
-            wanted = wanted.where(columns.id < active, still)
+        wanted, values = "withdrawn_at IS NULL", list[int]()
+        if active is not None:
+            wanted = "id < ? AND (withdrawn_at IS NULL OR withdrawn_at >= ?)"
+            values = [offset(active)] * 2
         if not flag(include_broken, "include_broken", SubscriptionError):
-            wanted = wanted.where(_SOUND)
+            wanted += f" AND {_SOUND}"
+        return self._select(f"{wanted} ORDER BY id", *values)
+
+    def _select(self, wanted: str, *values: object) -> list[StoredSubscription]:
+        """The subscriptions for which a condition holds."""
         with self._database.reading() as connection:
-            return from_rows(connection.execute(wanted).all())
+            found = connection.execute(f"{subscriptions.all_rows} WHERE {wanted}", values)
+            return from_rows(found)
+
+    def _column(self, query: str, *values: object) -> list[int]:
+        """What a query for one number per row returns."""
+        with self._database.reading() as connection:
+            return [int(number) for (number,) in connection.execute(query, values)]
 
     def count(self, low: int = 0) -> int:
         """How many subscriptions recorded from `low` on can be used."""
-        columns, low = subscriptions.c, offset(low)
-        counted = select(func.count()).select_from(subscriptions).where(columns.id >= low)
-        there = counted.where(columns.withdrawn_at.is_(None), _SOUND)
-        with self._database.reading() as connection:
-            return int(connection.execute(there).scalar_one())
+        counted = "SELECT count(*) FROM subscriptions WHERE id >= ? AND withdrawn_at IS NULL"
+        return self._column(f"{counted} AND {_SOUND}", offset(low))[0]
 
     def subscription(self, subscription: int, *, withdrawn: bool = False) -> StoredSubscription:
         """One subscription; SubscriptionError if there is none, or if it was withdrawn."""
         subscription = subscription_id(subscription)
         withdrawn = flag(withdrawn, "withdrawn", SubscriptionError)
-        wanted = select(subscriptions).where(subscriptions.c.id == subscription)
-        with self._database.reading() as connection:
-            found = from_rows(connection.execute(wanted).all())
-        if not found:
+        stored = self._find(subscription)
+        if stored is None:
             raise SubscriptionError(
                 f"there is no subscription {subscription}",
                 hint="the id is the number that subscribing gave",
             )
-        stored = found[0]
         if stored.withdrawn_at is not None and not withdrawn:
             if stored.ended_by == LEASE_RAN_OUT:
                 raise ran_out(subscription)
@@ -91,6 +92,15 @@ class Lookup:
                 detail=f"at offset {stored.withdrawn_at}",
             )
         return stored
+
+    def _find(self, subscription: int) -> StoredSubscription | None:
+        found = self._select("id = ?", subscription)
+        return found[0] if found else None
+
+    def ticket_hash_of(self, subscription: int) -> bytes | None:
+        """Of one that was withdrawn, too; None if it has no ticket, or if there is none."""
+        found = self._find(subscription_id(subscription))
+        return None if found is None else found.ticket_hash
 
     def check_present(self, subscription: int) -> None:
         """SubscriptionError if there is no such subscription, or if it was withdrawn."""
@@ -106,36 +116,25 @@ class Lookup:
 
     def ended(self) -> list[StoredSubscription]:
         """Those that were withdrawn, for whatever reason; by id."""
-        gone = select(subscriptions).where(subscriptions.c.withdrawn_at.is_not(None))
-        with self._database.reading() as connection:
-            return from_rows(connection.execute(gone.order_by(subscriptions.c.id)).all())
+        return self._select("withdrawn_at IS NOT NULL ORDER BY id")
 
     def run_out(self, now: float, most: int) -> list[int]:
         """Some subscriptions whose leases have run out and that are still there; the longest
         overdue first."""
-        columns, most = subscriptions.c, _limit(most)
-        now_ms = number(now, "a time", SubscriptionError) * 1000
-        there = select(columns.id).where(columns.withdrawn_at.is_(None))
-        overdue = there.where(columns.expires_ms <= now_ms).order_by(columns.expires_ms)
-        with self._database.reading() as connection:
-            return list(connection.execute(overdue.limit(most)).scalars())
+        most, now_ms = _limit(most), number(now, "a time", SubscriptionError) * 1000
+        overdue = "withdrawn_at IS NULL AND expires_ms <= ? ORDER BY expires_ms LIMIT ?"
+        return self._column(f"SELECT id FROM subscriptions WHERE {overdue}", now_ms, most)
 
     def recorded(self, low: int, high: int, most: int) -> list[StoredSubscription]:
         """The first of those that the records of [low, high) added and that can be used, even if
         they were withdrawn since; ordered by id."""
-        columns, low, high, most = subscriptions.c, offset(low), offset(high), _limit(most)
-        sound = select(subscriptions).where(_SOUND)
-        wanted = sound.where(columns.id >= low, columns.id < high).order_by(columns.id).limit(most)
-        with self._database.reading() as connection:
-            return from_rows(connection.execute(wanted).all())
+        wanted = f"{_RECORDED} AND {_SOUND} ORDER BY id LIMIT ?"
+        return self._select(wanted, offset(low), offset(high), _limit(most))
 
     def changes_only(self, low: int, high: int) -> list[StoredSubscription]:
         """Those that the records of [low, high) added and that start with nothing; by id."""
-        columns, low, high = subscriptions.c, offset(low), offset(high)
-        within = select(subscriptions).where(columns.id >= low, columns.id < high)
-        wanted = within.where(_SOUND, columns.initial == Initial.NONE)
-        with self._database.reading() as connection:
-            return from_rows(connection.execute(wanted.order_by(columns.id)).all())
+        wanted = f"{_RECORDED} AND {_SOUND} AND initial = ? ORDER BY id"
+        return self._select(wanted, offset(low), offset(high), str(Initial.NONE))
 
     def numbered(self, ids: Sequence[int]) -> list[StoredSubscription]:
         """The subscriptions with these ids, even if they were withdrawn since; ordered by id."""
@@ -144,64 +143,68 @@ class Lookup:
         with self._database.reading() as connection:
             for first in range(0, len(ids), _IDS_AT_ONCE):
                 some = ids[first : first + _IDS_AT_ONCE]
-                wanted = select(subscriptions).where(subscriptions.c.id.in_(some))
-                found += from_rows(connection.execute(wanted.order_by(subscriptions.c.id)).all())
+                wanted = f"id IN ({', '.join('?' * len(some))}) ORDER BY id"
+                query = f"{subscriptions.all_rows} WHERE {wanted}"
+                found += from_rows(connection.execute(query, some))
         return found
 
     def recorded_count(self, low: int, high: int) -> int:
         """How many subscriptions the records of [low, high) added."""
-        columns, low, high = subscriptions.c, offset(low), offset(high)
-        counted = select(func.count()).select_from(subscriptions)
-        with self._database.reading() as connection:
-            within = counted.where(columns.id >= low, columns.id < high)
-            return int(connection.execute(within).scalar_one())
+        counted = f"SELECT count(*) FROM subscriptions WHERE {_RECORDED}"
+        return self._column(counted, offset(low), offset(high))[0]
 
     def changes_between(self, low: int, high: int, *, added: bool = True) -> SubscriptionChanges:
         """What the records of [low, high) did to the set of subscriptions that can be used; on
         request without those that were added."""
-        columns, low, high = subscriptions.c, offset(low), offset(high)
+        within = offset(low), offset(high)
         added = flag(added, "added", SubscriptionError)
-        sound = select(subscriptions).where(_SOUND)
-        fresh = sound.where(columns.id >= low, columns.id < high).order_by(columns.id)
-        gone = sound.where(columns.withdrawn_at >= low, columns.withdrawn_at < high)
+        sound = f"{subscriptions.all_rows} WHERE {_SOUND}"
+        fresh = f"{sound} AND {_RECORDED} ORDER BY id"
+        gone = f"{sound} AND withdrawn_at >= ? AND withdrawn_at < ? ORDER BY withdrawn_at"
         with self._database.reading() as connection:
             return SubscriptionChanges(
-                from_rows(connection.execute(fresh).all()) if added else [],
-                from_rows(connection.execute(gone.order_by(columns.withdrawn_at)).all()),
-                replans_from_rows(connection.execute(_replans(low, high)).all()),
+                from_rows(connection.execute(fresh, within)) if added else [],
+                from_rows(connection.execute(gone, within)),
+                replans_from_rows(connection.execute(f"{_REPLANS} ORDER BY offset", within)),
             )
 
     def replans(self, subscription: int, low: int, high: int) -> list[Replan]:
         """The decompositions that the records of [low, high) give a subscription, in order."""
         number = subscription_id(subscription)
-        wanted = _replans(offset(low), offset(high)).where(replans.c.subscription == number)
+        wanted = f"{_REPLANS} AND subscription = ? ORDER BY offset"
         with self._database.reading() as connection:
-            return replans_from_rows(connection.execute(wanted).all())
+            found = connection.execute(wanted, (offset(low), offset(high), number))
+            return replans_from_rows(found)
 
     def records_set_aside(self, low: int = 0, high: int | None = None) -> dict[int, SetAside]:
         """The records of [low, high) that led to faults and are not processed."""
-        wanted = select(set_aside).where(set_aside.c.offset >= offset(low))
-        if high is not None:
-            wanted = wanted.where(set_aside.c.offset < offset(high))
+        within = offset(low), MAX_OFFSET if high is None else offset(high)
+        wanted = f"{set_aside.all_rows} WHERE offset >= ? AND offset < ? ORDER BY offset"
         with self._database.reading() as connection:
-            found = connection.execute(wanted.order_by(set_aside.c.offset)).all()
-        return {row[0]: SetAside(*row) for row in found}
+            return {row[0]: SetAside(*row) for row in connection.execute(wanted, within)}
+
+    def operators_in_use(self) -> list[str]:
+        """The operators that subscriptions call, as they were declared."""
+        declared = self.catalog().operators.values()
+        return [one.name for one in declared if self._is_called(one.name.lower())]
+
+    def _is_called(self, name: str) -> bool:
+        """Whether a subscription calls an operator. The texts of many contain a short name."""
+        catalog, last = self.catalog(), -1
+        wanted = f"id > ? AND {_SOUND} AND withdrawn_at IS NULL AND instr(lower(sql), ?) > 0"
+        while some := self._select(f"{wanted} ORDER BY id LIMIT {_IDS_AT_ONCE}", last, name):
+            if any(name in operators_called(one.query(catalog)) for one in some):
+                return True
+            last = some[-1].id
+        return False
 
     def suspended(self) -> list[int]:
         """Subscriptions that led to faults, even if they were withdrawn since; by id."""
-        wanted = select(subscriptions.c.id).where(subscriptions.c.suspended != "")
-        with self._database.reading() as connection:
-            return list(connection.execute(wanted.order_by(subscriptions.c.id)).scalars())
+        return self._column("SELECT id FROM subscriptions WHERE suspended <> '' ORDER BY id")
 
     def count_set_aside(self) -> int:
-        with self._database.reading() as connection:
-            return int(connection.exec_driver_sql("SELECT count(*) FROM set_aside").scalar_one())
+        return self._column("SELECT count(*) FROM set_aside")[0]
 
 
 def _limit(most: object) -> int:
     return whole_number(most, "how many are wanted at most", SubscriptionError)
-
-
-def _replans(low: int, high: int) -> Select[Any]:
-    within = select(replans).where(replans.c.offset >= low, replans.c.offset < high)
-    return within.order_by(replans.c.offset)

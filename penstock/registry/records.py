@@ -1,12 +1,14 @@
 """The bodies of log records that are not events.
 
 SUBSCRIBE is `{"sql": ..., "owner": ..., "decomposition": ..., "initial": ..., "lease_seconds": ...,
-"expires_ms": ...}`, RENEW is `{"id": ..., "lease_seconds": ..., "expires_ms": ...}` (the id is the
-offset of the SUBSCRIBE record), WITHDRAW is `{"id": ..., "reason": ...}`, REPLAN is `{"id": ...,
-"decomposition": ...}`, DDL is the text of the statement. A decomposition is a list by branch, of
-lists by node, of the filtering node and its columns; a SUBSCRIBE without one means the plain rule.
-`initial` says how the subscription starts (`penstock.client.Initial`); `reason` is "lease" if the
-lease ran out, and not there if somebody withdrew it. Members that a later release adds are ignored.
+"expires_ms": ..., "ticket_hash": ...}`, RENEW is `{"id": ..., "lease_seconds": ..., "expires_ms":
+...}` (the id is the offset of the SUBSCRIBE record), WITHDRAW is `{"id": ..., "reason": ...}`,
+REPLAN is `{"id": ..., "decomposition": ...}`, DDL is the text of the statement. A decomposition is
+a list by branch, of lists by node, of the filtering node and its columns; a SUBSCRIBE without one
+means the plain rule. `initial` says how the subscription starts (`penstock.client.Initial`);
+`ticket_hash` (in base64, `penstock.registry.tickets`) is not there if an earlier release wrote the
+record; `reason` is "lease" if the lease ran out, and not there if somebody withdrew it. Members
+that a later release adds are ignored.
 
 A record that cannot be read would stop everybody who replays the log. So whoever writes a body here
 reads it back first, by the decoder of those who will: what they would not understand is refused.
@@ -35,9 +37,14 @@ from penstock.storage import UNREADABLE_BODY, Offset, Record
 MAX_OWNER_CHARACTERS = 200
 LEASE_RAN_OUT = "lease"
 """Why a subscription ended that nobody renewed in time."""
+TICKET_HASH_BYTES = 16
+"""128 bits: who wants another ticket with the same hash has 2**128 to try, and needs the key."""
 
 
 _PlainDecomposition = list[list[list[int]]]
+_TicketHash: TypeAlias = Annotated[
+    bytes, msgspec.Meta(min_length=TICKET_HASH_BYTES, max_length=TICKET_HASH_BYTES)
+]
 _Milliseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
 _Read = TypeVar("_Read")
 
@@ -49,6 +56,7 @@ class _Subscribe(msgspec.Struct, omit_defaults=True):
     initial: Initial = Initial.CONTENT
     lease_seconds: float | None = None
     expires_ms: _Milliseconds | None = None
+    ticket_hash: _TicketHash | None = None
 
 
 class Subscribed(NamedTuple):
@@ -59,6 +67,7 @@ class Subscribed(NamedTuple):
     decomposition: Decomposition | None = None
     initial: Initial = Initial.CONTENT
     lease: Lease | None = None
+    ticket_hash: bytes | None = None
 
 
 class Withdrawal(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -96,10 +105,13 @@ def subscribe_body(
     chosen: Decomposition | None = None,
     initial: Initial = Initial.CONTENT,
     lease: Lease | None = None,
+    ticket_hash: bytes | None = None,
 ) -> bytes:
     plain = None if chosen is None else plain_decomposition(chosen)
-    written = _Subscribe(sql, owner_name(owner), plain, initial, *(lease or ()))
-    meant = Subscribed(sql, owner, None if chosen is None else compact(chosen), initial, lease)
+    seconds, expires_ms = lease or (None, None)
+    written = _Subscribe(sql, owner_name(owner), plain, initial, seconds, expires_ms, ticket_hash)
+    compacted = None if chosen is None else compact(chosen)
+    meant = Subscribed(sql, owner, compacted, initial, lease, ticket_hash)
     return _readable("SUBSCRIBE", written, subscribed, meant)
 
 
@@ -125,7 +137,7 @@ def subscribed(body: bytes) -> Subscribed:
     lease = None
     if found.lease_seconds is not None and found.expires_ms is not None:
         lease = Lease(found.lease_seconds, found.expires_ms)
-    return Subscribed(found.sql, found.owner, chosen, found.initial, lease)
+    return Subscribed(found.sql, found.owner, chosen, found.initial, lease, found.ticket_hash)
 
 
 def replan_body(subscription: int, chosen: Decomposition) -> bytes:

@@ -72,9 +72,23 @@ class Binder:
         return stored_as(record.offset, said, plan, broken)
 
 
-def stored_as(offset: int, said: Subscribed, plan: bytes, broken: str = "") -> StoredSubscription:
-    sql, owner, chosen, initial, lease = said
-    return StoredSubscription(offset, sql, owner, None, plan, broken, chosen, initial, lease)
+def stored_as(
+    offset: int, said: Subscribed, plan: bytes, broken: str = "", ticket: str | None = None
+) -> StoredSubscription:
+    sql, owner, chosen, initial, lease, ticket_hash = said
+    return StoredSubscription(
+        offset,
+        sql,
+        owner,
+        None,
+        plan,
+        broken,
+        chosen,
+        initial,
+        lease,
+        ticket_hash=ticket_hash,
+        ticket=ticket,
+    )
 
 
 def row_of(stored: StoredSubscription) -> dict[str, object]:
@@ -90,6 +104,7 @@ def row_of(stored: StoredSubscription) -> dict[str, object]:
         "broken": stored.broken,
         "decomposition": chosen,
         "initial": str(stored.initial),
+        "ticket_hash": stored.ticket_hash,
         "checksum": _checksum(
             stored.id,
             stored.sql,
@@ -98,6 +113,7 @@ def row_of(stored: StoredSubscription) -> dict[str, object]:
             stored.broken,
             chosen,
             str(stored.initial),
+            stored.ticket_hash,
         ),
         "suspended": stored.suspended,
     }
@@ -111,13 +127,14 @@ def lease_row(lease: Lease | None) -> dict[str, object]:
 def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
     found = []
     for number, sql, owner, withdrawn_at, why, seconds, expires_ms, *fixed in rows:
-        plan, broken, chosen, initial, checksum, suspended = fixed
-        if _checksum(number, sql, owner, plan, broken, chosen, initial) != checksum:
+        plan, broken, chosen, initial, ticket_hash, checksum, suspended = fixed
+        if _checksum(number, sql, owner, plan, broken, chosen, initial, ticket_hash) != checksum:
             raise damaged(_REGISTRY, f"subscription {number} is not as it was written")
         if not _are_plausible(withdrawn_at, why, seconds, expires_ms):
             raise damaged(_REGISTRY, f"how subscription {number} ends is not as it was written")
         lease = None if seconds is None else Lease(seconds, expires_ms)
-        said = Subscribed(sql, owner, decode_decomposition(chosen), Initial(initial), lease)
+        chosen = decode_decomposition(chosen)
+        said = Subscribed(sql, owner, chosen, Initial(initial), lease, ticket_hash)
         stored = stored_as(number, said, plan, broken)
         if withdrawn_at is not None:
             stored = replace(stored, withdrawn_at=withdrawn_at, ended_by=why)

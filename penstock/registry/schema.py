@@ -2,65 +2,61 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Float, Index, Integer, LargeBinary, MetaData, String, Table
+from penstock.registry.database import Table
 
-from penstock.registry.database import progress_table
-
-CATALOG = MetaData()
-progress_table(CATALOG)
 relations = Table(
     "relations",
-    CATALOG,
-    Column("offset", Integer, primary_key=True),
-    Column("name", String, nullable=False),
-    Column("kind", String, nullable=False),
-    Column("sql", String, nullable=False),
-    Column("broken", String, nullable=False),
-    Column("plan", LargeBinary, nullable=False),
-    Column("checksum", Integer, nullable=False),
+    {
+        "offset": "INTEGER PRIMARY KEY NOT NULL",
+        "name": "TEXT NOT NULL",
+        "kind": "TEXT NOT NULL",
+        "sql": "TEXT NOT NULL",
+        "broken": "TEXT NOT NULL",
+        "plan": "BLOB NOT NULL",
+        "checksum": "INTEGER NOT NULL",
+    },
 )
-
-REGISTRY = MetaData()
-progress_table(REGISTRY)
 subscriptions = Table(
     "subscriptions",
-    REGISTRY,
-    Column("id", Integer, primary_key=True),
-    Column("sql", String, nullable=False),
-    Column("owner", String),
-    Column("withdrawn_at", Integer),
-    Column("ended_by", String, nullable=False),
-    Column("lease_seconds", Float),
-    Column("expires_ms", Integer),
-    Column("plan", LargeBinary, nullable=False),
-    Column("broken", String, nullable=False),
-    Column("decomposition", LargeBinary),
-    Column("initial", String, nullable=False),
-    Column("checksum", Integer, nullable=False),
-    Column("suspended", String, nullable=False),
+    {
+        "id": "INTEGER PRIMARY KEY NOT NULL",
+        "sql": "TEXT NOT NULL",
+        "owner": "TEXT",
+        "withdrawn_at": "INTEGER",
+        "ended_by": "TEXT NOT NULL",
+        "lease_seconds": "REAL",
+        "expires_ms": "INTEGER",
+        "plan": "BLOB NOT NULL",
+        "broken": "TEXT NOT NULL",
+        "decomposition": "BLOB",
+        "initial": "TEXT NOT NULL",
+        "ticket_hash": "BLOB",
+        "checksum": "INTEGER NOT NULL",
+        "suspended": "TEXT NOT NULL",
+    },
+    indexes={
+        "withdrawals": "(withdrawn_at) WHERE withdrawn_at IS NOT NULL",
+        "expiries": "(expires_ms) WHERE expires_ms IS NOT NULL AND withdrawn_at IS NULL",
+    },
 )
 replans = Table(
     "replans",
-    REGISTRY,
-    Column("offset", Integer, primary_key=True),
-    Column("subscription", Integer, nullable=False, index=True),
-    Column("decomposition", LargeBinary, nullable=False),
+    {
+        "offset": "INTEGER PRIMARY KEY NOT NULL",
+        "subscription": "INTEGER NOT NULL",
+        "decomposition": "BLOB NOT NULL",
+    },
+    indexes={"replanned": "(subscription)"},
 )
 set_aside = Table(
     "set_aside",
-    REGISTRY,
-    Column("offset", Integer, primary_key=True),
-    Column("primary", String, nullable=False),
-    Column("detail", String, nullable=False),
-    Column("suspect", Integer),
+    {
+        "offset": "INTEGER PRIMARY KEY NOT NULL",
+        "primary": "TEXT NOT NULL",
+        "detail": "TEXT NOT NULL",
+        "suspect": "INTEGER",
+    },
 )
-Index(
-    "withdrawals",
-    subscriptions.c.withdrawn_at,
-    sqlite_where=subscriptions.c.withdrawn_at.is_not(None),
-)
-Index(
-    "expiries",
-    subscriptions.c.expires_ms,
-    sqlite_where=subscriptions.c.expires_ms.is_not(None) & subscriptions.c.withdrawn_at.is_(None),
-)
+
+CATALOG = (relations,)
+REGISTRY = (subscriptions, replans, set_aside)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 from zlib import crc32
 
 import msgspec
-from sqlalchemy import Connection, insert, select
 
 from penstock.catalog import Catalog, Relation
 from penstock.catalog.plain import plain_relation, relation_from_plain
+from penstock.catalog.signatures import Signature, plain_signature, signature_from_plain
 from penstock.errors import PenstockError
 from penstock.flow.faults import describe_fault, is_fault
 from penstock.packing import pack, unpack
@@ -23,7 +24,7 @@ from penstock.storage import Record, RecordKind, RecordLog
 
 _DDL = frozenset({RecordKind.DDL})
 _UNREADABLE = (PenstockError, TypeError, ValueError, LookupError, msgspec.DecodeError)
-_STORED = (relations.c.offset, relations.c.sql, relations.c.plan, relations.c.checksum)
+_STORED = "SELECT offset, sql, plan, checksum FROM relations WHERE broken = ''"
 
 
 class StoredCatalog:
@@ -41,10 +42,8 @@ class StoredCatalog:
             applied = self.database.applied(connection)
             if applied == self._loaded_to:
                 return self._catalog
-            new = select(*_STORED).where(
-                relations.c.offset >= self._loaded_to, relations.c.broken == ""
-            )
-            self._add(self._catalog, connection.execute(new.order_by(relations.c.offset)))
+            new = f"{_STORED} AND offset >= ? ORDER BY offset"
+            self._add(self._catalog, connection.execute(new, (self._loaded_to,)))
             self._loaded_to = max(self._loaded_to, applied)
             return self._catalog
 
@@ -54,7 +53,7 @@ class StoredCatalog:
             try:
                 if _checksum(offset, sql, plan) != checksum:
                     raise ValueError("its checksum is wrong")
-                catalog.add(relation_from_plain(unpack(plan)), offset)
+                catalog.add(_from_plain(unpack(plan)), offset)
             except (
                 PenstockError,
                 TypeError,
@@ -73,10 +72,8 @@ class StoredCatalog:
         declared = list(log.read(applied, to, _DDL))
         if declared:
             catalog = Catalog()
-            known = select(*_STORED).where(relations.c.broken == "")
-            self._add(catalog, connection.execute(known.order_by(relations.c.offset)))
-            rows = [relation_row(record, catalog) for record in declared]
-            connection.execute(insert(relations), rows)
+            self._add(catalog, connection.execute(f"{_STORED} ORDER BY offset"))
+            relations.insert(connection, [relation_row(record, catalog) for record in declared])
         self.database.set_applied(connection, to)
 
 
@@ -86,7 +83,7 @@ def relation_row(record: Record, catalog: Catalog) -> dict[str, object]:
     try:
         relation = _declared(sql, catalog, record.offset)
         name, kind, broken = relation.name, relation.kind, ""
-        plan = pack(plain_relation(relation))
+        plan = pack(_plain(relation))
     except PenstockError as error:  # accepted by another release
         name, kind, broken = "", "", str(error)
     except Exception as error:
@@ -104,14 +101,24 @@ def relation_row(record: Record, catalog: Catalog) -> dict[str, object]:
     }
 
 
+def _plain(declared: Relation | Signature) -> object:
+    if isinstance(declared, Signature):
+        return plain_signature(declared)
+    return plain_relation(declared)
+
+
+def _from_plain(plain: Any) -> Relation | Signature:
+    return signature_from_plain(plain) if isinstance(plain, dict) else relation_from_plain(plain)
+
+
 def _checksum(*fields: object) -> int:
     """SQLite itself does not notice a flipped bit in a value."""
     return crc32(pack(fields))
 
 
-def _declared(sql: str, catalog: Catalog, offset: int) -> Relation:
-    from penstock.sql import parse_relation  # a parser, which readers never need
+def _declared(sql: str, catalog: Catalog, offset: int) -> Relation | Signature:
+    from penstock.sql import parse_declaration  # a parser, which readers never need
 
-    relation = parse_relation(sql)
+    relation = parse_declaration(sql)
     catalog.add(relation, offset)
     return relation

@@ -7,29 +7,31 @@ once they are valid, so applying them cannot fail, except for those of another r
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from sqlite3 import Connection
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, insert, update
-
 from penstock.arguments import listed, offset, shown, subscription_ids
+from penstock.catalog import Catalog
 from penstock.client import Initial
 from penstock.errors import CorruptionError, SubscriptionError
 from penstock.flow.faults import SetAside
+from penstock.query import calls_operators
 from penstock.registry import commands
 from penstock.registry.commands import MAX_SUBSCRIPTIONS_AT_ONCE, Candidate, Command
-from penstock.registry.database import DerivedDatabase, insert_rows, remove_database
+from penstock.registry.database import DerivedDatabase, remove_database
 from penstock.registry.decomposition_choice import Chooser
+from penstock.registry.installed_operators import declaring_installed
 from penstock.registry.leases import Clock, read_clock
 from penstock.registry.log_changes import LogChanges, read_changes
 from penstock.registry.lookup import Lookup
 from penstock.registry.plans import decode_plan
 from penstock.registry.registry_rows import (
     Binder,
-    lease_row,
     replan_row,
     row_of,
     set_aside_row,
@@ -38,20 +40,21 @@ from penstock.registry.registry_rows import (
 from penstock.registry.schema import CATALOG, REGISTRY, replans, set_aside, subscriptions
 from penstock.registry.stored_catalog import StoredCatalog
 from penstock.registry.stored_subscription import StoredSubscription
+from penstock.registry.tickets import OWNER, Owner, Tickets
 from penstock.spaces import Decomposition
-from penstock.storage import AnyHome, Tail, set_aside_entry
+from penstock.storage import AnyHome, Home, Tail, set_aside_entry
 
 _Result = TypeVar("_Result")
 
 if TYPE_CHECKING:
     from penstock.sql import ShapeBinder
 
-_ONE = update(subscriptions).where(subscriptions.c.id == bindparam("number"))
-_RENEWED = _ONE.values(lease_seconds=bindparam("lease_seconds"), expires_ms=bindparam("expires_ms"))
-_ENDED = _ONE.values(withdrawn_at=bindparam("withdrawn_at"), ended_by=bindparam("ended_by"))
-_SUSPENDED = _ONE.values(suspended=bindparam("why"))
+_RENEW = "UPDATE subscriptions SET lease_seconds = ?, expires_ms = ? WHERE id = ?"
+_END = "UPDATE subscriptions SET withdrawn_at = ?, ended_by = ? WHERE id = ?"
+_SUSPEND = "UPDATE subscriptions SET suspended = ? WHERE id = ?"
 
 
+# Many methods: one for each thing that can be asked of subscriptions, most of them a few lines.
 class Registry(Lookup):
     """Safe for several threads and processes at once; each sees what is committed.
 
@@ -65,6 +68,7 @@ class Registry(Lookup):
         self._log = home.log
         self._clock = clock
         self._of_thread = threading.local()
+        self._tickets = Tickets(home, self.ticket_hash_of)
         super().__init__(
             StoredCatalog(home.catalog_db, shared=home.shared),
             DerivedDatabase(home.registry_db, REGISTRY, shared=home.shared),
@@ -131,22 +135,14 @@ class Registry(Lookup):
         applied = self._database.applied(connection)
         if applied >= to or applied < changes.start:  # a file that was made anew starts over
             return
-        rows = [row_of(stored) for stored in changes.added if stored.id >= applied]
-        if rows:
-            insert_rows(connection, subscriptions, rows)
-        moved = [replan_row(replan) for replan in changes.replanned if replan.offset >= applied]
-        if moved:
-            connection.execute(insert(replans), moved)
-        leases = [{"number": n, **lease_row(one)} for at, n, one in changes.leases if at >= applied]
-        if leases:
-            connection.execute(_RENEWED, leases)
-        ended = [
-            {"number": gone.id, "withdrawn_at": offset, "ended_by": gone.reason}
-            for offset, gone in changes.ended
-            if offset >= applied
-        ]
-        if ended:
-            connection.execute(_ENDED, ended)
+        added = (row_of(stored) for stored in changes.added if stored.id >= applied)
+        subscriptions.insert(connection, added)
+        moved = (replan_row(replan) for replan in changes.replanned if replan.offset >= applied)
+        replans.insert(connection, moved)
+        leases = ((*one, number) for at, number, one in changes.leases if at >= applied)
+        connection.executemany(_RENEW, leases)
+        ended = ((at, gone.reason, gone.id) for at, gone in changes.ended if at >= applied)
+        connection.executemany(_END, ended)
         aside = {one.offset: one for at, one in changes.aside if at >= applied}
         if aside:
             self._put_aside(connection, list(aside.values()))
@@ -154,12 +150,12 @@ class Registry(Lookup):
 
     def _put_aside(self, connection: Connection, aside: list[SetAside]) -> None:
         """A record may be set aside twice, by processes that knew nothing of each other."""
-        offsets = [one.offset for one in aside]
-        connection.execute(delete(set_aside).where(set_aside.c.offset.in_(offsets)))
-        connection.execute(insert(set_aside), [set_aside_row(one) for one in aside])
-        suspended = [{"number": one.offset, "why": one.primary} for one in aside]
-        connection.execute(_SUSPENDED, suspended)  # changes nothing for other records
-        connection.execute(delete(replans).where(replans.c.offset.in_(offsets)))
+        offsets = [(one.offset,) for one in aside]
+        connection.executemany("DELETE FROM set_aside WHERE offset = ?", offsets)
+        set_aside.insert(connection, map(set_aside_row, aside))
+        suspended = ((one.primary, one.offset) for one in aside)
+        connection.executemany(_SUSPEND, suspended)  # changes nothing for other records
+        connection.executemany("DELETE FROM replans WHERE offset = ?", offsets)
 
     # -- changing ---------------------------------------------------------------------------------
 
@@ -185,7 +181,8 @@ class Registry(Lookup):
         """Register a query, with the decomposition that was chosen for it.
 
         `initial` is "content", or "none" for those who want changes only. With a lease it ends by
-        itself, unless it is renewed.
+        itself, unless it is renewed; None is the default of the home, infinity no lease. What is
+        returned has its ticket, which is kept nowhere.
         """
         return self._subscribe([sql], owner, chosen, initial, lease_seconds)[0]
 
@@ -213,6 +210,7 @@ class Registry(Lookup):
         initial: str,
         lease_seconds: float | None,
         payload: str | Sequence[str] = (),
+        tickets: Sequence[tuple[str | None, bytes | None]] | None = None,
     ) -> list[StoredSubscription]:
         statements = commands.check_statements(given, payload)
         self.catch_up()
@@ -220,20 +218,36 @@ class Registry(Lookup):
         # nobody has to wait for the append lock meanwhile.
         catalog = self.catalog()
         binder = self._binder()
-        plans = binder.plans(statements)
+        plans = declaring_installed(lambda: binder.plans(statements), self.define)
+        if catalog.operators:
+            self._check_constants(plans, catalog)
         chooser = Chooser(self._home, catalog)
         candidates = [
             Candidate(sql, partial(decode_plan, plan, catalog), partial(chooser.choose, plan))
             for sql, plan in zip(statements, plans, strict=True)
         ]
-        terms = commands.make_terms(owner, chosen, initial, lease_seconds, self._now())
-        command = commands.subscribe(candidates, terms)
+        default = self._home.default_lease_seconds
+        terms = commands.make_terms(owner, chosen, initial, lease_seconds, self._now(), default)
+        issued = self._tickets.issue(len(statements)) if tickets is None else tickets
+        command = commands.subscribe(candidates, terms, (one for _, one in issued))
         first = self._log.append(command.entries)
         self._catch_up(first + len(plans), binder)
+        made = enumerate(zip(command.result, plans, issued, strict=True), first)
         return [
-            stored_as(number, one, plan)
-            for number, (one, plan) in enumerate(zip(command.result, plans, strict=True), first)
+            stored_as(number, one, plan, ticket=ticket) for number, (one, plan, (ticket, _)) in made
         ]
+
+    def _check_constants(self, plans: Iterable[bytes], catalog: Catalog) -> None:
+        """OperatorError if a query calls an operator with constants that it has no use for."""
+        queries = (decode_plan(one, catalog) for one in set(plans))
+        asking = [one for one in queries if calls_operators(one)]
+        if asking:
+            from penstock.registry.operator_runtime import HomeOperators
+
+            operators = HomeOperators(self.catalog)
+            for query in asking:
+                operators.check_constants(query)
+            operators.close()
 
     def replan(self, chosen: Mapping[int, Decomposition]) -> None:
         """Give subscriptions other decompositions; those that are withdrawn by now are left out."""
@@ -250,25 +264,33 @@ class Registry(Lookup):
         """End a subscription; the offset of the record that says so."""
         return self.withdraw_many([subscription])
 
-    def withdraw_many(self, ids: Sequence[int]) -> int:
-        """End all of these subscriptions, or none; the offset of the first record that says so."""
+    def withdraw_many(self, ids: Sequence[int], *, tickets: Sequence[str] | Owner = OWNER) -> int:
+        """End all of these subscriptions, or none; the offset of the first record that says so.
+        TicketError if tickets are given and not theirs."""
         ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
+            self._tickets.check(ids, tickets)
             first = tail.end
             end = _append(tail, commands.unsubscribe(self, ids))
         self.catch_up(end)
         return first
 
     def renew(
-        self, ids: Sequence[int], lease_seconds: float | None = None
+        self,
+        ids: Sequence[int],
+        lease_seconds: float | None = None,
+        *,
+        tickets: Sequence[str] | Owner = OWNER,
     ) -> list[StoredSubscription]:
         """Begin the leases of all of these subscriptions again, or of none: as long as it is said,
         or as long as they were; none ends earlier, unless it is asked for less time than it had.
-        What has run out cannot be renewed once somebody has withdrawn it for that."""
+        What has run out cannot be renewed once somebody has withdrawn it for that. TicketError if
+        tickets are given and not theirs."""
         ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
+            self._tickets.check(ids, tickets)
             end = _append(tail, commands.renew(self, ids, lease_seconds, self._now()))
         self.catch_up(end)
         return [self.subscription(number, withdrawn=True) for number in ids]
@@ -288,18 +310,30 @@ class Registry(Lookup):
         return command.result
 
     def resubscribe(self, subscription: int) -> StoredSubscription:
-        """Subscribe a suspended subscription again, under a new id; the old one is withdrawn."""
+        """Subscribe again what is suspended, or lacks rows on which operators failed: under a new
+        id, with the ticket and the lease that it has; the old one is withdrawn."""
         stored = self.subscription(subscription)
-        if not stored.suspended:
+        if not stored.suspended and not self._lacks_rows(stored.id):
             raise SubscriptionError(
-                f"subscription {subscription} is not suspended", detail="there is nothing to replay"
+                f"subscription {subscription} is not suspended, and no operator failed on its rows",
+                detail="there is nothing to replay",
             )
-        lease_seconds = None if stored.lease is None else stored.lease.seconds
+        lease_seconds = math.inf if stored.lease is None else stored.lease.seconds
         (again,) = self._subscribe(
-            [stored.sql], stored.owner, stored.decomposition, stored.initial, lease_seconds
+            [stored.sql],
+            stored.owner,
+            stored.decomposition,
+            stored.initial,
+            lease_seconds,
+            tickets=[(None, stored.ticket_hash)],
         )
         self.withdraw(subscription)
         return again
+
+    def _lacks_rows(self, subscription: int) -> bool:
+        from penstock.registry.left_out import rows_left_out
+
+        return isinstance(self._home, Home) and subscription in rows_left_out(self._home.path, self)
 
     def set_aside(self, found: Sequence[SetAside]) -> None:
         """Say in the log that these records are not processed, unless it says so already."""

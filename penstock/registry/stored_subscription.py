@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -25,7 +25,7 @@ class StoredSubscription:
     `broken` says why a subscription of an older release no longer binds, `suspended` which fault it
     led to; it is then kept, and gets nothing, until it is withdrawn. `decomposition` is the one
     it began with; None stands for the plain rule. `lease` is the one it has now; `ended_by` says
-    why it was withdrawn.
+    why it was withdrawn. `ticket` is there only in what subscribing returns.
     """
 
     id: int
@@ -39,11 +39,15 @@ class StoredSubscription:
     lease: Lease | None = None
     ended_by: str = ""
     suspended: str = ""
+    ticket_hash: bytes | None = field(default=None, repr=False)
+    ticket: str | None = field(default=None, repr=False, compare=False)
 
     @property
     def said(self) -> Subscribed:
         """What its record says, with the lease that it has now."""
-        return Subscribed(self.sql, self.owner, self.decomposition, self.initial, self.lease)
+        return Subscribed(
+            self.sql, self.owner, self.decomposition, self.initial, self.lease, self.ticket_hash
+        )
 
     def query(self, catalog: Catalog) -> Query:
         if self.suspended:

@@ -9,8 +9,7 @@ from pathlib import Path
 from penstock.storage.batch_codec import Place, parse_batch_name
 from penstock.storage.disk import FileFormat, os_errors
 from penstock.storage.file_store import FileStore
-from penstock.storage.rolled import SUFFIX as ROLLED_SUFFIX
-from penstock.storage.rolled import Extent, extents_in_order, parse_rolled_name
+from penstock.storage.rolled import ROLLED_SUFFIX, Extent, extents_in_order, parse_rolled_name
 
 # A directory's time of change moves in ticks of up to 10 ms. A listing made later than this after
 # the last change has seen all of it; one made earlier may have missed a file of the same tick.

@@ -14,22 +14,12 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from penstock.errors import PenstockError
-from penstock.storage.batch_codec import (
-    Place,
-    SingleFile,
-    StoredBatch,
-    batch_name,
-)
+from penstock.storage.batch_codec import Place, SingleFile, StoredBatch, batch_name
 from penstock.storage.batch_directory import BatchDirectory, BatchKind, Listing
 from penstock.storage.disk import os_errors
 from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import BatchHeader
-from penstock.storage.rolled import SUFFIX as ROLLED_SUFFIX
-from penstock.storage.rolled import (
-    Extent,
-    RolledFile,
-    encode_rolled,
-)
+from penstock.storage.rolled import ROLLED_SUFFIX, Extent, RolledFile, encode_rolled
 from penstock.storage.tiers import stretch_to_roll
 
 _LOOKS = 10

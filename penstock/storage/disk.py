@@ -138,8 +138,9 @@ def read_beginning(path: Path, size: int) -> bytes:
 
 
 def read_part(path: Path, position: int, size: int) -> bytes:
-    """So many bytes of a file from a position on, or as many as there are."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """So many bytes of a file from a position on, or as many as there are. OSError if it is not a
+    regular file: a pipe in its place would be waited for (O_NONBLOCK) and cannot be positioned."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         return os.pread(descriptor, size, position)
     finally:

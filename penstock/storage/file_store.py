@@ -13,13 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.errors import LockedError
-from penstock.storage.disk import (
-    file_lock,
-    read_part,
-    sweep_temporary,
-    write_all,
-    write_aside,
-)
+from penstock.storage.disk import file_lock, read_part, sweep_temporary, write_all, write_aside
 
 
 class FileStore(Protocol):

@@ -1,6 +1,7 @@
 """The home: the directory of one Penstock instance.
 
 penstock.json   what this is, and the version of its layout
+owner.key       what tickets of subscriptions are hashed with
 log/            the one log: everything else can be derived from it
 messages/       the message log, one file per batch, old ones rolled into larger files
 quarantine/     events that could not be applied
@@ -36,41 +37,26 @@ import msgspec
 
 from penstock.arguments import shown
 from penstock.errors import HomeError, LockedError
-from penstock.storage.disk import file_lock, locked_within, os_errors, sync_directory, write_aside
+from penstock.storage.disk import file_lock, locked_within, os_errors, sync_directory
 from penstock.storage.file_access import OWNER_ALONE, OWNER_AND_GROUP, make_directory, open_file
-from penstock.storage.interfaces import DEFAULT_BUCKETS, MAX_BUCKETS
+from penstock.storage.interfaces import DEFAULT_BUCKETS
 from penstock.storage.log import Log
+from penstock.storage.marker import MARKER_NAME, Marker, read_marker, write_marker
 from penstock.storage.message_log import MessageLog
+from penstock.storage.owner_key import KEY_NAME, make_owner_key, read_owner_key
 from penstock.storage.quarantine import Quarantine
 from penstock.storage.witnesses import Witness, read_applied
 
-LAYOUT_VERSION = 1
-BUCKETS_LAYOUT_VERSION = 2
-"""Of homes with another number of buckets than `DEFAULT_BUCKETS`. Earlier releases know only
-that one, so they must refuse them."""
-BUCKET_NUMBERS = tuple(1 << power for power in range(MAX_BUCKETS.bit_length()))
-"""Powers of two, which Spark can divide evenly among its partitions."""
-MAX_PATH_BYTES = 4096  # as operating systems have it (PATH_MAX)
+MAX_PATH_BYTES = 512 - len("/registry.db-journal")
+"""Of a home's path from the root on, links followed: SQLite opens files of at most 512 bytes, and
+this is the longest of its own."""
 
 PUBLISHING_LOCK_SECONDS = 60.0  # far longer than writing the largest batch
 LOCK_GRACE_SECONDS = 10.0  # Java ends half a second after the process that started it
 
-OLDEST_FAMILY = "semijoins"
-"""The family of the schemes that processed a home whose marker says nothing of it; see
-`penstock.storage.families`."""
-
-_MARKER = "penstock.json"
-_LOCK_NAME = "processing.lock"
-_PUBLISHING_LOCK_NAME = "publishing.lock"
+PROCESSING_LOCK = "processing.lock"
+PUBLISHING_LOCK = "publishing.lock"
 _DIRECTORIES = ("log", "messages", "quarantine", "checkpoint", "staging", "snapshots")
-
-
-class _Marker(msgspec.Struct):
-    penstock_home: int
-    created: str
-    shared: bool = False
-    schemes: str = OLDEST_FAMILY
-    buckets: int = DEFAULT_BUCKETS
 
 
 class _Holder(msgspec.Struct):
@@ -97,10 +83,18 @@ class Processing:
 class Home:
     """The places of one instance. `Home.open` checks that it is one."""
 
-    def __init__(self, path: Path, *, shared: bool = False, buckets: int = DEFAULT_BUCKETS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        shared: bool = False,
+        buckets: int = DEFAULT_BUCKETS,
+        default_lease_seconds: float | None = None,
+    ) -> None:
         self.path = path
         self.shared = shared
         self.buckets = buckets
+        self.default_lease_seconds = default_lease_seconds
         self.log = Log(path / "log", witnesses=self._witnesses)
         self.messages = MessageLog(path / "messages", path / "quarantine")
         self.catalog_db = path / "catalog.db"
@@ -115,12 +109,17 @@ class Home:
     def quarantine(self) -> Quarantine:
         return self.messages.quarantine
 
+    def owner_key(self) -> str:
+        """Made now in a home of an earlier release, which has none."""
+        return read_owner_key(self.path)
+
     def _witnesses(self) -> Iterator[Witness]:
         """What was made of the log's records, and so knows that they were there."""
         yield Witness(self.messages.reached, "were processed: their messages are there")
-        for path in self.snapshots.glob("[0-9]*"):
-            if path.name.isdecimal():
-                yield Witness(int(path.name), "were there before: a snapshot is of them")
+        with os_errors("read the snapshots", self.snapshots):
+            names = [name for name in os.listdir(self.snapshots) if name.isdecimal()]
+        for name in names:
+            yield Witness(int(name), "were there before: a snapshot is of them")
         for path in (self.catalog_db, self.registry_db, self.sources_db):
             applied = read_applied(path)
             if applied is not None:
@@ -134,14 +133,18 @@ class Home:
         shared: bool = False,
         group_access: bool = False,
         buckets: int = DEFAULT_BUCKETS,
+        default_lease_seconds: float | None = None,
     ) -> Home:
         """Make a new home in a directory that is empty or not there yet.
 
         One that processes on several machines are going to use must be made as `shared`. Nobody
         but its owner may look into it; with `group_access`, the members of its group may use it.
         The pipeline keeps its state in as many `buckets` as are given here, for good.
+        Subscriptions that do not say how long they last get the default lease, if there is one.
         """
-        check_buckets(buckets)
+        marker = Marker.of_new_home(
+            shared=shared, buckets=buckets, default_lease_seconds=default_lease_seconds
+        )
         path = home_path(path)
         with os_errors("create the home", path):
             path.mkdir(parents=True, exist_ok=True)
@@ -150,45 +153,52 @@ class Home:
             for name in _DIRECTORIES:
                 make_directory(path / name)
                 _restrict(path / name, path.stat().st_mode)
-            created = datetime.now(UTC).isoformat(timespec="seconds")
+            make_owner_key(path)
             # The marker comes last: a directory that has it is a whole home.
-            version = LAYOUT_VERSION if buckets == DEFAULT_BUCKETS else BUCKETS_LAYOUT_VERSION
-            marker = _Marker(version, created, shared, buckets=buckets)
-            write_aside(path / _MARKER, msgspec.json.encode(marker))
+            write_marker(path, marker)
             sync_directory(path.absolute().parent)
-        return cls(path, shared=shared, buckets=buckets)
+        return cls._described(path, marker)
 
     @classmethod
     def open(cls, path: Path | str) -> Home:
         """The home at that path; HomeError if there is none that this release can use."""
         path = home_path(path)
-        marker = _read_marker(path)
+        marker = read_marker(path)
         missing = [name for name in _DIRECTORIES if not (path / name).is_dir()]
         if missing:
             raise HomeError(
                 f"{path} lacks its directory {missing[0]}", hint="was it moved in part?"
             )
-        return cls(path, shared=marker.shared, buckets=marker.buckets)
+        return cls._described(path, marker)
+
+    @classmethod
+    def _described(cls, path: Path, marker: Marker) -> Home:
+        return cls(
+            path,
+            shared=marker.shared,
+            buckets=marker.buckets,
+            default_lease_seconds=marker.default_lease_seconds,
+        )
 
     @property
     def schemes(self) -> str:
         """The family of the schemes that its messages are made by."""
-        return _read_marker(self.path).schemes
+        return read_marker(self.path).schemes
 
     def record_schemes(self, family: str) -> None:
         """Say by which family of schemes messages are made; for the holder of the processing
         lock."""
-        marker = _read_marker(self.path)
+        marker = read_marker(self.path)
         if marker.schemes != family:
             with os_errors("record the schemes of the home", self.path):
                 marker.schemes = family
-                write_aside(self.path / _MARKER, msgspec.json.encode(marker))
+                write_marker(self.path, marker)
 
     @contextmanager
     def processing_lock(self, who: str, *, check: bool = True) -> Iterator[Processing]:
         """CorruptionError if the log has lost its end; unless that is not to be checked, by who
         is going to see to it. Nothing is tidied away then."""
-        lock = self.path / _LOCK_NAME
+        lock = self.path / PROCESSING_LOCK
         term = uuid.uuid4().hex
         with os_errors("lock the home", lock):
             descriptor = open_file(lock, os.O_RDWR)
@@ -218,7 +228,7 @@ class Home:
 
     def processed_by(self) -> str | None:
         """Who is at work on the home, if anybody is: then its lock cannot be had."""
-        path = self.path / _LOCK_NAME
+        path = self.path / PROCESSING_LOCK
         with os_errors("see who processes the home", path):
             try:
                 with path.open("rb") as lock:
@@ -239,7 +249,7 @@ class Home:
         """
         with self._publishing_lock():
             try:
-                holder = _holder((self.path / _LOCK_NAME).read_bytes())
+                holder = _holder((self.path / PROCESSING_LOCK).read_bytes())
             except OSError:
                 holder = None
             if holder is None or holder.term != term:
@@ -250,7 +260,7 @@ class Home:
             yield
 
     def _publishing_lock(self) -> AbstractContextManager[None]:
-        path = self.path / _PUBLISHING_LOCK_NAME
+        path = self.path / PUBLISHING_LOCK
         refusal = LockedError(
             "another process keeps the message log locked",
             detail=f"waited {PUBLISHING_LOCK_SECONDS:g} seconds for {path}",
@@ -263,7 +273,7 @@ def home_around(directory: Path) -> Path | None:
     """The home that a directory is, or is part of."""
     resolved = directory.resolve()
     for one in (resolved, *resolved.parents):
-        if (one / _MARKER).is_file():
+        if (one / MARKER_NAME).is_file():
             return one
     return None
 
@@ -277,46 +287,16 @@ def home_path(path: object) -> Path:
         encoded = os.fsencode(plain)
     except UnicodeEncodeError:
         encoded = b""
-    if b"\0" in encoded or not 0 < len(encoded) <= MAX_PATH_BYTES:
+    if b"\0" in encoded or not encoded:
         raise HomeError(f"the path of a home cannot be {shown(plain)}")
-    return Path(plain)
-
-
-def _read_marker(path: Path) -> _Marker:
-    """What the home at that path says of itself; HomeError if this release cannot use it."""
-    try:
-        marker = msgspec.json.decode((path / _MARKER).read_bytes(), type=_Marker)
-    except (FileNotFoundError, NotADirectoryError):
-        if path.is_file():
-            raise HomeError(
-                f"{path} is not a penstock home, but a file", hint="a home is a directory"
-            ) from None
-        what = "is not a penstock home" if path.exists() else "does not exist"
-        raise HomeError(f"{path} {what}", hint=f"make one: penstock init {path}") from None
-    except OSError as error:
-        raise HomeError(f"cannot open {path}: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    length = len(os.path.realpath(encoded))
+    if length > MAX_PATH_BYTES:
         raise HomeError(
-            f"{path} is not a penstock home",
-            detail=f"{_MARKER}: {error}",
-            hint=f"restore {_MARKER} from a backup",
-        ) from None
-    if marker.penstock_home not in (LAYOUT_VERSION, BUCKETS_LAYOUT_VERSION):
-        raise HomeError(
-            f"{path} has layout version {marker.penstock_home}",
-            detail=f"this release knows versions up to {BUCKETS_LAYOUT_VERSION}",
-            hint="use the release that made it, or a newer one",
+            f"the path of a home has at most {MAX_PATH_BYTES} bytes; {shown(plain)} has {length}",
+            detail="from the root on, links followed: SQLite opens no longer ones",
+            hint="keep it in a directory that is nearer to the root",
         )
-    check_buckets(marker.buckets)
-    return marker
-
-
-def check_buckets(buckets: object) -> int:
-    if isinstance(buckets, bool) or buckets not in BUCKET_NUMBERS:
-        numbers = ", ".join(map(str, BUCKET_NUMBERS))
-        raise HomeError(f"a home has {numbers} buckets, not {shown(buckets)}")
-    assert isinstance(buckets, int)
-    return buckets
+    return Path(plain)
 
 
 def _restrict(path: Path, mode: int) -> None:
@@ -326,12 +306,13 @@ def _restrict(path: Path, mode: int) -> None:
 
 
 def _check_unused(path: Path) -> None:
-    if (path / _MARKER).exists():
+    if (path / MARKER_NAME).exists():
         raise HomeError(f"{path} already is a penstock home", hint="use it, or choose another path")
     for entry in sorted(path.iterdir()):
-        # Empty directories of ours are what a crash in the middle of `create` leaves.
+        # Empty directories of ours, and a key, are what a crash in the middle of `create` leaves.
         ours = entry.name in _DIRECTORIES and entry.is_dir() and not any(entry.iterdir())
-        if not ours and not entry.name.startswith(f"{_MARKER}."):
+        begun = entry.name.startswith((f"{MARKER_NAME}.", KEY_NAME))
+        if not ours and not begun:
             raise HomeError(
                 f"{path} is not empty",
                 detail=f"it holds {entry.name}",

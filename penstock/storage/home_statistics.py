@@ -20,8 +20,8 @@ from penstock.storage.file_access import make_directory
 from penstock.storage.interfaces import BatchHeader
 
 STATISTICS_FORMAT = FileFormat("statistics file", b"PENSTSTA", version=1)
-DIRECTORY = "statistics"
-SUFFIX = ".statistics"
+STATISTICS_DIRECTORY = "statistics"
+STATISTICS_SUFFIX = ".statistics"
 KEPT_FILES = 8
 
 
@@ -114,8 +114,8 @@ def samples(statistics: HomeStatistics | None) -> dict[str, tuple[Row, ...]]:
 def save_statistics(home: Path, statistics: HomeStatistics) -> Path:
     """Put a file in place, all of it or nothing; older ones go when there are many."""
     header = BatchHeader(0, statistics.offset, statistics.offset)
-    directory = home / DIRECTORY
-    path = directory / batch_name(0, statistics.offset, SUFFIX)
+    directory = home / STATISTICS_DIRECTORY
+    path = directory / batch_name(0, statistics.offset, STATISTICS_SUFFIX)
     with os_errors("write statistics", path):
         if not directory.exists():
             make_directory(directory)
@@ -131,8 +131,8 @@ def save_statistics(home: Path, statistics: HomeStatistics) -> Path:
 def statistics_files(home: Path) -> list[Path]:
     """The files that are there, by offset."""
     found = []
-    for path in (home / DIRECTORY).glob(f"*{SUFFIX}"):
-        place = parse_batch_name(path.name, SUFFIX)
+    for path in (home / STATISTICS_DIRECTORY).glob(f"*{STATISTICS_SUFFIX}"):
+        place = parse_batch_name(path.name, STATISTICS_SUFFIX)
         if place is not None:
             found.append((place, path))
     return [path for _, path in sorted(found)]

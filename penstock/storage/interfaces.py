@@ -236,6 +236,13 @@ class AnyHome(Protocol):
         """The file of the registry; None keeps it in memory."""
 
     @property
+    def default_lease_seconds(self) -> float | None:
+        """How long subscriptions last that do not say so; None: until they are withdrawn."""
+
+    def owner_key(self) -> str:
+        """The secret of whoever may use the home as its own, which tickets are hashed with."""
+
+    @property
     def shared(self) -> bool:
         """Whether processes on several machines use it, so that they share files but no memory."""
 

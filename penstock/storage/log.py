@@ -11,13 +11,7 @@ from penstock.errors import HomeError, LockedError
 from penstock.storage.acknowledged import read_acknowledged, write_acknowledged
 from penstock.storage.disk import os_errors
 from penstock.storage.file_store import LOCAL_FILES
-from penstock.storage.frames import (
-    MAX_FRAME_RECORDS,
-    RawEntry,
-    encode_frame,
-    kind_bits,
-    record,
-)
+from penstock.storage.frames import MAX_FRAME_RECORDS, RawEntry, encode_frame, kind_bits, record
 from penstock.storage.interfaces import Entry, Record, RecordKind, check_range
 from penstock.storage.segment_files import SegmentFiles
 from penstock.storage.witnesses import Witness, check_witnesses

@@ -33,7 +33,7 @@ from penstock.storage.frames import (
     headers_in,
 )
 
-SUFFIX = ".log"
+SEGMENT_SUFFIX = ".log"
 _READ_AHEAD_BYTES = 64 << 10  # about 400 headers of frames with one small record each
 
 _CUT_HINT = (
@@ -61,7 +61,7 @@ class LogSegment:
 
     @staticmethod
     def name(first: int) -> str:
-        return f"{first:020d}{SUFFIX}"
+        return f"{first:020d}{SEGMENT_SUFFIX}"
 
     # -- finding frames ---------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from penstock.storage.acknowledged import write_acknowledged
 from penstock.storage.disk import os_errors, sync_directory, write_aside
 from penstock.storage.file_access import make_directory
 from penstock.storage.home import Home
-from penstock.storage.log_segment import SUFFIX as SEGMENT_SUFFIX
+from penstock.storage.log_segment import SEGMENT_SUFFIX
 
 MAX_LOST_RECORDS = 100_000_000  # at 3 bytes each, 300 MB of log; more is rather a damaged witness
 ASIDE = "lost"
@@ -74,10 +74,10 @@ def _put_derived_aside(home: Home, start: int, aside: Path) -> int:
     make_directory(aside)
     for segment in sorted(home.log.directory.glob(f"*{SEGMENT_SUFFIX}"))[-1:]:
         # Its torn tail is going to be cut off, and may be most of what is lost.
-        write_aside(aside / segment.name, segment.read_bytes())
+        write_aside(_free(aside / segment.name), segment.read_bytes())
     for database in (home.catalog_db, home.registry_db, home.sources_db):
         for path in home.path.glob(f"{database.name}*"):
-            path.replace(aside / path.name)
+            path.rename(_free(aside / path.name))
     for directory in (home.checkpoint, home.snapshots):
         make_directory(aside / directory.name)
         for path in directory.iterdir():
@@ -89,7 +89,8 @@ def _put_derived_aside(home: Home, start: int, aside: Path) -> int:
 
 
 def _free(path: Path) -> Path:
-    """A name that is not taken: a crash may have left the same one."""
+    """A name that is not taken. An attempt that crashed may have put the same one aside, and that
+    held more: a torn tail is cut off since, a database made anew."""
     number, free = 1, path
     while free.exists():
         free, number = path.with_name(f"{path.name}.{number}"), number + 1

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from penstock.arguments import lease_length
 from penstock.errors import CorruptionError, EventError, HomeError, LockedError
 from penstock.storage.frames import RawEntry, encode_frame, kind_bits, record
 from penstock.storage.interfaces import (
@@ -21,6 +22,7 @@ from penstock.storage.interfaces import (
     check_follows,
     check_range,
 )
+from penstock.storage.owner_key import new_owner_key
 
 APPEND_LOCK_SECONDS = 30.0  # as for the log on disk
 
@@ -216,15 +218,22 @@ class MemoryMessageLog:
 class MemoryHome:
     """A home that lives as long as the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, default_lease_seconds: float | None = None) -> None:
         self.log = MemoryLog()
         self.messages = MemoryMessageLog()
         self.catalog_db: Path | None = None
         self.registry_db: Path | None = None
         self.shared = False
         self.buckets = DEFAULT_BUCKETS
+        if default_lease_seconds is not None:
+            default_lease_seconds = lease_length(default_lease_seconds, HomeError)
+        self.default_lease_seconds = default_lease_seconds
+        self._owner_key = new_owner_key()
         self._processing = threading.Lock()
         self._processor = ""
+
+    def owner_key(self) -> str:
+        return self._owner_key
 
     @property
     def quarantine(self) -> MemoryQuarantine:

@@ -44,11 +44,11 @@ from penstock.storage.packed_batch import PackedMessages
 from penstock.storage.quarantine import Quarantine
 
 MESSAGE_FORMAT = FileFormat("message batch", b"PENSTMSG", COMPRESSED_VERSION)
-SUFFIX = ".messages"
+MESSAGE_SUFFIX = ".messages"
 ROLLED_FORMAT = FileFormat("file of rolled message batches", b"PENSTROL", version=1)
 BASE_FORMAT = FileFormat("message base", b"PENSTBAS", COMPRESSED_VERSION)
 BASE_SUFFIX = ".base"
-MESSAGE_FILES = BatchKind(MESSAGE_FORMAT, SUFFIX, ROLLED_FORMAT, without_gaps=True)
+MESSAGE_FILES = BatchKind(MESSAGE_FORMAT, MESSAGE_SUFFIX, ROLLED_FORMAT, without_gaps=True)
 
 _DECODER = msgspec.msgpack.Decoder(list[bytes])
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-SUFFIX = ".rolled"
+ROLLED_SUFFIX = ".rolled"
 
 _FIELDS = struct.Struct("<QQQQQQI")
 _CHECKSUM = struct.Struct("<I")
@@ -57,12 +57,12 @@ class Extent(NamedTuple):
 
 
 def rolled_name(first: Place, last: Place, batches: int) -> str:
-    return "-".join(f"{n:020d}" for n in (*first, *last)) + f"-{batches:08d}{SUFFIX}"
+    return "-".join(f"{n:020d}" for n in (*first, *last)) + f"-{batches:08d}{ROLLED_SUFFIX}"
 
 
 def parse_rolled_name(name: str) -> Extent | None:
     """None for the names of other files."""
-    parts = name.removesuffix(SUFFIX).split("-")
+    parts = name.removesuffix(ROLLED_SUFFIX).split("-")
     if len(parts) != 5 or not all(map(str.isdecimal, parts)):
         return None
     a, b, c, d, batches = map(int, parts)

@@ -15,7 +15,7 @@ from penstock.storage.disk import os_errors, sync_directory
 from penstock.storage.file_access import open_new
 from penstock.storage.file_store import LOCAL_FILES
 from penstock.storage.frames import COMPACTED_BYTES, COMPACTED_FORMAT, SEGMENT_FORMAT
-from penstock.storage.log_segment import SUFFIX, LogSegment
+from penstock.storage.log_segment import SEGMENT_SUFFIX, LogSegment
 
 _FILES = LOCAL_FILES
 """Segments are read in place, and readers sync what they read: that takes a file system."""
@@ -81,8 +81,8 @@ class SegmentFiles:
         with os_errors("read the log", self.directory):
             names = _FILES.names(self.directory)
         for name in names:
-            if name.endswith(SUFFIX):
-                stem = name.removesuffix(SUFFIX)
+            if name.endswith(SEGMENT_SUFFIX):
+                stem = name.removesuffix(SEGMENT_SUFFIX)
                 if not stem.isdecimal() or LogSegment.name(int(stem)) != name:
                     raise HomeError(
                         f"{name} is not the name of a log segment",

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from penstock.catalog import RowKey
+from penstock.catalog import Relation, Row, RowKey
 from penstock.errors import HomeError
 from penstock.flow.engine import Engine
 from penstock.flow.faults import RecordFaultError, blaming
 from penstock.storage.interfaces import AnyHome, RecordKind, RecordLog
 from penstock.storage.set_aside import events_not_applied
+
+OnChange: TypeAlias = Callable[[Relation, RowKey, Row | None, Row | None], None]
 
 _TABLES = frozenset({RecordKind.DDL, RecordKind.EVENT})
 
@@ -30,6 +33,8 @@ class Replay:
     """For each row that is there, by table and key, the offset at which it last changed."""
     as_inserted: set[tuple[str, RowKey]] = field(default_factory=set)
     """Rows that did not exist before they last changed: that event alone leads to them."""
+    on_change: OnChange | None = None
+    """Told of every change of a row: the table, the key, the row before and after."""
 
     def advance(
         self, log: RecordLog, end: int, on_offset: Callable[[int], None] | None = None
@@ -66,6 +71,8 @@ class Replay:
         changed, as_inserted = self.changed, self.as_inserted
         for offset, relation, key, old, new in deltas:
             place = (relation.name, key)
+            if self.on_change is not None:
+                self.on_change(relation, key, old, new)
             if old is None:
                 changed[place] = offset
                 as_inserted.add(place)
@@ -78,9 +85,12 @@ class Replay:
 
 
 def replay_tables(
-    home: AnyHome, end: int, on_offset: Callable[[int], None] | None = None
+    home: AnyHome,
+    end: int,
+    on_offset: Callable[[int], None] | None = None,
+    on_change: OnChange | None = None,
 ) -> Replay:
     """The tables at an offset; HomeError if the log no longer knows them."""
-    replay = Replay(not_applied=events_not_applied(home))
+    replay = Replay(not_applied=events_not_applied(home), on_change=on_change)
     replay.advance(home.log, end, on_offset)
     return replay

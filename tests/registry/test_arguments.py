@@ -21,6 +21,7 @@ from penstock.errors import HomeError, PenstockError, SubscriptionError
 from penstock.registry import (
     Lease,
     Registry,
+    SubscriberCommands,
     rebuild,
     renew_body,
     renewed,
@@ -83,6 +84,22 @@ def test_every_method(pattern: Path, tmp_path: Path, name: str) -> None:
             except PenstockError as error:
                 check_refusal(error)
                 assert home.log.end == end, "refused, and yet recorded"
+    check_readable(home)
+
+
+@pytest.mark.parametrize("name", public_methods(SubscriberCommands))
+def test_every_method_for_subscribers(pattern: Path, tmp_path: Path, name: str) -> None:
+    """Whatever they show in the place of a ticket, they have none of another's subscription."""
+    home = Home.open(Path(shutil.copytree(pattern, tmp_path / "home")))
+    with Registry(home) as registry:
+        function = getattr(SubscriberCommands(registry), name)
+        sound, end = SOUND | {"tickets": lambda: {1: "x"}}, home.log.end
+        for _, arguments in odd_calls(function, sound):
+            try:
+                function(**arguments)
+            except PenstockError as error:
+                check_refusal(error)
+            assert name == "subscribe" or home.log.end == end, arguments
     check_readable(home)
 
 

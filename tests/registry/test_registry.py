@@ -312,7 +312,7 @@ def test_a_value_that_changed_by_itself_is_noticed(disk: Home) -> None:
         registry.define(STOCKS)
         subscription = registry.subscribe(CHEAP)
         with registry._database.writing() as connection:
-            connection.exec_driver_sql("UPDATE subscriptions SET sql = replace(sql, '10', '11')")
+            connection.execute("UPDATE subscriptions SET sql = replace(sql, '10', '11')")
         with pytest.raises(CorruptionError, match="is not as it was written") as caught:
             registry.subscription(subscription.id)
         assert "penstock rebuild" in caught.value.hint

@@ -19,6 +19,7 @@ from penstock.maintenance.compaction import compact
 from penstock.pipeline.snapshots import compile_snapshot
 from penstock.registry import Registry, rebuild
 from penstock.storage import BatchHeader, Home, Log, Record, RecordKind
+from penstock.storage.file_store import LocalFiles
 from penstock.storage.lost_records import accept_loss
 from tests.maintenance.test_verify import look, serious, silent
 from tests.storage.rolling import roll_early
@@ -107,6 +108,35 @@ def test_a_crash_before_the_mark_is_written(
     assert (log.acknowledged, log.end) == (2, 4)
     assert log.append([(EVENT, b"next")]) == 4
     assert log.acknowledged == 5
+
+
+def test_a_kill_while_a_lost_end_is_filled_does_not_lower_the_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the rest of what is lost would be given out again."""
+    log = Log(tmp_path)
+    fill(log, 1)
+    monkeypatch.setattr("penstock.storage.log.MAX_FRAME_RECORDS", 2)
+
+    append, appended = Log._append, 0
+
+    def append_once(log: Log, entries: list[tuple[RecordKind, bytes]], mark: int = 0) -> int:
+        nonlocal appended
+        appended += 1
+        if appended > 1:
+            raise KeyboardInterrupt
+        return append(log, entries, mark)
+
+    monkeypatch.setattr(Log, "_append", append_once)
+    with pytest.raises(KeyboardInterrupt):
+        log.fill(8)
+    monkeypatch.undo()
+    log = Log(tmp_path)
+    assert (log.end, log.acknowledged) == (4, 8)
+    with pytest.raises(CorruptionError, match="8 records were acknowledged"):
+        log.append([(EVENT, b"next")])
+    assert log.fill(8) == 4
+    assert log.append([(EVENT, b"next")]) == 8
 
 
 MARKS = {"missing": None, "empty": b"", "short": b"\x05", "damaged": struct.pack("<QI", 99, 0)}
@@ -289,6 +319,33 @@ def test_a_torn_tail_that_was_acknowledged_is_kept(used: Path) -> None:
     loss = accept_loss(Home.open(used))
     assert (loss.start, loss.end) == (9, 10)
     assert (loss.aside / segment.name).read_bytes() == torn
+
+
+def test_what_an_attempt_put_aside_outlives_the_next(
+    used: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash after the torn tail was cut off; then a reader makes the databases again."""
+    (segment,) = segments(used / "log")
+    Home.open(used).log.append([(EVENT, bytes(1000))])
+    os.truncate(segment, segment.stat().st_size - 5)
+    torn, known = segment.read_bytes(), (used / "registry.db").read_bytes()
+    with monkeypatch.context() as crash:
+        crash.setattr(LocalFiles, "append", _die)
+        with pytest.raises(KeyboardInterrupt):
+            accept_loss(Home.open(used))
+    assert len(segment.read_bytes()) < len(torn)
+    with Registry(Home.open(used)) as registry:
+        registry.catch_up()
+    assert (used / "registry.db").exists()
+    loss = accept_loss(Home.open(used))
+    assert (loss.start, loss.end) == (9, 10)
+    aside = {path.name: path.read_bytes() for path in loss.aside.iterdir() if path.is_file()}
+    assert aside[segment.name] == torn
+    assert aside["registry.db"] == known
+
+
+def _die(*_arguments: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_nothing_to_accept(used: Path) -> None:

@@ -22,7 +22,7 @@ from penstock.errors import CorruptionError, HomeError
 from penstock.storage import BatchHeader, MessageLog, QuarantinedEvent, disk, file_store, tiers
 from penstock.storage import batch_files as batchfiles
 from penstock.storage.batch_codec import Place
-from penstock.storage.rolled import SUFFIX, Extent
+from penstock.storage.rolled import ROLLED_SUFFIX, Extent
 from tests.storage.rolling import roll_early
 
 
@@ -83,8 +83,8 @@ def test_every_batch_is_there_at_any_time(tmp_path: Path) -> None:
         if number % 10 == 0:
             assert_all_there(messages, number + 1)
             assert_all_there(opened(tmp_path), number + 1)
-    assert any(path.suffix == SUFFIX for path in messages.directory.iterdir())
-    assert any(path.suffix == SUFFIX for path in messages.quarantine.directory.iterdir())
+    assert any(path.suffix == ROLLED_SUFFIX for path in messages.directory.iterdir())
+    assert any(path.suffix == ROLLED_SUFFIX for path in messages.quarantine.directory.iterdir())
     assert len(list(messages.directory.iterdir())) < 20
     assert len(list(messages.quarantine.directory.iterdir())) < 20
 
@@ -120,7 +120,7 @@ class _Counts:
             return real_open(*arguments, **options)
 
         def writing(path: Path, *content: bytes) -> None:
-            if path.suffix == SUFFIX:
+            if path.suffix == ROLLED_SUFFIX:
                 self.written += sum(map(len, content))
             write(path, *content)
 
@@ -335,7 +335,7 @@ def test_no_room_to_roll_does_not_fail_a_batch(
     messages, tries = opened(tmp_path), count()
 
     def full(path: Path, *content: bytes) -> None:
-        if path.suffix != SUFFIX:
+        if path.suffix != ROLLED_SUFFIX:
             disk.write_aside(path, *content)
             return
         next(tries)

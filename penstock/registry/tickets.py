@@ -1,0 +1,107 @@
+"""Tickets: who made a subscription may renew and withdraw it, and nobody else (Liu et al., 2007).
+
+A ticket is a secret that subscribing returns. The log holds a hash of it, keyed with the home's
+owner key: reading the log, or a part of it, gives nobody a ticket or a way to test guesses. Whoever
+has the owner key, that is, may read the home's files, needs no ticket.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import cached_property
+from hashlib import blake2b
+from hmac import compare_digest
+from typing import Final
+
+from penstock.arguments import listed
+from penstock.errors import TicketError
+from penstock.registry.records import TICKET_HASH_BYTES, subscribed
+from penstock.storage import AnyHome, RecordKind
+
+TICKET_BYTES = 24  # 192 random bits, which are 32 characters
+MAX_TICKET_CHARACTERS = 200
+"""Of what callers show: no more than that is hashed."""
+
+_PURPOSE = b"penstock-ticket"  # the same key gives other hashes for other purposes
+
+
+class Owner(Enum):
+    """The right of the home's owner, in the place of tickets. Not None: who passes on a ticket
+    that a caller has forgotten must not have it."""
+
+    OWNER = "owner"
+
+
+OWNER: Final = Owner.OWNER
+
+
+class Tickets:
+    """Makes and checks the tickets of a home. `hash_of` gives what the log says of the ticket of a
+    subscription, or None: of one without a ticket, or of none."""
+
+    def __init__(self, home: AnyHome, hash_of: Callable[[int], bytes | None]) -> None:
+        self._home = home
+        self._hash_of = hash_of
+
+    def issue(self, count: int) -> list[tuple[str, bytes]]:
+        """New tickets, each with the hash that is recorded."""
+        fresh = [secrets.token_urlsafe(TICKET_BYTES) for _ in range(count)]
+        return [(one, self._hash(one.encode())) for one in fresh]
+
+    def check(self, subscriptions: Sequence[int], shown: Sequence[object] | Owner) -> None:
+        """TicketError unless each ticket is that of the subscription in its place, or the owner
+        key. Whether there is such a subscription cannot be told from the error."""
+        if shown is OWNER:
+            return
+        given = listed(shown, "tickets", TicketError, most=len(subscriptions))
+        if len(given) < len(subscriptions):
+            raise TicketError("each subscription needs its ticket", detail="some have none")
+        for place, (number, ticket) in enumerate(zip(subscriptions, given, strict=True), 1):
+            if not self._fits(ticket, self._hash_of(number)):
+                which = f"number {place} of {len(given)}; " if len(given) > 1 else ""
+                raise TicketError(
+                    "this is not the ticket of such a subscription",
+                    detail=f"{which}there may be no such subscription, or it has another ticket",
+                    hint="renew and withdraw with the ticket that subscribing gave",
+                )
+
+    def check_one(self, subscription: int, shown: object) -> None:
+        """The same for one subscription and its ticket."""
+        self.check([subscription], OWNER if shown is OWNER else [shown])
+
+    def _fits(self, shown: object, recorded: bytes | None) -> bool:
+        """Takes the same steps, however much of a ticket is right, and if there is none."""
+        given = _ticket_bytes(shown)
+        is_owner = compare_digest(given, self._owner_key)
+        is_ticket = compare_digest(self._hash(given), recorded or bytes(TICKET_HASH_BYTES))
+        return is_owner or (is_ticket and recorded is not None)
+
+    def _hash(self, ticket: bytes) -> bytes:
+        started = self._keyed.copy()  # half the time of starting with the key for each
+        started.update(ticket)
+        return started.digest()
+
+    @cached_property
+    def _owner_key(self) -> bytes:
+        return self._home.owner_key().encode()
+
+    @cached_property
+    def _keyed(self) -> blake2b:
+        return blake2b(key=self._owner_key, digest_size=TICKET_HASH_BYTES, person=_PURPOSE)
+
+
+def logged_ticket_hash(home: AnyHome, subscription: int) -> bytes | None:
+    """From the record in the log, for homes without a registry."""
+    if subscription >= home.log.end:
+        return None
+    (record,) = home.log.read(subscription, subscription + 1)
+    return subscribed(record.body).ticket_hash if record.kind is RecordKind.SUBSCRIBE else None
+
+
+def _ticket_bytes(shown: object) -> bytes:
+    """What a caller shows, if it can be a ticket. Errors do not repeat it."""
+    if isinstance(shown, str) and 0 < len(shown) <= MAX_TICKET_CHARACTERS and shown.isascii():
+        return shown.encode()
+    raise TicketError("a ticket is a text of letters and digits, as subscribing gave it")
