@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from penstock.catalog import Catalog
+from penstock.catalog.derived import base_name
 from penstock.history.interest import Interest, interests
 from penstock.history.jobs import TaskProgress, brought_together, job_session, tasks_told
 from penstock.history.reading import catalog_at, checked_end, read_stretches, stretches
@@ -24,10 +25,10 @@ from penstock.history.surveying import survey_groups, survey_rows, whole
 from penstock.query import Query
 from penstock.registry import Registry
 from penstock.spaces import Edge, edge_of
-from penstock.storage import Home
-from penstock.storage.home_statistics import (
+from penstock.storage import (
     ColumnStatistics,
     EdgeStatistics,
+    Home,
     HomeStatistics,
     TableStatistics,
     save_statistics,
@@ -153,7 +154,7 @@ def _edge(edge: Edge, catalog: Catalog, survey: Survey) -> EdgeStatistics:
     )
     return EdgeStatistics(
         name=edge.name,
-        tables=(edge.sides[0].table, edge.sides[1].table),
+        tables=(base_name(edge.sides[0].table), base_name(edge.sides[1].table)),
         columns=(left, right),
         rows=(counted.rows[0], counted.rows[1]),
         values=(counted.values[0], counted.values[1]),

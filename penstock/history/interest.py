@@ -48,11 +48,13 @@ class Interest:
 
 
 def interests(queries: Iterable[Query]) -> dict[str, Interest]:
-    """The boxes of queries, by table."""
+    """The boxes of queries, by table. What is said of derived columns is left out: a table has
+    none."""
     found: dict[str, Interest] = {}
     for query in queries:
         for branch in query.branches:
             for node, box in zip(query.nodes, branch, strict=True):
-                relation = node.relation
-                found.setdefault(relation.name, Interest(relation)).boxes.append(box)
+                table = node.relation.declared
+                mine = tuple(one for one in box if one[0] < len(table.columns))
+                found.setdefault(table.name, Interest(table)).boxes.append(mine)
     return found

@@ -11,9 +11,8 @@ from penstock.errors import ChangeError, HomeError, NoChangeError
 from penstock.flow.changes import Checked
 from penstock.flow.events import read_change
 from penstock.flow.faults import RecordFaultError, blaming
-from penstock.sql import parse_relation
-from penstock.storage import Home, RecordKind, RecordLog
-from penstock.storage.set_aside import events_not_applied
+from penstock.sql import parse_declaration
+from penstock.storage import Home, RecordKind, RecordLog, events_not_applied
 
 RECORDS_PER_TASK = 50_000
 """A task of so many records takes about a second: long against its start, short to be repeated."""
@@ -30,7 +29,7 @@ def catalog_at(log: RecordLog, end: int) -> Catalog:
     catalog = Catalog()
     for record in log.read(0, end, _DDL):
         with suppress(RecordFaultError), blaming(record.offset):  # it changed nothing
-            catalog.add(parse_relation(record.body.decode()), record.offset)
+            catalog.add(parse_declaration(record.body.decode()), record.offset)
     return catalog
 
 

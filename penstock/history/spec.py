@@ -8,19 +8,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from penstock.catalog import Catalog, Relation
+from penstock.catalog.derived import base_name
 from penstock.errors import ChangeError
 from penstock.flow.exchange import Spread
 from penstock.flow.graph import FLOW
 from penstock.flow.index import Index
 from penstock.flow.kinds import Span
 from penstock.flow.new_points import NewPoints
+from penstock.flow.operator_values import OperatorRuntime
 from penstock.history.reading import RECORDS_PER_TASK, stretches
 from penstock.joins import Scheme, make_scheme
 from penstock.pipeline.worker_index import SCHEME
 from penstock.query import Query
 from penstock.spaces import Edge, Placed
-from penstock.storage import Home
-from penstock.storage.set_aside import events_not_applied
+from penstock.storage import Home, events_not_applied
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,10 @@ class BacktestSpec:
 
     @property
     def tables(self) -> frozenset[str]:
-        """The names of the relations that any query reads."""
-        return frozenset(node.relation.name for query in self.queries for node in query.nodes)
+        """The names of the tables that any query reads."""
+        return frozenset(
+            base_name(node.relation.name) for query in self.queries for node in query.nodes
+        )
 
     @cached_property
     def spans(self) -> list[Span]:
@@ -100,6 +103,9 @@ class BacktestIndex:
     @cached_property
     def _not_applied(self) -> Mapping[int, ChangeError]:
         return events_not_applied(self.home)
+
+    def operators(self) -> OperatorRuntime | None:
+        return None
 
     def not_applied(self, _span: Span) -> Mapping[int, ChangeError]:
         return self._not_applied

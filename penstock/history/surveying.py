@@ -9,6 +9,9 @@ from itertools import groupby
 from operator import attrgetter
 
 from penstock.catalog import Catalog, Relation, Row
+from penstock.catalog.derived import base_name
+from penstock.catalog.payload_split import is_split
+from penstock.catalog.unnested import is_unnested
 from penstock.errors import ChangeError
 from penstock.flow.changes import row_after
 from penstock.flow.row_codec import group_place
@@ -61,10 +64,13 @@ def _carry_out(
 
 
 def _members(relation: Relation, row: Row, edges: Sequence[Edge]) -> Iterator[HistoryRow]:
-    """The groups that a row is in, as rows at the places of those groups."""
+    """The groups that a row is in, as rows at the places of those groups. Tables are joined by
+    declared columns, or by what XMLTABLE
+    takes out of documents, which is not counted."""
     for number, edge in enumerate(edges):
         for side, end in enumerate(edge.sides):
-            if end.table == relation.name:
+            is_mine = not is_split(end.table) and base_name(end.table) == relation.name
+            if is_mine and not is_unnested(end.table):
                 value = join_value(relation, end.columns, row)
                 if value is not None:
                     place = place_of(group_place(edge, value))

@@ -14,6 +14,7 @@ from penstock.errors import ChangeError, RecordError, SqlError, SubscriptionErro
 from penstock.flow.attempts import culprits_of_events, culprits_of_initial
 from penstock.flow.engine import Engine
 from penstock.flow.faults import SetAside, describe_fault
+from penstock.flow.kinds import Reason
 from penstock.hub.record_runs import split_runs
 from penstock.joins import Scheme
 from penstock.query import Query
@@ -65,6 +66,8 @@ class EngineState:
         self._leases = Leases()
         self._run_out: set[int] = set()  # subscriptions that ended because their leases did
         self._not_applied: dict[int, ChangeError] = {}  # events that are in quarantine
+        self._refused: dict[int, ChangeError] = {}
+        """Events of the last run that operators could not evaluate: all else was checked before."""
         self._bound: dict[int, Query] = {}  # by the SUBSCRIBE record that comes next
 
     # What commands ask for
@@ -108,13 +111,13 @@ class EngineState:
     def check_applied(self, offsets: range) -> None:
         """ChangeError if processing one of these events failed."""
         for offset in offsets:
+            error = self._refused.get(offset)
             if offset in self.aside:
                 error = refusal(self.aside[offset])
-                raise ChangeError(
-                    error.primary,
-                    detail=f"the event at offset {offset} is in quarantine; the others are applied",
-                    hint=error.hint,
-                )
+            if error is not None:
+                where = f"the event at offset {offset} is in quarantine; the others are applied"
+                detail = f"{error.detail}; {where}" if offset in self._refused else where
+                raise ChangeError(error.primary, detail=detail, hint=error.hint)
 
     def find_culprits(self, run: list[Record], error: Exception) -> list[SetAside]:
         """The records to blame for a fault of a run; the state is that before the run."""
@@ -188,9 +191,9 @@ class EngineState:
 
     def replay(self, records: Iterable[Record]) -> None:
         """Begin with a new engine and absorb records: a fault leaves it in between."""
-        samples = self.engine.index.samples
+        before = self.engine
         self.engine = Engine(self._make_scheme())
-        self.engine.index.samples = samples
+        self.engine.index.samples, self.engine.operators = before.index.samples, before.operators
         for run in split_runs(records):
             self.absorb(run)
 
@@ -201,6 +204,7 @@ class EngineState:
     def _apply_events(self, run: list[Record]) -> Effects:
         accepted = self._accepted(run)
         outcome = self.engine.events(accepted)
+        self._refused = {offset: _as_error(reason) for offset, reason in outcome.refused}
         reasons: dict[int, tuple[str, str, str]] = dict(outcome.refused)
         quarantined = []
         for one in run if reasons or len(accepted) < len(run) else ():
@@ -232,3 +236,7 @@ class EngineState:
             self._run_out.add(number)
             why = ran_out(number)
         return Effects(ended={number: why})
+
+
+def _as_error(reason: Reason) -> ChangeError:
+    return ChangeError(reason.primary, detail=reason.detail, hint=reason.hint)

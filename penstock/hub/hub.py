@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from os import PathLike
@@ -22,38 +21,43 @@ from penstock.arguments import (
     flag,
     listed,
     shown,
-    subscription_id,
-    text,
     whole_number,
 )
-from penstock.catalog import Catalog, Outside
-from penstock.client import Initial, News, Notification, Snapshot
-from penstock.client.sizes import notification_bytes
-from penstock.delivery import SubscriptionReader
-from penstock.delivery.registration import recorded, registered
+from penstock.catalog import Outside
+from penstock.catalog.catalog import MAX_OPERATORS
+from penstock.client import Initial
 from penstock.delivery.subscription import (
-    MAX_PENDING_BYTES,
-    MAX_PENDING_NOTIFICATIONS,
     Subscription,
-    reopen_subscription,
 )
-from penstock.errors import ChangeError, HomeError, PenstockError
+from penstock.errors import ChangeError, OperatorError, PenstockError
 from penstock.flow.changes import Change, Op
-from penstock.flow.events import change_from_mapping, decode_event, encode_change
-from penstock.flow.explain import Explanation, explain
-from penstock.flow.planning import Method, better_choices, explain_plan, first_choice
+from penstock.flow.events import decode_event, encode_change
+from penstock.flow.planning import Method, better_choices, first_choice
 from penstock.hub.engine_state import EngineState
 from penstock.hub.processor import Processor
+from penstock.hub.reading import HubReading, as_change, id_of
 from penstock.hub.replan_schedule import REOPTIMISE_EVERY_CHANGES, ReplanSchedule
 from penstock.joins import Scheme
 from penstock.joins.scheme_registry import DEFAULT_NAME, make_scheme
-from penstock.registry import Candidate, Clock, Registry, commands
+from penstock.operators import Operator
+from penstock.query import calls_operators
+from penstock.registry import (
+    OWNER,
+    Candidate,
+    Clock,
+    HomeOperators,
+    Owner,
+    Registry,
+    check_signature,
+    commands,
+    declaring_installed,
+    signature_of,
+)
 from penstock.spaces import Decomposition
 from penstock.storage import (
     AnyHome,
     Home,
     MemoryHome,
-    QuarantinedEvent,
     RecordKind,
     claim_family,
     home_path,
@@ -64,7 +68,7 @@ from penstock.storage import (
 MAX_BATCH_CHANGES = 1_000_000
 
 
-class Hub:
+class Hub(HubReading):
     """Standing queries in one process.
 
     >>> with Hub() as hub:
@@ -78,7 +82,10 @@ class Hub:
     names the way joins are turned into messages; contents are the same with each. After so many
     changes as `reoptimise_every` says, the Hub looks whether queries should be split into semijoins
     in another way (None: never). `clock` says when leases begin and whether they have run out. A
-    home that is not there is made: for its owner alone, or with `group_access` for its group, too.
+    home that is not there is made: for its owner alone, or with `group_access` for its group, too;
+    and with a default lease for subscriptions that do not say how long they last. `operators` are
+    implementations of those that subscriptions of the home call, where nobody finds them by their
+    declarations (see `register_operator`).
     """
 
     def __init__(
@@ -89,25 +96,39 @@ class Hub:
         reoptimise_every: int | None = REOPTIMISE_EVERY_CHANGES,
         clock: Clock = time.time,
         group_access: bool = False,
+        default_lease_seconds: float | None = None,
+        operators: Iterable[Operator] = (),
     ) -> None:
         if reoptimise_every is not None:
             reoptimise_every = whole_number(reoptimise_every, "reoptimise_every", PenstockError)
         group_access = flag(group_access, "group_access", PenstockError)
+        implementations = listed(operators, "the operators", OperatorError, most=MAX_OPERATORS)
         if not callable(clock):
             raise PenstockError(f"a clock is a function like time.time, not {shown(clock)}")
         self._schedule = ReplanSchedule(reoptimise_every)
         self._closing = ExitStack()
         self._registry: Registry | None = None
-        self._home: AnyHome = MemoryHome()
+        self._home: AnyHome = MemoryHome(default_lease_seconds=default_lease_seconds)
         make = partial(make_scheme, scheme)
         state = EngineState(make)
+        self._operators: HomeOperators | None = None
+        state.engine.operators = lambda: self._find_operators().runtime
         try:
             if home is not None:
                 path = home_path(home)
-                self._home = _hold_home(path, make(), self._closing, group_access=group_access)
+                if not os.path.lexists(path):
+                    lease = default_lease_seconds
+                    Home.create(path, group_access=group_access, default_lease_seconds=lease)
+                self._home = _hold_home(path, make(), self._closing)
                 self._registry = Registry(self._home)
                 state.engine.index.samples = samples(usable_statistics(path))
             self._processor = Processor(self._home, self._registry, state, clock)
+            for one in implementations:
+                from penstock.operators.validation import check_operator
+
+                self._find_operators().register(check_operator(one))
+            if self._registry is not None:
+                self._note_operators(self._registry)
             self._processor.restore()
             self.expire()
         except BaseException:
@@ -140,6 +161,45 @@ class Hub:
             self._processor.state.engine.catalog.check_new(command.result)
             self._processor.commit(tail, command)
 
+    def register_operator(self, operator: Operator) -> None:
+        """Have an operator that conditions can call (`penstock.operators`). Its declaration becomes
+        part of the home; registering another version of it later replaces the implementation."""
+        from penstock.operators.validation import check_operator
+        from penstock.sql import operator_statement
+
+        checked = check_operator(operator)
+        declared = signature_of(checked)
+        with self._processor.appending() as tail:
+            catalog = self._processor.state.engine.catalog
+            known = catalog.operators.get(checked.name.lower())
+            if known is not None:
+                check_signature(known, checked)
+            command = commands.define(operator_statement(declared)) if known is None else None
+            self._find_operators().register(checked)
+            if known is not None:
+                journal = self._find_operators().journal
+                journal.note_version(checked.name.lower(), checked.version, tail.end)
+            if command is not None:
+                self._processor.commit(tail, command)
+
+    def _note_operators(self, registry: Registry) -> None:
+        """Before the log is replayed: what was published rests on what earlier versions said."""
+        catalog = registry.catalog()
+        names = registry.operators_in_use() if catalog.operators else ()
+        if names:
+            frontier = self._home.messages.frontier
+            reached = 0 if frontier is None else frontier.end
+            self._find_operators().note_versions(names, reached, catalog)
+
+    def _find_operators(self) -> HomeOperators:
+        """Made when somebody needs it: it takes a while to load."""
+        if self._operators is None:
+            state = self._processor.state  # its engine may become another one
+            path = self._home.path if isinstance(self._home, Home) else None
+            self._operators = HomeOperators(lambda: state.engine.catalog, path)
+            self._closing.callback(self._operators.close)
+        return self._operators
+
     def insert(self, table: str, row: Mapping[str, Outside]) -> int:
         """Insert a row, or append an event to a stream; returns the offset of the change."""
         return self.apply([Change(table, Op.INSERT, row)])
@@ -163,7 +223,7 @@ class Hub:
         offset of the first one.
         """
         given = listed(changes, "the changes of a batch", ChangeError, most=MAX_BATCH_CHANGES)
-        requested = [_as_change(change) for change in given]
+        requested = [as_change(change) for change in given]
         # What is logged is what counts, so what is checked is what will be read back.
         bodies = [encode_change(change) for change in requested]
         processor, state = self._processor, self._processor.state
@@ -199,43 +259,61 @@ class Hub:
         How a query over several tables is split into semijoins is chosen here, unless it is given.
         `payload` names bulky columns of a query over one table: they are sent when the subscription
         does not have them yet, not again with every change of the row. With a lease it ends by
-        itself, unless it is renewed.
+        itself, unless it is renewed; None is the default of the home, infinity no lease.
+
+        What is returned has a `ticket`, by which others than the owner of the home renew and
+        withdraw it. It is kept nowhere: who needs it must keep it.
         """
         (sql,) = commands.check_statements([sql], payload)
         processor, state = self._processor, self._processor.state
         with processor.appending() as tail:
-            query = state.engine.bind(sql)
+            query = declaring_installed(
+                lambda: state.engine.bind(sql),
+                lambda text: processor.commit(tail, commands.define(text)),
+            )
+            if calls_operators(query):
+                self._find_operators().check_constants(query)
+            default = self._home.default_lease_seconds
             terms = commands.make_terms(
-                owner, decomposition, initial, lease_seconds, processor.now()
+                owner, decomposition, initial, lease_seconds, processor.now(), default
             )
             choose = partial(first_choice, state.engine, query)
-            command = commands.subscribe([Candidate(sql, lambda: query, choose)], terms)
+            candidate = Candidate(sql, lambda: query, choose)
+            ((ticket, ticket_hash),) = processor.tickets.issue(1)
+            command = commands.subscribe([candidate], terms, [ticket_hash])
             (said,) = command.result
             number = tail.append(command.entries)
-            processor.live.add(
-                Subscription(number, query, processor.lock, said.decomposition, said.initial)
-            )
+            started = said.decomposition, said.initial
+            made = Subscription(number, query, processor.lock, *started, ticket=ticket)
+            processor.live.add(made)
             state.expect(number, query)
             processor.catch_up()
             state.check_not_suspended(number)
             return processor.live[number]
 
-    def unsubscribe(self, subscription: Subscription | int) -> None:
-        number = _id(subscription)
-        with self._processor.appending() as tail:
-            self._processor.commit(tail, commands.unsubscribe(self._processor.state, [number]))
+    def unsubscribe(self, subscription: Subscription | int, *, ticket: str | Owner = OWNER) -> None:
+        """End a subscription. TicketError if a ticket is given and not its own."""
+        number, processor = id_of(subscription), self._processor
+        with processor.appending() as tail:
+            processor.tickets.check_one(number, ticket)
+            processor.commit(tail, commands.unsubscribe(processor.state, [number]))
 
     def renew(
-        self, subscription: Subscription | int, lease_seconds: float | None = None
+        self,
+        subscription: Subscription | int,
+        lease_seconds: float | None = None,
+        *,
+        ticket: str | Owner = OWNER,
     ) -> datetime:
         """Begin a lease again, as long as it is said, or as long as it was; until when it lasts.
 
         It ends no earlier than it would have, unless less time is asked for than it had. A lease
-        that has run out can be renewed as long as nobody has noticed.
+        that has run out can be renewed as long as nobody has noticed. TicketError if a ticket is
+        given and not its own.
         """
-        number = _id(subscription)
-        processor = self._processor
+        number, processor = id_of(subscription), self._processor
         with processor.at_end() as tail:
+            processor.tickets.check_one(number, ticket)
             command = commands.renew(processor.state, [number], lease_seconds, processor.now())
             return processor.commit(tail, command)[number].expires
 
@@ -251,7 +329,7 @@ class Hub:
 
     def replan(self, subscription: Subscription | int, decomposition: Decomposition) -> None:
         """Split a subscription's query in another way from now on. Its content stays the same."""
-        number = _id(subscription)
+        number = id_of(subscription)
         with self._processor.appending() as tail:
             command = commands.replan(self._processor.state, {number: decomposition})
             self._schedule.restart()
@@ -269,109 +347,10 @@ class Hub:
             self._schedule.restart()
             return self._processor.commit(tail, commands.replan(state, better))
 
-    # Reading
 
-    def subscription(self, number: int) -> Subscription:
-        """A subscription by its id, for instance one made before this Hub was opened."""
-        number, live = _id(number), self._processor.live
-        with self._processor.reading() as engine:
-            self._processor.state.check_not_suspended(number)
-            engine.query(number)
-            if number not in live:
-                assert isinstance(self._home, Home)  # in memory, every subscription is live
-                assert self._registry is not None
-                registration = registered(self._registry, self._registry.subscription(number))
-                live.add(reopen_subscription(self._home, registration, self._processor.lock))
-            return live[number]
-
-    def subscriptions(self) -> dict[int, str]:
-        """The SQL of all subscriptions, by id."""
-        with self._processor.reading() as engine:
-            return {number: query.sql for number, query in engine.queries.items()}
-
-    def snapshot(self, subscription: Subscription | int) -> Snapshot:
-        """The content of a subscription, and the cursor from which `news` tells what changes then.
-
-        SubscriptionError if it was made with `initial="none"`: it has notifications only.
-        """
-        with self._processor.lock:
-            live = self.subscription(_id(subscription))
-            return Snapshot(live.content(), self._processor.position)
-
-    def news(self, subscription: Subscription | int, cursor: int) -> News:
-        """What a subscription was told since a cursor, whoever took it then: to go on from a
-        snapshot, also in another process and after a crash.
-
-        It is read from the message log, from the subscription's beginning on; `notifications` of a
-        `Subscription` is the way to be told again and again. Very much comes in parts: go on from
-        the cursor of each, until there is nothing.
-        """
-        number, cursor = _id(subscription), whole_number(cursor, "a cursor", HomeError)
-        with self._processor.reading() as engine:
-            registration = recorded(self._home, number, engine.query(number))
-            reader = SubscriptionReader(self._home, registration, cursor)
-            told: list[Notification] = []
-            taken_bytes = 0
-            for part in reader.new():
-                told += part.notifications
-                taken_bytes += sum(map(notification_bytes, part.notifications))
-                if len(told) >= MAX_PENDING_NOTIFICATIONS or taken_bytes >= MAX_PENDING_BYTES:
-                    break
-            return News(cursor, max(cursor, reader.cursor), told)
-
-    def explain(
-        self, subscription: Subscription | int, change: Change | Mapping[str, Outside]
-    ) -> Explanation:
-        """Why a change would, or would not, reach a subscription, given the tables as they are."""
-        number = _id(subscription)
-        with self._processor.reading() as engine:
-            query = engine.query(number)
-            decoded = decode_event(encode_change(_as_change(change)))
-            found = explain(
-                number, query, decoded, engine.catalog, engine.rows, self._processor.position + 1
-            )
-            return replace(found, filters=explain_plan(engine, number))
-
-    @property
-    def catalog(self) -> Catalog:
-        """The tables and streams that exist."""
-        with self._processor.reading() as engine:
-            return engine.catalog
-
-    def rows(self, table: str) -> list[dict[str, Outside]]:
-        """All rows of a table."""
-        table = text(table, "the name of a table", ChangeError)
-        with self._processor.reading() as engine:
-            relation = engine.catalog.get(table)
-            if relation is None:
-                raise ChangeError(f"unknown table {table:.60}")
-            return [relation.show_row(row) for _, row in engine.rows.rows(relation)]
-
-    def quarantine(self) -> list[QuarantinedEvent]:
-        """Events that others published and that could not be carried out."""
-        with self._processor.reading():
-            return list(self._home.quarantine.entries())
-
-
-def _hold_home(path: Path, scheme: Scheme, closing: ExitStack, *, group_access: bool) -> Home:
-    """A home on disk, made if there is none, that nobody else processes until `closing`."""
-    if not os.path.lexists(path):
-        Home.create(path, group_access=group_access)
+def _hold_home(path: Path, scheme: Scheme, closing: ExitStack) -> Home:
+    """A home on disk that nobody else processes until `closing`."""
     home = Home.open(path)
     closing.enter_context(home.processing_lock("hub"))
     claim_family(home, scheme.family, scheme.name)
     return home
-
-
-def _id(subscription: Subscription | int) -> int:
-    if isinstance(subscription, Subscription):
-        return subscription.id
-    return subscription_id(subscription)
-
-
-def _as_change(change: object) -> Change:
-    if isinstance(change, Change):
-        change = {"table": change.table, "op": change.op, "row": change.row}
-    if not isinstance(change, Mapping):
-        raise ChangeError(f"a change is a Change or a mapping, not {shown(change)}")
-    return change_from_mapping(change)

@@ -15,7 +15,16 @@ from penstock.hub.engine_state import Effects, EngineState
 from penstock.hub.live_subscriptions import LiveSubscriptions
 from penstock.hub.record_runs import split_runs
 from penstock.messages import Message, encode_message
-from penstock.registry import Clock, Command, Registry, commands, read_clock, suspended
+from penstock.registry import (
+    Clock,
+    Command,
+    Registry,
+    Tickets,
+    commands,
+    logged_ticket_hash,
+    read_clock,
+    suspended,
+)
 from penstock.spaces import Placed
 from penstock.storage import AnyHome, BatchHeader, QuarantinedEvent, Record, Tail, set_aside_entry
 
@@ -34,6 +43,7 @@ class Processor:
         self.lock = threading.RLock()
         self.state = state
         self.live = LiveSubscriptions()
+        self.tickets = Tickets(home, self._ticket_hash_of)
         self.position = 0
         self._home = home
         self._registry = registry
@@ -47,6 +57,12 @@ class Processor:
 
     def now(self) -> float:
         return read_clock(self._clock)
+
+    def _ticket_hash_of(self, subscription: int) -> bytes | None:
+        if self._registry is None:
+            return logged_ticket_hash(self._home, subscription)
+        self._registry.catch_up()  # others subscribe, too
+        return self._registry.ticket_hash_of(subscription)
 
     @contextmanager
     def at_end(self) -> Iterator[Tail]:

@@ -10,27 +10,26 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from sqlite3 import Connection
 
 import msgspec
-from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, delete, insert, select
 
 from penstock.errors import HomeError
-from penstock.registry import DerivedDatabase, progress_table, remove_database
+from penstock.registry import DerivedDatabase, Table, remove_database
 from penstock.storage import UNREADABLE_BODY, Home, RecordKind, RecordLog
 
 _TAKEN = frozenset({RecordKind.TAKEN})
 
-SOURCES = MetaData()
-progress_table(SOURCES)
-files = Table(
+_FILES = Table(
     "files",
-    SOURCES,
-    Column("name", String, primary_key=True),
-    Column("digest", String, primary_key=True),
-    Column("events", Integer, nullable=False),
-    Column("complete", Integer, nullable=False),
-    Column("refused", Integer, nullable=False),
-    Column("offset", Integer, nullable=False),
+    {
+        "name": "TEXT NOT NULL",
+        "digest": "TEXT NOT NULL",
+        "events": "INTEGER NOT NULL",
+        "complete": "INTEGER NOT NULL",
+        "refused": "INTEGER NOT NULL",
+        "offset": "INTEGER NOT NULL, PRIMARY KEY (name, digest)",
+    },
 )
 
 
@@ -121,7 +120,7 @@ class IngestLedger:
 
     def __init__(self, home: Home) -> None:
         self._log: RecordLog = home.log
-        self._database = DerivedDatabase(home.sources_db, SOURCES, shared=home.shared)
+        self._database = DerivedDatabase(home.sources_db, [_FILES], shared=home.shared)
 
     def close(self) -> None:
         self._database.close()
@@ -129,26 +128,21 @@ class IngestLedger:
     def taken(self, file: FileId, to: int | None = None) -> IngestRecord:
         """How much of the file the records before `to` hold; of all, if None."""
         self._catch_up(self._log.end if to is None else to)
-        found = select(files.c.events, files.c.complete, files.c.refused).where(
-            files.c.name == file.name, files.c.digest == file.digest
-        )
+        wanted = "SELECT events, complete, refused FROM files WHERE name = ? AND digest = ?"
         with self._database.reading() as connection:
-            row = connection.execute(found).one_or_none()
-        return (
-            IngestRecord()
-            if row is None
-            else IngestRecord(row.events, bool(row.complete), row.refused)
-        )
+            row = connection.execute(wanted, (file.name, file.digest)).fetchone()
+        if row is None:
+            return IngestRecord()
+        events, complete, refused = row
+        return IngestRecord(events, bool(complete), refused)
 
     def unfinished(self, name: str) -> dict[str, int]:
         """How many events are in the log of files of that name that are not there as a whole, by
         the digests of their contents."""
         self._catch_up(self._log.end)
-        found = select(files.c.digest, files.c.events).where(
-            files.c.name == name, files.c.complete == 0, files.c.events > 0
-        )
+        wanted = "SELECT digest, events FROM files WHERE name = ? AND complete = 0 AND events > 0"
         with self._database.reading() as connection:
-            return {row.digest: row.events for row in connection.execute(found)}
+            return dict(connection.execute(wanted, (name,)))
 
     def _catch_up(self, to: int) -> None:
         with self._database.reading() as connection:
@@ -166,15 +160,14 @@ class IngestLedger:
 
 
 def _apply(connection: Connection, offset: int, body: TakenBody) -> None:
-    known = (files.c.name == body.file) & (files.c.digest == body.digest)
-    connection.execute(delete(files).where(known))
-    connection.execute(
-        insert(files).values(
-            name=body.file,
-            digest=body.digest,
-            events=body.events,
-            complete=int(body.complete),
-            refused=body.refused,
-            offset=offset,
-        )
-    )
+    known = (body.file, body.digest)
+    connection.execute("DELETE FROM files WHERE name = ? AND digest = ?", known)
+    row = {
+        "name": body.file,
+        "digest": body.digest,
+        "events": body.events,
+        "complete": int(body.complete),
+        "refused": body.refused,
+        "offset": offset,
+    }
+    _FILES.insert(connection, [row])

@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock.errors import PipelineError
-from penstock.storage.disk import NO_ROOM
-from penstock.storage.file_access import make_directory, open_appending
+from penstock.storage import NO_ROOM, make_directory, open_appending
 
 _PYTHON_TRACE = "Traceback (most recent call last):"
 _JAVA_CAUSE = "\nCaused by: "

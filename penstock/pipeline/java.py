@@ -34,10 +34,6 @@ class Java:
     executable: Path
     major: int | None
 
-    @property
-    def usable(self) -> bool:
-        return self.major is not None and self.major >= OLDEST_JAVA
-
 
 def find_java(environ: Mapping[str, str]) -> Java | None:
     """Look where Spark's launcher looks: in JAVA_HOME if it is set, else along PATH.

@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.storage.disk import os_errors
-from penstock.storage.file_access import make_directory, open_appending, open_new
+from penstock.storage import make_directory, open_appending, open_new, os_errors
 
 MAX_FILE_BYTES = 4 << 20  # 4 MiB: about 5,000 batches, hours of a busy pipeline
 LINES_NAME = "batches.jsonl"

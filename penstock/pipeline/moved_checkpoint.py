@@ -13,7 +13,7 @@ from pathlib import Path
 from zlib import crc32
 
 from penstock.errors import HomeError
-from penstock.storage.disk import os_errors, write_aside
+from penstock.storage import os_errors, write_aside
 
 _MAGIC = b"crc\x00"
 _HEADER_BYTES = len(_MAGIC) + 4

@@ -5,11 +5,18 @@ Whatever else is damaged is noticed by whoever reads it, and `penstock verify` r
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 from penstock.catalog import Catalog
 from penstock.errors import CorruptionError, HomeError
-from penstock.registry import StoredCatalog, relation_row, relations
+from penstock.registry import (
+    HomeOperators,
+    Registry,
+    StoredCatalog,
+    relation_row,
+    relations,
+)
 from penstock.storage import Home, RecordKind
 
 _DDL = frozenset({RecordKind.DDL})
@@ -23,6 +30,18 @@ def check_before_run(home: Home) -> None:
     if frontier is not None and frontier != home.messages.base:
         home.messages.read(frontier)
     _check_tables(home)
+
+
+def check_operators(home: Home) -> None:
+    """OperatorError, by name, if an operator that subscriptions call is not there. From where the
+    message log ends, those that are there serve."""
+    registry = Registry(home)
+    catalog = registry.catalog()
+    names = registry.operators_in_use() if catalog.operators else ()
+    if names:
+        frontier = home.messages.frontier
+        with closing(HomeOperators(registry.catalog, home.path)) as operators:
+            operators.note_versions(names, 0 if frontier is None else frontier.end, catalog)
 
 
 def _check_tables(home: Home) -> None:

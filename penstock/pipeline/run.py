@@ -30,15 +30,13 @@ from penstock.pipeline.in_java import settings_elsewhere
 from penstock.pipeline.listener import BatchListener, listening
 from penstock.pipeline.moved_checkpoint import correct_paths
 from penstock.pipeline.offsets import BATCH_BYTES, StreamOffset
-from penstock.pipeline.preflight import check_before_run
+from penstock.pipeline.preflight import check_before_run, check_operators
 from penstock.pipeline.processors import TaskProcessor
 from penstock.pipeline.session import JVM_EXIT_GRACE_SECONDS, end_of_java, spark_session
 from penstock.pipeline.sink import MessageSink, sweep_staging
 from penstock.pipeline.source import SOURCE_NAME, LogSource
 from penstock.pipeline.worker_index import SCHEME
-from penstock.storage import Home
-from penstock.storage.families import claim_family
-from penstock.storage.file_access import umask_of
+from penstock.storage import Home, claim_family, umask_of
 
 BATCH_ROWS = 50_000
 """Fixed costs of some 0.3 s a batch weigh little against this many rows, and they fit in memory."""
@@ -130,6 +128,7 @@ def run(
         correct_paths(opened.checkpoint)
         claim_family(opened, family_of(SCHEME), "the pipeline")
         check_before_run(opened)
+        check_operators(opened)
         keep_memory()
         sweep_staging(opened.staging)
         spark = spark_session(

@@ -32,8 +32,8 @@ from penstock.pipeline import allocator as kept_memory
 from penstock.pipeline.in_java import class_directory, compiled
 from penstock.pipeline.java import HOW_TO_INSTALL, find_java, trouble_with
 from penstock.pipeline.scratch import Scratch
-from penstock.storage.disk import os_errors
-from penstock.storage.file_access import make_directory, open_appending
+from penstock.pipeline.spark_home import lean_spark_home
+from penstock.storage import make_directory, open_appending, os_errors
 
 # State is stored by partition, and a checkpoint keeps the number it was begun with: a query that
 # has run once cannot be given another. Two suits a small machine (218 ms for a small stateful
@@ -99,11 +99,15 @@ def spark_session(
     if SparkContext._active_spark_context is not None:
         return _adjusted(SparkSession.builder.getOrCreate(), conf or {})
     settings = _settings(app_name, master, ui, umask) | dict(conf or {})
-    _set_environment(local=_is_local(settings["spark.master"]))
+    is_local = _is_local(settings["spark.master"])
+    _set_environment(local=is_local)
     spark_conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     _quieten_py4j()
-    gateway = SparkContext._gateway or _launch_java(spark_conf, log_file, held_descriptors, umask)
-    if _is_local(settings["spark.master"]):
+    with lean_spark_home(_scratch().path) if is_local else contextlib.nullcontext():
+        gateway = SparkContext._gateway or _launch_java(
+            spark_conf, log_file, held_descriptors, umask
+        )
+    if is_local:
         for name, value in compiled(gateway, class_directory(_scratch().path)).items():
             spark_conf.setIfMissing(name, value)
     try:

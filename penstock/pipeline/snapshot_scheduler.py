@@ -8,9 +8,7 @@ import threading
 from penstock.flow.faults import is_fault
 from penstock.pipeline.snapshots import compile_snapshot, discard_damaged, newest
 from penstock.registry import Registry
-from penstock.storage import Home
-from penstock.storage.disk import os_errors
-from penstock.storage.home_statistics import samples, usable_statistics
+from penstock.storage import Home, os_errors, samples, usable_statistics
 
 FEW_SUBSCRIPTIONS = 5_000
 """So many, each worker makes objects of in half a second."""

@@ -42,10 +42,10 @@ from penstock.matching.flatfile import read_arrays, write_arrays
 from penstock.matching.lanes import LaneMatcher
 from penstock.matching.snapshot import damaged_segments
 from penstock.messages import Point
+from penstock.query import calls_operators
 from penstock.registry import Registry, StoredSubscription
-from penstock.spaces import Edge, Space, place
-from penstock.storage.disk import write_aside
-from penstock.storage.file_access import make_directory
+from penstock.spaces import Edge, Placed, Space, place
+from penstock.storage import make_directory, write_aside
 
 FORMAT = 4
 """Before 4, constants of text columns may have been taken for numbers."""
@@ -209,6 +209,9 @@ class _Compiler:
             changes_only = one.initial is Initial.NONE
             query = one.query(self._catalog)
             placed = place(query, one.id, one.decomposition, changes_only=changes_only)
+            if calls_operators(query):
+                self._leave_to_workers(one.id, placed)
+                continue
             is_gone = one.withdrawn_at is not None and one.withdrawn_at < active
             for space, point in ((each.space, each.point) for each in placed):
                 if space.edge is not None:
@@ -222,6 +225,13 @@ class _Compiler:
                 known = self._frozen.get(space)
                 more = PointArrays.of(points, len(space.more))
                 self._frozen[space] = more if known is None else known.concat(more)
+
+    def _leave_to_workers(self, number: int, placed: Iterable[Placed]) -> None:
+        """A subscription whose points must be objects: who might match is asked point by point."""
+        self._others.add(number)
+        for one in placed:
+            if one.space.edge is not None:
+                self._edges.setdefault(one.space.edge, number)
 
     def _cover(self, table: str) -> MatcherPoints:
         if table not in self._covered:

@@ -41,6 +41,9 @@ SOURCE_NAME = "penstock_log"
 
 RECORDS_PER_PARTITION = 2_000
 """A smaller share of a batch is not worth a task of its own, which takes some 10 ms to start."""
+RECORDS_PER_PARTITION_OF_OPERATORS = 4
+"""Where operators are declared: events of streams are evaluated where they are read, and a few of
+them may take longer than a task takes to start."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,10 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         span = span_of(StreamOffset.from_json(start), StreamOffset.from_json(end))
         self._follow(span.end)
         records = span.end - span.start
-        count = max(1, min(self._partitions, records // RECORDS_PER_PARTITION))
+        assert self._registry is not None
+        calls = bool(self._registry.catalog().operators)
+        least = RECORDS_PER_PARTITION_OF_OPERATORS if calls else RECORDS_PER_PARTITION
+        count = max(1, min(self._partitions, records // least))
         cuts = [span.start + records * i // count for i in range(count + 1)]
         return [
             LogRange(low, high, span, leads=i == 0) for i, (low, high) in enumerate(pairwise(cuts))

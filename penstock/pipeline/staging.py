@@ -20,8 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.kernels.fast_gear import may_load_kernels
-from penstock.storage.disk import os_errors
-from penstock.storage.packed_batch import PackedMessages
+from penstock.storage import PackedMessages, os_errors
 
 STAGED_SUFFIX = ".arrow"
 

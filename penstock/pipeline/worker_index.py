@@ -20,17 +20,24 @@ from penstock.flow.faults import blaming
 from penstock.flow.index import Index
 from penstock.flow.kinds import Span
 from penstock.flow.new_points import NewPoints
+from penstock.flow.operator_values import OperatorRuntime
 from penstock.joins import Scheme, make_scheme
 from penstock.joins.frozen_points import FrozenSpace
 from penstock.joins.matcher_points import MatcherPoints
 from penstock.pipeline.buckets import spread_of
 from penstock.pipeline.snapshots import Snapshot, newest
 from penstock.query import Query
-from penstock.registry import Registry, StoredSubscription, SubscriptionChanges
+from penstock.registry import HomeOperators, Registry, StoredSubscription, SubscriptionChanges
 from penstock.spaces import Decomposition, Edge, Placed, Replan, place
-from penstock.storage import AnyHome, Home
-from penstock.storage.home_statistics import samples, usable_statistics
-from penstock.storage.set_aside import events_in_quarantine, refusal, suspects_among
+from penstock.storage import (
+    AnyHome,
+    Home,
+    events_in_quarantine,
+    refusal,
+    samples,
+    suspects_among,
+    usable_statistics,
+)
 
 SCHEME = "ref-sj-gap"
 """Describes regions as the kernels do, so that messages are the same bytes in both gears: a run
@@ -55,6 +62,7 @@ class WorkerIndex:
         # They change what matching costs, and not which messages a batch gives.
         self._samples = samples(None if stored is None else usable_statistics(stored.path))
         self._catalog_to = 0
+        self._operators: HomeOperators | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -90,6 +98,13 @@ class WorkerIndex:
     def suspects(self) -> set[int]:
         """Subscriptions that took part in faults of events."""
         return suspects_among(self._registry.records_set_aside().values())
+
+    def operators(self) -> OperatorRuntime:
+        """Who evaluates operators in this process."""
+        if self._operators is None:
+            path = self._home.path if isinstance(self._home, Home) else None
+            self._operators = HomeOperators(self._registry.catalog, path)
+        return self._operators.runtime
 
     def not_applied(self, span: Span) -> Mapping[int, ChangeError]:
         """The events of a batch that are not to be applied: those set aside, and those that were
@@ -245,7 +260,12 @@ class WorkerIndex:
             if number < since <= known.chosen[-1][0]:
                 points += self.index.points_of(number, known.points_at(number, since))
         edges = [edge for edge, first in self._first_needed.items() if first >= span.active_before]
-        return NewPoints(self.index, points, edges, since, since < self._covered_to)
+        # State that is built anew was asked about for nobody, whoever has a content already.
+        numbers = self._recorded[bisect_left(self._recorded, span.active_before) :]
+        numbers += [number for number in self._early if number >= span.start]
+        asking = [one for number in numbers for one in self.index.points_of(number)]
+        has_snapshots = since < self._covered_to
+        return NewPoints(self.index, points, edges, since, has_snapshots, asking=asking)
 
     def scheme(self) -> Scheme:
         """A new one for each partition and batch: what it would remember of groups is of no use in

@@ -32,7 +32,7 @@ from penstock.storage.home_statistics import (
     usable_statistics,
 )
 from penstock.testing import LocalPipeline
-from tests.differential.stories import MIXED, Story, stories
+from tests.differential.stories import COMPUTED_JOINS, MIXED, Story, stories
 from tests.examples import examples
 from tests.history.dry import exchanged
 from tests.history.test_backtest import live_through
@@ -57,7 +57,7 @@ def dry_analyse(home: Home, records: int = 3) -> HomeStatistics:
 
 @pytest.mark.slow
 @settings(max_examples=examples(20))
-@given(story=stories(MIXED, max_steps=14))
+@given(story=stories(MIXED, max_steps=14) | stories(COMPUTED_JOINS, max_steps=12))
 def test_counts_equal_those_of_a_plain_pass(story: Story) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "home"

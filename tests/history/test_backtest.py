@@ -23,7 +23,7 @@ from penstock.storage import Home, RecordKind
 from penstock.testing import load_scenario
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.scenario import Bad, Define, Publish, Replan, Step, Subscribe, Withdraw
-from tests.differential.stories import MIXED, Story, stories
+from tests.differential.stories import COMPUTED_JOINS, MIXED, Story, stories
 from tests.history.dry import dry_backtest
 from tests.pipeline.telling import Teller, interleaved, scenario_paths
 
@@ -82,7 +82,10 @@ BAD = (b"no event", b'{"table": "t0", "op": "delete", "row": {"id": 99}}', b'{"t
 
 @pytest.mark.slow
 @settings(max_examples=80)
-@given(story=stories(MIXED, max_steps=16), bad=st.lists(st.sampled_from(BAD), max_size=4))
+@given(
+    story=stories(MIXED, max_steps=16) | stories(COMPUTED_JOINS, max_steps=12),
+    bad=st.lists(st.sampled_from(BAD), max_size=4),
+)
 def test_a_backtest_equals_the_live_subscription(story: Story, bad: list[bytes]) -> None:
     steps = list(story.steps)
     for i, raw in enumerate(bad):

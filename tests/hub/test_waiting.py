@@ -50,7 +50,7 @@ def test_too_much_waits(
 
 
 def test_news_come_in_parts(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.hub.hub.MAX_PENDING_BYTES", 25_000)
+    monkeypatch.setattr("penstock.hub.reading.MAX_PENDING_BYTES", 25_000)
     sub = hub.subscribe("SELECT id FROM pages")
     other = hub.subscribe("SELECT id, text FROM pages")
     write(hub, 0, 10, 10_000)

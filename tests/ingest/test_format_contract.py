@@ -173,7 +173,7 @@ def test_finding_a_format_loads_nothing_heavy() -> None:
     """Every `penstock publish` looks for one."""
     program = (
         "import sys; from penstock.ingest.formats import input_formats; input_formats();"
-        "print(*{'pyarrow', 'numba', 'sqlalchemy', 'pyspark'} & sys.modules.keys())"
+        "print(*{'pyarrow', 'numba', 'sqlglot', 'pyspark'} & sys.modules.keys())"
     )
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 from penstock.errors import HomeError
 from penstock.pipeline.buckets import bucket_labels, spark_hash, spread_of
 from penstock.storage import Home
-from penstock.storage.home import BUCKET_NUMBERS
+from penstock.storage.marker import BUCKET_NUMBERS
 from penstock.testing import LocalPipeline
 from tests.pipeline.telling import Teller, interleaved, scenario_paths
 

@@ -18,15 +18,27 @@ from hypothesis import strategies as st
 
 from penstock.client import Initial
 from penstock.flow import plan
+from penstock.flow.index import Index
 from penstock.flow.packed import delta_steps as stepping
 from penstock.flow.packed.rows import PackedDeltas
 from penstock.flow.plain import JoinStage, RowStage
+from penstock.joins import make_scheme
 from penstock.joins.packed.groups import GroupRun
 from penstock.lab.workloads.streams import stream_workload
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 from penstock.testing import LocalPipeline
-from tests.differential.stories import HOT_KEYS, JOINS, MIXED, SELECTIONS, Shape, Story, stories
+from tests.differential.stories import (
+    COMPUTED,
+    COMPUTED_JOINS,
+    HOT_KEYS,
+    JOINS,
+    MIXED,
+    SELECTIONS,
+    Shape,
+    Story,
+    stories,
+)
 from tests.pipeline.telling import Teller
 from tests.pipeline.test_stages import files
 
@@ -168,7 +180,7 @@ def test_any_changes_whether_they_can_be_made_or_not(
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(data=st.data(), batch_rows=st.sampled_from([2, 10, 1000]))
-@pytest.mark.parametrize("shape", [SELECTIONS, JOINS, HOT_KEYS, MIXED])
+@pytest.mark.parametrize("shape", [SELECTIONS, JOINS, HOT_KEYS, MIXED, COMPUTED, COMPUTED_JOINS])
 def test_any_story(shape: Shape, data: st.DataObject, batch_rows: int) -> None:
     story: Story = data.draw(stories(shape, max_steps=24, any_plan=True))
     with tempfile.TemporaryDirectory() as directory:
@@ -194,6 +206,51 @@ def test_the_usual_changes_never_become_objects(tmp_path: Path) -> None:
         home.log.append([(RecordKind.EVENT, line) for line in islice(workload.events, count)])
     with no_objects():
         assert len(pipeline.compute(pipeline.planned()).messages) > 100
+
+
+COMPUTING = (
+    "SELECT name, v + 1 AS more FROM s WHERE v * 2 > 3",
+    "SELECT id, upper(name) AS name, price * 2 AS p, big + 1 AS b FROM l WHERE v % 2 = 1",
+    "SELECT * FROM l JOIN r ON l.name = r.name WHERE l.v + 1 > 3 AND lower(r.name) <> 'a'",
+    "SELECT x.id, y.day + 1 AS next FROM l x JOIN l y ON x.name = y.name WHERE y.v IS NULL",
+)
+
+
+def test_derived_columns_never_become_objects(tmp_path: Path) -> None:
+    """Also in the plan: every line of it is the fast gear's."""
+    home = Home.create(tmp_path / "home")
+    lines = [
+        json.dumps({"table": table, "op": "upsert" if table != "s" else "insert", "row": row})
+        for i in range(400)  # more than a few in every bucket
+        for table, row in (
+            ("l", {"id": i, "name": "ab"[i % 2], "v": i % 5, "price": "1.25", "day": None}),
+            ("r", {"id": i, "name": "ab"[i % 2], "v": i % 5, "w": 0.5}),
+            ("s", {"name": "ab"[i % 2], "v": i % 5}),
+        )
+    ]
+    with Registry(home) as registry:
+        for sql in TABLES:
+            registry.define(sql)
+        registry.subscribe_many(COMPUTING)
+        catalog = registry.catalog()
+        index = Index(catalog)
+        for stored in registry.subscriptions():
+            index.add(stored.id, stored.query(catalog))
+    planned = list(plan.ExecutionPlan(catalog).lines(index, make_scheme("ref-sj-gap")))
+    assert {one.decision.gear for one in planned} == {plan.Gear.FAST}
+    assert sum(one.work == "derived columns" for one in planned) == 5
+    pipeline = LocalPipeline(home, batch_rows=10_000)
+    for _ in range(2):
+        home.log.append([(RecordKind.EVENT, line.encode()) for line in lines])
+        pipeline.run()
+    home.log.append([(RecordKind.EVENT, line.replace("1.25", "2.50").encode()) for line in lines])
+    with (
+        mock.patch.object(RowStage, "resolve", side_effect=AssertionError),
+        mock.patch.object(JoinStage, "run", side_effect=AssertionError),
+        mock.patch.object(PackedDeltas, "objects", side_effect=AssertionError),
+        mock.patch("penstock.expressions.evaluation.compute", side_effect=AssertionError),
+    ):
+        assert len(pipeline.compute(pipeline.planned()).messages) > 50
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import py4j
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -28,6 +30,7 @@ from penstock.pipeline.session import (
     retrying,
     spark_session,
 )
+from penstock.pipeline.spark_home import lean_spark_home
 
 pytestmark = pytest.mark.spark
 
@@ -143,6 +146,35 @@ def test_workers_run_this_python(spark: SparkSession) -> None:
 
     rows = spark.range(4).mapInArrow(executables, "path string").collect()
     assert {row.path for row in rows} == {sys.executable}
+
+
+def test_workers_find_compiled_modules(spark: SparkSession) -> None:
+    """Those of an archive would be compiled in every process anew."""
+
+    def modules(_: Any) -> Iterator[str]:
+        import py4j
+        import pyspark
+
+        yield from (str(pyspark.__file__), str(py4j.__file__))
+
+    found = spark.sparkContext.parallelize([0], 1).mapPartitions(modules).collect()
+    assert found == [pyspark.__file__, py4j.__file__]
+
+
+def test_java_finds_spark_in_a_place_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    with lean_spark_home(tmp_path):
+        home = Path(os.environ["SPARK_HOME"])
+        assert home.parent == tmp_path
+        assert (home / "bin" / "spark-submit").exists()
+        assert any((home / "jars").glob("spark-core*.jar"))
+        assert not (home / "python").exists()
+    assert "SPARK_HOME" not in os.environ
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    with lean_spark_home(tmp_path):
+        assert os.environ["SPARK_HOME"] == "/opt/spark"
 
 
 def test_a_running_session_is_returned_again(spark: SparkSession) -> None:

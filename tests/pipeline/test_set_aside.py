@@ -84,7 +84,7 @@ MARKED_EVENTS = {
 
 # Where an event is met: what it is part of is among the arguments.
 EVENT_STEPS = (
-    "penstock.flow.events:decode_event",
+    "penstock.flow.events:_read_plain",
     "penstock.flow.plain:RowStage.resolve",
     "penstock.flow.plain:selection_messages",
     "penstock.flow.plain:_somebody_selects",

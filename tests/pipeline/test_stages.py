@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from penstock import Hub
 from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.maintenance.compaction import compact
+from penstock.operators import Operator
 from penstock.pipeline.offsets import StreamOffset
 from penstock.storage import Home
 from penstock.testing import LocalPipeline
@@ -74,8 +77,23 @@ EVENTS = (
 def test_whatever_happens_contents_equal_the_sql(
     story: Story, events: list[str], batch_rows: int, many: int
 ) -> None:
+    check_contents(story, events, batch_rows, many)
+
+
+def check_contents(
+    story: Story,
+    events: list[str],
+    batch_rows: int,
+    many: int = MANY_NEWCOMERS,
+    operators: Mapping[str, Operator] = MappingProxyType({}),
+) -> None:
+    """Contents equal DuckDB's, whatever happens between the steps of a story. `operators`: by the
+    place where others find them."""
     with tempfile.TemporaryDirectory() as directory, Oracle() as oracle:
         teller = Teller(Home.create(Path(directory) / "home"))
+        for place, operator in operators.items():
+            teller.registry.define(f"CREATE OPERATOR {operator.name} AS '{place}'")
+            oracle.define_operator(operator)
         chorus = Chorus(oracle, teller.registry)
         pipeline = LocalPipeline(teller.home, batch_rows, many_newcomers=many)
         for step, event in zip(story.steps, events * len(story.steps), strict=False):

@@ -1,0 +1,56 @@
+"""Subscriptions that call operators, through the stages of the pipeline and whatever happens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.differential.operator_stories import ALIKE, OVER_ANY
+from tests.differential.stories import Story, stories
+from tests.operators.evaluating import in_process
+from tests.operators.samples import PREDICATES
+from tests.pipeline.test_stages import EVENTS, check_contents
+
+OPERATORS = {f"tests.operators.samples:{one.function.__name__}": one for one in PREDICATES}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def evaluated_here() -> Iterator[None]:
+    with in_process():
+        yield
+
+
+def check(gear: str, story: Story, events: list[str], batch_rows: int) -> None:
+    with mock.patch.dict(os.environ, PENSTOCK_GEAR=gear):
+        check_contents(story, events, batch_rows, operators=OPERATORS)
+
+
+HAPPENINGS = st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24)
+
+
+@pytest.mark.parametrize("gear", ["plain", "fast"])
+@settings(max_examples=15)
+@given(stories(ALIKE, max_steps=16, any_plan=True), HAPPENINGS, st.integers(1, 5))
+def test_a_quick_look(gear: str, story: Story, events: list[str], batch_rows: int) -> None:
+    check(gear, story, events, batch_rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gear", ["plain", "fast"])
+@settings(max_examples=60)
+@given(stories(ALIKE, max_steps=24, any_plan=True), HAPPENINGS, st.integers(1, 5))
+def test_calls_that_are_shared(gear: str, story: Story, events: list[str], batch_rows: int) -> None:
+    check(gear, story, events, batch_rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gear", ["plain", "fast"])
+@settings(max_examples=40)
+@given(stories(OVER_ANY, max_steps=16, any_plan=True), HAPPENINGS, st.integers(1, 5))
+def test_all_together(gear: str, story: Story, events: list[str], batch_rows: int) -> None:
+    check(gear, story, events, batch_rows)
