@@ -11,12 +11,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from penstock.messages import Message, encode_message
-from penstock.network.frames import Parcel
+from penstock.network.frames import PAYLOAD_ID_BYTES, Parcel
 from penstock.network.journeys import ContentNetwork, Hop, Journey
-from penstock.network.payloads import ID_BYTES, PayloadCache, PayloadSettings
+from penstock.network.payloads import PayloadCache, PayloadSettings
 
 ADDRESS_BYTES = 6
 """PayloadAttrs, ID and Source beside a message; a request has an id and an address."""
+_REQUEST_BYTES = PAYLOAD_ID_BYTES + ADDRESS_BYTES
 
 
 @dataclass(slots=True)
@@ -67,7 +68,7 @@ class CachingCarrier:
         whole = self._cache(self._server).wrap(journey.message)
         if not whole.payload_id:
             return carry_plainly([journey])[0]
-        bare_bytes = len(encode_message(whole.message)) + ID_BYTES + ADDRESS_BYTES
+        bare_bytes = len(encode_message(whole.message)) + _REQUEST_BYTES
         self._cache(self._server).take(whole)
         parcels: dict[int, Parcel] = {self._server: whole}
         sources: dict[int, int] = {self._server: self._server}
@@ -120,10 +121,10 @@ class CachingCarrier:
         assert whole.payload is not None
         waited = 0
         for holder in dict.fromkeys((source, self._server)):
-            carried.fetches.append(CarriedHop(Hop(node, holder, 0), ID_BYTES + ADDRESS_BYTES))
+            carried.fetches.append(CarriedHop(Hop(node, holder, 0), _REQUEST_BYTES))
             waited += 2
             if holder == self._server or self._at_hand(holder, whole._replace(payload=None)):
-                size = ID_BYTES + ADDRESS_BYTES + len(whole.payload)
+                size = _REQUEST_BYTES + len(whole.payload)
                 carried.fetches.append(CarriedHop(Hop(holder, node, 0), size))
                 break
         carried.late_nodes[node] = max(carried.late_nodes.get(node, 0), waited)

@@ -26,6 +26,9 @@ class Client:
     is_waiting: bool = True
     """Until what it missed has been sent again; what comes live meanwhile is part of that."""
 
+    is_held: bool = False
+    """It does not keep up: nothing is sent or asked for it until it is attached again."""
+
     def interests(self) -> list[Interest]:
         """Each once."""
         return list(dict.fromkeys(map(interest_of, self.points)))

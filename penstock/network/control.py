@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.errors import NetworkError
 from penstock.network.acknowledgements import Acknowledgements
 from penstock.network.frames import (
     Ack,
@@ -64,8 +65,13 @@ class ControlPlane:
         return number
 
     def subscribe(self, link: int, number: int, entry: Entry) -> None:
-        """An interest or an advertisement arrived."""
-        self._change(link, number, self._tables.add(link, entry))
+        """An interest or an advertisement arrived. One that is refused is done with."""
+        try:
+            changes = self._tables.add(link, entry)
+        except NetworkError:
+            self._acknowledge(link, number)
+            raise
+        self._change(link, number, changes)
 
     def unsubscribe(self, link: int, number: int, name: int) -> None:
         """One was withdrawn. If it was covered here, nothing is passed on."""

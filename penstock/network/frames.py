@@ -7,6 +7,7 @@ MessagePack array.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -18,18 +19,28 @@ from penstock.routing.interests import Interest, interest_from
 
 VERSION = 1
 MAX_FRAME_BYTES = 64 << 20
+SMALL_BODY_BYTES = 100
+"""A guess at what a frame takes without the messages in it."""
+PAYLOAD_ID_BYTES = 16
 BUCKETS = 64
 """Parts of a table that are compared apart: a summary of 64 digests takes 600 bytes."""
 
 
 class Parcel(NamedTuple):
     """A message on its way. With a `payload_id`, the columns named by `payload_columns` of its row
-    are nil and travel beside it, or stay behind: then some node upstream has them."""
+    are nil and travel beside it, or stay behind: then some node upstream has them. `encoded` is the
+    message as it came, so that a node that passes it on need not encode it for every link."""
 
     message: Message
     payload_id: bytes = b""
     payload_columns: tuple[int, ...] = ()
     payload: bytes | None = None
+    encoded: bytes = b""
+
+    @property
+    def nbytes(self) -> int:
+        """About as many as it takes on the wire."""
+        return len(self.encoded) + len(self.payload or b"")
 
 
 class Hello(NamedTuple):
@@ -112,6 +123,9 @@ class Resume(NamedTuple):
 
 
 class Replayed(NamedTuple):
+    """A portion of what was asked for, up to a sequence number. Unless it is the last one, there is
+    more: whoever wants it asks again, from there."""
+
     number: int
     source: str
     items: tuple[tuple[int, Parcel], ...]
@@ -129,8 +143,11 @@ class Fetch(NamedTuple):
 
 
 class Fetched(NamedTuple):
+    """Without a payload: the source does not know it any more. Its publications can be asked for
+    again, whole."""
+
     payload_id: bytes
-    payload: bytes
+    payload: bytes | None
     path: tuple[int, ...]
 
 
@@ -219,6 +236,17 @@ def decode_frame(data: bytes) -> Frame:
         raise NetworkError("a frame cannot be read", detail=str(error)) from None
 
 
+def body_bytes(body: Body) -> int:
+    """About as many as it takes on the wire, for limits."""
+    if isinstance(body, Publish):
+        return SMALL_BODY_BYTES + body.parcel.nbytes
+    if isinstance(body, Replayed):
+        return SMALL_BODY_BYTES + sum(parcel.nbytes for _, parcel in body.items)
+    if isinstance(body, Fetched):
+        return SMALL_BODY_BYTES + len(body.payload or b"")
+    return SMALL_BODY_BYTES
+
+
 def _plain(body: Body) -> tuple[object, ...]:
     if isinstance(body, Publish):
         return body.source, body.sequence, _plain_parcel(body.parcel)
@@ -229,16 +257,33 @@ def _plain(body: Body) -> tuple[object, ...]:
 
 
 def _plain_parcel(parcel: Parcel) -> list[object]:
-    plain: list[object] = [encode_message(parcel.message)]
-    return plain if not parcel.payload_id else [*plain, *parcel[1:]]
+    plain: list[object] = [parcel.encoded or encode_message(parcel.message)]
+    return plain if not parcel.payload_id else [*plain, *parcel[1:4]]
 
 
 def _parcel(plain: Any) -> Parcel:
     message, *rest = plain
     if not rest:
-        return Parcel(decode_message(message))
+        return Parcel(decode_message(message), encoded=message)
     payload_id, columns, payload = rest
-    return Parcel(decode_message(message), payload_id, tuple(columns), payload)
+    narrow = decode_message(message)
+    if narrow.row is None or not all(0 <= column < len(narrow.row) for column in columns):
+        raise ValueError("a payload for columns that are not there")
+    check_payload(payload_id, payload)
+    return Parcel(narrow, payload_id, tuple(columns), payload, message)
+
+
+def payload_name(payload: bytes) -> bytes:
+    """Payloads are known by their content."""
+    return hashlib.blake2b(payload, digest_size=PAYLOAD_ID_BYTES).digest()
+
+
+def check_payload(payload_id: Any, payload: Any) -> None:
+    """ValueError if the payload is not the one that is named: it would be kept under that name."""
+    if payload is not None and payload_name(payload) != payload_id:
+        raise ValueError("a payload that is not what its id says")
+    if not isinstance(payload_id, bytes) or len(payload_id) != PAYLOAD_ID_BYTES:
+        raise ValueError("a payload without an id")
 
 
 def _body(number: int, plain: list[Any]) -> Body:
@@ -257,7 +302,11 @@ def _body(number: int, plain: list[Any]) -> Body:
         plain[3], plain[4] = tuple(plain[3]), tuple(map(interest_from, plain[4]))
     elif kind in (Summary, Want):
         plain[0] = tuple(plain[0])
-    elif kind in (Fetch, Fetched):
+    elif kind is Fetch:
+        check_payload(plain[0], None)
+        plain[2] = tuple(plain[2])
+    elif kind is Fetched:
+        check_payload(plain[0], plain[1])
         plain[2] = tuple(plain[2])
     read: Body = kind(*plain)
     return read

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from penstock.network.frames import BUCKETS
@@ -32,13 +33,20 @@ class LinkTable:
 
     def __init__(self) -> None:
         self._entries: dict[int, Entry] = {}
+        self._refused: set[int] = set()
+        """Names of what the other side has sent and this one cannot use. They count when tables
+        are compared: otherwise it would be sent again for ever."""
         self._buckets = [0] * BUCKETS
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __contains__(self, name: int) -> bool:
-        return name in self._entries
+        return name in self._entries or name in self._refused
+
+    @property
+    def has_refused(self) -> bool:
+        return bool(self._refused)
 
     def __iter__(self) -> Iterator[tuple[int, Entry]]:
         return iter(list(self._entries.items()))
@@ -55,15 +63,27 @@ class LinkTable:
         self._buckets[name % BUCKETS] ^= name
         return True
 
-    def remove(self, name: int) -> Entry | None:
-        entry = self._entries.pop(name, None)
-        if entry is not None:
+    def refuse(self, entry: Entry) -> None:
+        name = entry_name(entry)
+        if name not in self:
+            self._refused.add(name)
             self._buckets[name % BUCKETS] ^= name
-        return entry
+
+    def forget_refused(self) -> None:
+        """What was refused may be asked for again."""
+        for name in list(self._refused):
+            self.remove(name)
+
+    def remove(self, name: int) -> Entry | None:
+        """The entry, if it was there and of use."""
+        if name in self:
+            self._buckets[name % BUCKETS] ^= name
+        self._refused.discard(name)
+        return self._entries.pop(name, None)
 
     @property
     def digest(self) -> int:
-        digest = len(self._entries) & 0xFFFF
+        digest = (len(self._entries) + len(self._refused)) & 0xFFFF
         for number, bucket in enumerate(self._buckets):
             digest ^= bucket * (2 * number + 1) & _MASK
         return digest
@@ -81,7 +101,7 @@ class LinkTable:
             if mine != its
         ]
         found: dict[int, list[int]] = {bucket: [] for bucket in different}
-        for name in self._entries:
+        for name in self._names():
             if name % BUCKETS in found:
                 found[name % BUCKETS].append(name)
         return tuple((bucket, tuple(sorted(names))) for bucket, names in found.items())
@@ -89,7 +109,10 @@ class LinkTable:
     def not_among(self, bucket: int, names: Iterable[int]) -> list[int]:
         """The names in a bucket that are not among these."""
         kept = set(names)
-        return [n for n in self._entries if n % BUCKETS == bucket and n not in kept]
+        return [n for n in self._names() if n % BUCKETS == bucket and n not in kept]
+
+    def _names(self) -> Iterator[int]:
+        return chain(self._entries, self._refused)
 
 
 _MASK = (1 << 64) - 1

@@ -11,23 +11,25 @@ and processes run the same node.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from penstock.errors import NetworkError
-from penstock.messages import Point
+from penstock.messages import Message, Point
 from penstock.network import frames
 from penstock.network.clients import Client, LocalClients
 from penstock.network.control import ControlPlane
 from penstock.network.frames import VERSION, Body, Frame
 from penstock.network.link_tables import Entry
+from penstock.network.payload_places import PayloadPlaces
 from penstock.network.payloads import PayloadCache, PayloadSettings
 from penstock.network.ports import Outcome, Ports
 from penstock.network.publications import DataPlane
-from penstock.network.replays import Replays, SourceLog
+from penstock.network.replays import MAX_PORTION_MESSAGES, Replays, SourceLog
 from penstock.network.routing_tables import LOCAL, RoutingSettings, RoutingTables
 from penstock.network.sessions import Timing
-from penstock.routing.interests import Interest, Shapes, check_interest
+from penstock.routing.interests import Interest, Shapes, SpaceShape, check_interest
 
 MAX_FAULTS = 100
 
@@ -44,32 +46,42 @@ class BrokerNode:
         timing: Timing | None = None,
         settings: RoutingSettings | None = None,
         payloads: PayloadSettings | None = None,
+        portion_messages: int = MAX_PORTION_MESSAGES,
     ) -> None:
         if LOCAL in links or len(set(links)) != len(links):
             raise NetworkError("the links of a node have distinct numbers from 1 on")
         timing = timing or Timing()
-        self.tables = RoutingTables(shapes, settings)
+        self._shapes = dict(shapes)
+        self.tables = RoutingTables(self._shapes, settings)
         for link in links:
             self.tables.add_link(link)
-        self.clients = LocalClients(shapes)
+        self.clients = LocalClients(self._shapes)
         self.faults: deque[NetworkError] = deque(maxlen=MAX_FAULTS)
         """What was refused of late."""
         self._sources: dict[str, SourceLog] = {}
-        self._payload_places: dict[bytes, int] = {}
         self._ports = Ports(links, timing, start)
         self._control = ControlPlane(self._ports, self.tables)
         self.payloads = None if payloads is None else PayloadCache(payloads)
+        self._payload_places = PayloadPlaces(self._sources, self.payloads)
         self._data = DataPlane(
             self._ports,
             self.tables,
             self.clients,
             self.payloads,
             self._control.announce,
-            self._find_at_source,
+            self._payload_places.find,
+            self._ask_again,
             timing.resend_after,
         )
         self._replays = Replays(
-            self._ports, self.tables, self.clients, self._control, self._data, self._sources, start
+            self._ports,
+            self.tables,
+            self.clients,
+            self._control,
+            self._data,
+            self._sources,
+            start,
+            portion_messages,
         )
         self._takers = self._taking()
 
@@ -87,7 +99,7 @@ class BrokerNode:
             return self._ports.outcome()
         bodies, must_reopen = self._ports.receive(link, frame)
         if must_reopen:
-            self._fail(link)
+            self._fail(link, frame)
             bodies, _ = self._ports.receive(link, frame)
         for body in bodies:
             try:
@@ -107,6 +119,46 @@ class BrokerNode:
         self._control.announce(self.tables.merge_if_due())
         return self._ports.outcome()
 
+    def add_link(self, link: int, now: float) -> Outcome:
+        """A neighbour that was not known; the number is one that no other link has."""
+        self._ports.now = now
+        if link == LOCAL or link in self._ports:
+            raise NetworkError(f"link {link} is there already")
+        self.tables.add_link(link)  # it is offered what there is when the session has begun
+        self._ports.add(link)
+        self._ports.open(link)
+        return self._ports.outcome()
+
+    def remove_link(self, link: int, now: float) -> Outcome:
+        """A neighbour is gone for good: forget all that came from it."""
+        self._ports.now = now
+        self._data.fail(link)
+        self._replays.fail(link)
+        self._control.fail(link)
+        changes = self.tables.remove_link(link)
+        self._replays.forget_link(link)
+        self._ports.remove(link)
+        self._control.announce(changes)
+        self._replays.follow_adverts()
+        return self._ports.outcome()
+
+    def reconnect(self, link: int, now: float) -> Outcome:
+        """A connection has broken and is back: send again what may be lost, without waiting."""
+        self._ports.now = now
+        self._ports.send_again(link)
+        return self._ports.outcome()
+
+    def learn_spaces(self, shapes: Iterable[SpaceShape], now: float) -> Outcome:
+        """More spaces are known: what was refused for want of them is asked for again."""
+        self._ports.now = now
+        self._shapes.update({one.space: one for one in shapes})
+        for link in list(self._ports.links):
+            table = self.tables.table(link)
+            if table.has_refused:
+                table.forget_refused()
+                self._fail(link)
+        return self._ports.outcome()
+
     def speak_for(
         self, source: str, log: SourceLog, advertised: Sequence[Interest], now: float
     ) -> Outcome:
@@ -124,13 +176,17 @@ class BrokerNode:
         self._replays.follow_adverts()
         return self._ports.outcome()
 
-    def publish(self, source: str, after: int, now: float) -> Outcome:
-        """The log of a source has grown: pass on what came after a sequence number."""
+    def reached(self, source: str) -> int:
+        """The last sequence number up to which everything was passed on."""
+        return self._data.reached.get(source, 0)
+
+    def publish(self, source: str, after: int, now: float, most: int | None = None) -> Outcome:
+        """The log of a source has grown: pass on what came after a sequence number, or at most so
+        many messages of it."""
         self._ports.now = now
-        for sequence, message in self._sources[source].read(after):
+        for sequence, message in islice(_each(self._sources[source], after), most):
             parcel = self._data.parcel(message)
-            if parcel.payload_id:
-                self._payload_places[parcel.payload_id] = sequence
+            self._payload_places.note(parcel, source, sequence)
             self._data.take(LOCAL, frames.Publish(source, sequence, parcel))
         return self._ports.outcome()
 
@@ -152,6 +208,13 @@ class BrokerNode:
         self._replays.follow_client(client)
         return self._ports.outcome()
 
+    def hold(self, name: str) -> None:
+        """A client does not keep up. Its interests stay; `attach` goes on from its cursor."""
+        client = self.clients.get(name)
+        if client is not None:
+            self._replays.forget_client(name)
+            client.is_held = client.is_waiting = True
+
     def detach(self, name: str, now: float) -> Outcome:
         self._ports.now = now
         self._replays.forget_client(name)
@@ -168,11 +231,14 @@ class BrokerNode:
             and not self._data.is_holding
         )
 
-    def _fail(self, link: int) -> None:
+    def _fail(self, link: int, answering: Frame | None = None) -> None:
         self._data.fail(link)
         self._replays.fail(link)
-        self._ports.open(link)
+        self._ports.open(link, answering)
         self._control.fail(link)
+
+    def _ask_again(self, link: int, source: str, after: int) -> None:
+        self._replays.ask_again(link, source, after)
 
     def _taking(self) -> dict[type[Any], Callable[[int, Any], None]]:
         """Who takes which body."""
@@ -228,13 +294,9 @@ class BrokerNode:
         if self._replays.is_live(link, body.source):
             self._data.take(link, body)
 
-    def _find_at_source(self, source: str, payload_id: bytes) -> bytes | None:
-        """A payload of a message that was published, perhaps before a restart, from the log."""
-        log = self._sources.get(source)
-        if log is None:
-            return None
-        if payload_id not in self._payload_places:
-            for sequence, message in log.read(0):
-                self._payload_places[self._data.parcel(message).payload_id] = sequence
-        place = self._payload_places.get(payload_id)
-        return None if place is None else self._data.parcel(log.read(place - 1)[0][1]).payload
+
+def _each(log: SourceLog, after: int) -> Iterator[tuple[int, Message]]:
+    """All that follows a sequence number, read portion by portion."""
+    while found := log.read(after, MAX_PORTION_MESSAGES):
+        yield from found
+        after = found[-1][0]

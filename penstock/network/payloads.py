@@ -10,34 +10,50 @@ nodes never do, so they mix in anywhere.
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.messages import Message
-from penstock.network.frames import Parcel
+from penstock.catalog import Row
+from penstock.errors import NetworkError
+from penstock.messages import Message, encode_message
+from penstock.network.frames import PAYLOAD_ID_BYTES, Parcel, payload_name
 from penstock.packing import pack, unpack
 
-ID_BYTES = 16
-ENTRY_BYTES = ID_BYTES + 8
+ENTRY_BYTES = PAYLOAD_ID_BYTES + 8
 """Of the directory, for up to 64 links: 512 kB hold 21,845 entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadSettings:
     columns: Mapping[int, tuple[int, ...]]
-    """By space: the columns of its rows that are payload (PayloadAttrs)."""
+    """By space: the columns of its rows that are payload (PayloadAttrs): no interest bounds them.
+    May change while a source publishes, because parcels say which columns are missing."""
     directory_bytes: int = 512 << 10
     repository_entries: int = 400
     repository_bytes: int = 16 << 20
+    places: int = 50_000
+    """Of payloads in the log of a source, which are remembered: about 10 MB."""
+    held_messages: int = 10_000
+    """Behind one whose payload is missing. Beyond, they are let go, and asked for again."""
+    smallest_text: int = 0
+    """Only texts of at least so many characters are payload; 0: any value."""
+
+    def payload_columns(self, space: int, row: Row) -> tuple[int, ...]:
+        columns = self.columns.get(space, ())
+        return tuple(c for c in columns if c < len(row) and self._is_payload(row[c]))
+
+    def _is_payload(self, value: object) -> bool:
+        if not self.smallest_text:
+            return value is not None
+        return isinstance(value, str) and len(value) >= self.smallest_text
 
 
 class PayloadCache:
     """The directory and the repository of one node. Not thread-safe."""
 
     def __init__(self, settings: PayloadSettings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._directory: OrderedDict[bytes, int] = OrderedDict()
         self._repository: OrderedDict[bytes, bytes] = OrderedDict()
         self._repository_bytes = 0
@@ -46,14 +62,14 @@ class PayloadCache:
 
     def wrap(self, message: Message) -> Parcel:
         """What a source sends: the row without its payload, and the payload beside it."""
-        columns = self._settings.columns.get(message.space, ())
         row = message.row
-        if row is None or all(row[column] is None for column in columns):
-            return Parcel(message)
+        columns = () if row is None else self.settings.payload_columns(message.space, row)
+        if row is None or not columns:
+            return Parcel(message, encoded=encode_message(message))
         payload = pack([row[column] for column in columns])
         bare = tuple(None if i in columns else value for i, value in enumerate(row))
-        name = hashlib.blake2b(payload, digest_size=ID_BYTES).digest()
-        return Parcel(message._replace(row=bare), name, columns, payload)
+        narrow = message._replace(row=bare)
+        return Parcel(narrow, payload_name(payload), columns, payload, encode_message(narrow))
 
     def unwrap(self, parcel: Parcel) -> Message:
         """What a client gets. The payload must be at hand: see `must_fetch`."""
@@ -113,7 +129,7 @@ class PayloadCache:
         self._drop(payload_id)
         self._repository[payload_id] = payload
         self._repository_bytes += len(payload)
-        limits = self._settings
+        limits = self.settings
         while self._repository and (
             len(self._repository) > limits.repository_entries
             or self._repository_bytes > limits.repository_bytes
@@ -130,7 +146,7 @@ class PayloadCache:
     def _touch(self, payload_id: bytes) -> None:
         self._directory.setdefault(payload_id, 0)
         self._directory.move_to_end(payload_id)
-        while len(self._directory) * ENTRY_BYTES > self._settings.directory_bytes:
+        while len(self._directory) * ENTRY_BYTES > self.settings.directory_bytes:
             self._directory.popitem(last=False)
 
     def _drop(self, payload_id: bytes) -> None:
@@ -143,8 +159,14 @@ def unwrapped(parcel: Parcel) -> Message:
     """The whole message of a parcel that has its payload with it, or never had one."""
     if not parcel.payload_id:
         return parcel.message
-    assert parcel.payload is not None
-    row = list(parcel.message.row or ())
-    for column, value in zip(parcel.payload_columns, unpack(parcel.payload), strict=True):
+    if parcel.payload is None:
+        raise NetworkError(
+            "a message came without its payload",
+            detail="the neighbour takes this node for one that keeps payloads",
+        )
+    row, values = list(parcel.message.row or ()), unpack(parcel.payload)
+    if len(values) != len(parcel.payload_columns):
+        raise NetworkError("a payload does not fit its message")
+    for column, value in zip(parcel.payload_columns, values, strict=True):
         row[column] = value
     return parcel.message._replace(row=tuple(row))

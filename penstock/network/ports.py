@@ -25,6 +25,7 @@ class Ports:
     """`now` is the time of the step that is being taken."""
 
     def __init__(self, links: Iterable[int], timing: Timing, start: int) -> None:
+        self._timing, self._start = timing, start
         self._sessions = {link: Session(timing, start) for link in links}
         self.now = 0.0
         self.out = Outcome()
@@ -36,13 +37,19 @@ class Ports:
     def __contains__(self, link: int) -> bool:
         return link in self._sessions
 
+    def add(self, link: int) -> None:
+        self._sessions[link] = Session(self._timing, self._start)
+
+    def remove(self, link: int) -> None:
+        del self._sessions[link]
+
     def outcome(self) -> Outcome:
         """What has gathered since the last time."""
         out, self.out = self.out, Outcome()
         return out
 
-    def open(self, link: int) -> None:
-        frames = self._sessions[link].open(Hello(VERSION), self.now)
+    def open(self, link: int, answering: Frame | None = None) -> None:
+        frames = self._sessions[link].open(Hello(VERSION), self.now, answering)
         self.out.frames += [(link, frame) for frame in frames]
 
     def is_open(self, link: int) -> bool:
@@ -50,8 +57,8 @@ class Ports:
 
     def send(self, link: int, body: Body) -> None:
         """To a link that is not open nothing is said: tables are compared when it is."""
-        session = self._sessions[link]
-        if session.is_open:
+        session = self._sessions.get(link)  # answers may come for one that is gone
+        if session is not None and session.is_open:
             self.out.frames += [(link, frame) for frame in session.send(body, self.now)]
 
     def receive(self, link: int, frame: Frame) -> tuple[list[Body], bool]:
@@ -59,6 +66,10 @@ class Ports:
 
     def acknowledge(self, link: int) -> None:
         self.out.frames.append((link, self._sessions[link].acknowledgement()))
+
+    def send_again(self, link: int) -> None:
+        """Whatever was on its way over a link may be lost."""
+        self.out.frames += [(link, frame) for frame in self._sessions[link].again(self.now)]
 
     def tick(self) -> list[int]:
         """Send again what has not arrived; the links whose sessions have failed."""

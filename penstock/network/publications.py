@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from penstock.messages import Message
+from penstock.messages import Message, encode_message
 from penstock.network.clients import Client, LocalClients
-from penstock.network.frames import Cached, Fetch, Fetched, Parcel, Publish
+from penstock.network.frames import Cached, Fetch, Fetched, Parcel, Publish, body_bytes
 from penstock.network.payloads import PayloadCache, unwrapped
 from penstock.network.ports import Ports
 from penstock.network.routing_tables import LOCAL, OfferChange, RoutingTables
 from penstock.predicates.masks import bits
 
+MAX_HELD_BYTES = 64 << 20
+"""Behind one whose payload is missing: as much as may be on its way over a link."""
+
 
 class DataPlane:
     """`announce` says to links what changed in their offers; `find_at_source` gives the payload of
-    a source that this node speaks for."""
+    a source that this node speaks for; `ask_again` has all that follows a sequence number sent
+    again, whole."""
 
     def __init__(
         self,
@@ -30,6 +34,7 @@ class DataPlane:
         payloads: PayloadCache | None,
         announce: Callable[[list[OfferChange]], object],
         find_at_source: Callable[[str, bytes], bytes | None],
+        ask_again: Callable[[int, str, int], None],
         refetch_after: float,
     ) -> None:
         self._ports = ports
@@ -38,8 +43,10 @@ class DataPlane:
         self._payloads = payloads
         self._announce = announce
         self._find_at_source = find_at_source
+        self._ask_again = ask_again
         self._refetch_after = refetch_after
         self._held: deque[tuple[int, Publish]] = deque()
+        self._held_bytes = 0
         self._fetched_at = 0.0
         self.reached: dict[str, int] = {}
         """By source: up to here, all that this node's table wants has been passed on."""
@@ -49,7 +56,10 @@ class DataPlane:
         return bool(self._held)
 
     def parcel(self, message: Message) -> Parcel:
-        return Parcel(message) if self._payloads is None else self._payloads.wrap(message)
+        """A message of a source that this node speaks for, as it is sent."""
+        if self._payloads is not None:
+            return self._payloads.wrap(message)
+        return Parcel(message, encoded=encode_message(message))
 
     def message(self, parcel: Parcel) -> Message:
         return unwrapped(parcel) if self._payloads is None else self._payloads.unwrap(parcel)
@@ -58,16 +68,21 @@ class DataPlane:
         """A publication arrived over a link."""
         if self._payloads is not None and self._payloads.take(body.parcel) and link != LOCAL:
             self._ports.send(link, Cached(body.parcel.payload_id))
-        if self._held:
-            self._held.append((link, body))
-        else:
+        if not self._held:
             self._pass_on(link, body)
+            return
+        self._hold(link, body)
+        assert self._payloads is not None
+        most = self._payloads.settings.held_messages
+        if len(self._held) > most or self._held_bytes > MAX_HELD_BYTES:
+            self._let_go()
 
     def fail(self, link: int) -> None:
         """What is held from a link will be sent again; it was not counted as reached."""
-        self._held = deque(one for one in self._held if one[0] != link)
         if self._payloads is not None:
             self._payloads.forget_link(link)
+        if self._held:
+            self._release([one for one in self._held if one[0] != link])
 
     def tick(self) -> None:
         if self._held and self._ports.now - self._fetched_at >= self._refetch_after:
@@ -83,31 +98,47 @@ class DataPlane:
     def fetch(self, link: int, body: Fetch) -> None:
         """Someone downstream needs a payload: from here, or from further up."""
         found = None if self._payloads is None else self._payloads.find(body.payload_id)
-        if found is None:
-            found = self._find_at_source(body.source, body.payload_id)
         up = self._tables.link_to(body.source)
-        if found is not None:
+        if found is None and up == LOCAL:
+            found = self._find_at_source(body.source, body.payload_id)
+        if found is not None or up == LOCAL:
             self._ports.send(link, Fetched(body.payload_id, found, body.path))
-        elif up is not None and up != LOCAL:
+        elif up is not None:
             self._ports.send(up, body._replace(path=(*body.path, link)))
 
     def fetched(self, body: Fetched) -> None:
         if body.path:
             *rest, back = body.path
             self._ports.send(back, body._replace(path=tuple(rest)))
-            return
-        if self._held and self._held[0][1].parcel.payload_id == body.payload_id:
+        elif self._held and self._held[0][1].parcel.payload_id == body.payload_id:
+            if body.payload is None:
+                self._let_go()
+                return
             link, first = self._held.popleft()
             whole = first.parcel._replace(payload=body.payload)
             if self._payloads is not None:
                 self._payloads.keep(body.payload_id, body.payload)
-            held, self._held = self._held, deque()
-            self._pass_on(link, first._replace(parcel=whole))
-            for place, (link, publication) in enumerate(held):
-                self._pass_on(link, publication)
-                if self._held:
-                    self._held.extend(list(held)[place + 1 :])
-                    break
+            self._release([(link, first._replace(parcel=whole)), *self._held])
+
+    def _hold(self, link: int, body: Publish) -> None:
+        self._held.append((link, body))
+        self._held_bytes += body_bytes(body)
+
+    def _let_go(self) -> None:
+        """The first that is held cannot be completed: have it sent again, and what follows it."""
+        link, first = self._held[0]
+        way = (link, first.source)
+        self._release([one for one in self._held if (one[0], one[1].source) != way])
+        self._ask_again(link, first.source, first.sequence - 1)
+
+    def _release(self, publications: Sequence[tuple[int, Publish]]) -> None:
+        """Pass on what was held, up to one whose payload is missing."""
+        self._held, self._held_bytes = deque(), 0
+        for link, body in publications:
+            if self._held:
+                self._hold(link, body)
+            else:
+                self._pass_on(link, body)
 
     def _pass_on(self, link: int, body: Publish) -> None:
         message, payloads = body.parcel.message, self._payloads
@@ -115,7 +146,7 @@ class DataPlane:
         links = wanted & ~(1 << LOCAL)
         clients = [one for one in self._clients.concerned(message) if _is_for(one, body)]
         if payloads is not None and payloads.must_fetch(body.parcel, links, bool(clients)):
-            self._held.append((link, body))
+            self._hold(link, body)
             self._fetch(body)
             return
         for other in bits(links):

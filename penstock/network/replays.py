@@ -1,9 +1,10 @@
 """Sending again what was missed: after a failure, and to clients that come or come back.
 
 Whoever misses something asks the node that speaks for the source, by a Resume that goes up from
-link to link and remembers the way back. The answer is everything after a sequence number, at once,
-and what is published later comes behind it on the same way. So whoever has asked ignores what comes
-live until the answer has come: it is part of it.
+link to link and remembers the way back. The answer is a portion of what comes after a sequence
+number; who wants more asks again, so that neither a long log nor a slow link fills a memory. Behind
+the last portion, on the same way, comes what is published later. So whoever has asked ignores what
+comes live until then: it is part of the answer.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from penstock.network.frames import Parcel, Publish, Replayed, Resume
 from penstock.network.ports import Ports
 from penstock.network.publications import DataPlane
 from penstock.network.routing_tables import LOCAL, RoutingTables
-from penstock.routing.interests import concerns, shape_of
+from penstock.routing.interests import Interest, check_interest, concerns, shape_of
 
-MAX_REPLAY_ITEMS = 100
-"""Messages of one frame."""
+MAX_PORTION_MESSAGES = 1_000
+"""That are looked at for one portion: about 20 ms of a node that everybody else waits for."""
+MAX_PORTION_BYTES = 1 << 20
+"""Of the messages in a portion; one larger message is a portion of its own."""
 _NOT_ASKED = -1
 
 
@@ -32,7 +35,8 @@ class SourceLog(Protocol):
     def end(self) -> int:
         """The last sequence number."""
 
-    def read(self, after: int) -> Sequence[tuple[int, Message]]: ...
+    def read(self, after: int, most: int) -> Sequence[tuple[int, Message]]:
+        """What follows a sequence number: at most so many messages, fewer only at the end."""
 
 
 class Replays:
@@ -45,7 +49,9 @@ class Replays:
         data: DataPlane,
         sources: Mapping[str, SourceLog],
         start: int,
+        portion_messages: int,
     ) -> None:
+        self._portion_messages = portion_messages
         self._ports = ports
         self._tables = tables
         self._clients = clients
@@ -53,9 +59,11 @@ class Replays:
         self._data = data
         self._sources = sources
         # What was asked before a restart may be answered after it.
-        self._next = start << 32
+        self._next = start << 20
         self._waiting: dict[tuple[int, str], int] = {}
         """By link and source: the number of our own question, to which no answer has come."""
+        self._answered_to: dict[tuple[int, str], int] = {}
+        """By link and source: where the last portion of an answer ended, if there are more."""
         self._asked: dict[tuple[int, tuple[int, ...]], Resume] = {}
         """Questions of clients and of other nodes, by number and way back."""
         self._client_of: dict[int, str] = {}
@@ -72,7 +80,11 @@ class Replays:
         for source in self._tables.sources(link):
             if source in self._data.reached:
                 self._waiting[link, source] = _NOT_ASKED
+            self._answered_to.pop((link, source), None)
         self._asked = {key: one for key, one in self._asked.items() if one.path[-1] != link}
+
+    def forget_link(self, link: int) -> None:
+        self._waiting = {key: one for key, one in self._waiting.items() if key[0] != link}
 
     def follow_adverts(self) -> None:
         """Advertisements came or went. A client whose interests are not all advertised has gaps, so
@@ -81,6 +93,8 @@ class Replays:
             self.follow_client(client)
 
     def follow_client(self, client: Client) -> None:
+        if client.is_held:
+            return
         if not self._is_advertised(client):
             self.forget_client(client.name)
             client.is_waiting = True
@@ -122,14 +136,16 @@ class Replays:
                 self._pass_up(resume)
 
     def take_resume(self, link: int, body: Resume) -> None:
+        for interest in body.interests:
+            check_interest(interest, self._tables.shapes)
         self._pass_up(body._replace(path=(*body.path, link)))
 
     def take_replayed(self, link: int, body: Replayed) -> None:
         if not body.path:
             self._take_own(link, body)
             return
+        self._asked.pop((body.number, body.path), None)
         if body.is_last:
-            self._asked.pop((body.number, body.path), None)
             self._note_reached(link, body)
         *rest, back = body.path
         if back == LOCAL:
@@ -139,10 +155,19 @@ class Replays:
             items = body.items if body.path[0] == LOCAL else self._wanted(back, body)
             self._ports.send(back, body._replace(path=tuple(rest), items=tuple(items)))
 
+    def ask_again(self, link: int, source: str, after: int) -> None:
+        """Something that came cannot be passed on: ask for it, and all that follows, once more."""
+        self._data.reached.setdefault(source, after)
+        self._waiting[link, source] = _NOT_ASKED
+        self._answered_to.pop((link, source), None)
+        if self._control.is_synced(link):
+            self._resume_own(link, source)
+
     def _resume_own(self, link: int, source: str) -> None:
         if (link, source) in self._waiting:
             number = self._waiting[link, source] = self._number()
-            after = self._data.reached.get(source, 0)
+            reached = self._data.reached.get(source, 0)
+            after = max(reached, self._answered_to.get((link, source), 0))
             self._ports.send(link, Resume(number, source, after, (), ()))
 
     def _number(self) -> int:
@@ -159,24 +184,30 @@ class Replays:
             self._ports.send(link, resume)
 
     def _answer(self, resume: Resume) -> None:
-        log = self._sources[resume.source]
-        items = [
-            (sequence, self._data.parcel(message))
-            for sequence, message in log.read(resume.after)
-            if self._is_asked_for(message, resume)
-        ]
-        starts = range(0, max(1, len(items)), MAX_REPLAY_ITEMS)
-        for start in starts:
-            chunk = tuple(items[start : start + MAX_REPLAY_ITEMS])
-            is_last = start == starts[-1]
-            body = Replayed(resume.number, resume.source, chunk, resume.path, log.end, is_last)
-            self.take_replayed(LOCAL, body)
+        log, upto, nbytes = self._sources[resume.source], resume.after, 0
+        items: list[tuple[int, Parcel]] = []
+        # A question with many interests is answered in smaller portions, which take as long.
+        most = max(1, self._portion_messages // max(1, len(resume.interests) // 8))
+        by_space: dict[int, list[Interest]] = {}
+        for interest in resume.interests:
+            by_space.setdefault(interest.space, []).append(interest)
+        for sequence, message in log.read(upto, most):
+            if not by_space or self._concerns_any(message, by_space.get(message.space, ())):
+                parcel = self._data.parcel(message)
+                nbytes += parcel.nbytes
+                if items and nbytes > MAX_PORTION_BYTES:
+                    break
+                items.append((sequence, parcel))
+            upto = sequence
+        is_last = upto >= log.end
+        body = Replayed(resume.number, resume.source, tuple(items), resume.path, upto, is_last)
+        self.take_replayed(LOCAL, body)
 
-    def _is_asked_for(self, message: Message, resume: Resume) -> bool:
-        if not resume.interests:
-            return True
+    def _concerns_any(self, message: Message, interests: Sequence[Interest]) -> bool:
+        if not interests:
+            return False
         base = shape_of(self._tables.shapes, message.space).base
-        return any(concerns(message, interest, base) for interest in resume.interests)
+        return any(concerns(message, interest, base) for interest in interests)
 
     def _wanted(self, link: int, body: Replayed) -> list[tuple[int, Parcel]]:
         wanted = self._tables.links_of([parcel.message for _, parcel in body.items], LOCAL)
@@ -194,9 +225,14 @@ class Replays:
             return  # it has been asked again since
         for sequence, parcel in body.items:
             self._data.take(link, Publish(body.source, sequence, parcel))
+        key = (link, body.source)
         if body.is_last:
-            del self._waiting[link, body.source]
+            del self._waiting[key]
+            self._answered_to.pop(key, None)
             self._note_reached(link, body)
+        else:
+            self._answered_to[key] = body.upto
+            self._resume_own(*key)
 
     def _take_for_client(self, body: Replayed) -> None:
         client = self._clients.get(self._client_of.get(body.number, ""))
@@ -208,7 +244,7 @@ class Replays:
                 message = self._data.message(parcel)
                 if self._clients.is_meant(message, client):
                     self._ports.out.delivered.append((client.name, sequence, message))
-        if body.is_last:
-            client.cursor = max(client.cursor, body.upto)
-            client.is_waiting = False
-            del self._client_of[body.number]
+        client.cursor = max(client.cursor, body.upto)
+        client.is_waiting = not body.is_last
+        del self._client_of[body.number]
+        self.follow_client(client)

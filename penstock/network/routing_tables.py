@@ -9,15 +9,16 @@ and merged perfectly within each source. Whoever receives an offer has one last 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from penstock.errors import NetworkError
 from penstock.messages import Message
 from penstock.network.link_tables import Entry, LinkTable, entry_name
 from penstock.routing.covering import Changed
 from penstock.routing.interest_index import InterestIndex
 from penstock.routing.interests import Interest, Shapes, check_interest, name_of, shape_of
-from penstock.routing.merging.measures import Measure
+from penstock.routing.merging.measures import Measure, ObservedMeasures
 from penstock.routing.merging.policies import every
 from penstock.routing.merging.table import MergeSettings, MergeTable
 
@@ -29,8 +30,10 @@ LOCAL = 0
 class RoutingSettings:
     covers: bool = True
     merging: MergeSettings | None = None
-    measures: dict[int, Measure] = field(default_factory=dict)
+    measures: Mapping[int, Measure] = field(default_factory=dict)
     """By space: how likely publications are; without, mergers are perfect."""
+    observes: bool = False
+    """Whether each node judges by the messages that come to it, once there are enough of them."""
 
 
 @dataclass(slots=True)
@@ -45,11 +48,13 @@ class OfferChange:
 class _Offer:
     """What goes to one link. Several links may want the same, which is counted."""
 
-    def __init__(self, shapes: Shapes, settings: RoutingSettings) -> None:
+    def __init__(
+        self, shapes: Shapes, settings: RoutingSettings, measures: Mapping[int, Measure]
+    ) -> None:
         self._shapes = shapes
         self._covers = settings.covers
         self.interests = MergeTable(
-            shapes, settings.merging, covers=settings.covers, measures=dict(settings.measures)
+            shapes, settings.merging, covers=settings.covers, measures=measures
         )
         self._wanted: Counter[int] = Counter()
         self._adverts: dict[str, MergeTable] = {}
@@ -99,6 +104,10 @@ class RoutingTables:
     def __init__(self, shapes: Shapes, settings: RoutingSettings | None = None) -> None:
         self.shapes = shapes
         self._settings = settings or RoutingSettings()
+        self._measures = self._settings.measures
+        self._observed: ObservedMeasures | None = None
+        if self._settings.observes:
+            self._measures = self._observed = ObservedMeasures(shapes, self._measures)
         self._from: dict[int, LinkTable] = {LOCAL: LinkTable()}
         self._offers: dict[int, _Offer] = {}
         self._srt: dict[int, dict[int, Entry]] = {LOCAL: {}}
@@ -111,12 +120,21 @@ class RoutingTables:
         """A new neighbour; it is offered all advertisements."""
         self._from[link] = LinkTable()
         self._srt[link] = {}
-        offer = self._offers[link] = _Offer(self.shapes, self._settings)
+        offer = self._offers[link] = _Offer(self.shapes, self._settings, self._measures)
         change = OfferChange(link)
         for entries in self._srt.values():
             for entry in entries.values():
                 self._say(offer, change, entry.source, offer.advertise(*entry))
         return change
+
+    def remove_link(self, link: int) -> list[OfferChange]:
+        """A neighbour is gone for good, with all that came from it."""
+        del self._offers[link]
+        changes = []
+        for name, _ in self._from[link]:
+            changes += self.remove(link, name)
+        del self._from[link], self._srt[link]
+        return changes
 
     def table(self, link: int) -> LinkTable:
         """What was received over a link."""
@@ -131,7 +149,11 @@ class RoutingTables:
 
     def add(self, link: int, entry: Entry) -> list[OfferChange]:
         """An advertisement or an interest arrived; NetworkError if it cannot be one."""
-        check_interest(entry.interest, self.shapes)
+        try:
+            check_interest(entry.interest, self.shapes)
+        except NetworkError:
+            self._from[link].refuse(entry)
+            raise
         if not self._from[link].add(entry):
             return []
         return self._advertise(link, entry) if entry.source else self._subscribe(link, entry)
@@ -181,6 +203,8 @@ class RoutingTables:
 
     def came(self, link: int, message: Message, is_needed: bool) -> list[OfferChange]:
         """A message arrived over a link; counts against the budget for what is merged there."""
+        if self._observed is not None:
+            self._observed.observe(message)
         offer = self._offers.get(link)
         if offer is None or not offer.interests.mergers:
             return []

@@ -3,7 +3,9 @@
 Every frame with a body is numbered, kept until it is acknowledged, and sent again after
 `resend_after`. If nothing has been acknowledged for `fail_after`, or too much waits, the session
 has failed: what was on its way is forgotten, and a new session begins with a new Hello. The other
-side notices by the number of the session. Time comes in as an argument.
+side notices by the number of the session, and begins a new one too, which knows of this one. That
+answer is not answered by yet another session, or two sides that missed each other once would go on
+beginning for ever. Time comes in as an argument.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from penstock.network.frames import Body, Frame, Hello
+from penstock.network.frames import Body, Frame, Hello, body_bytes
 
 MAX_WAITING_FRAMES = 10_000
 """That were not acknowledged. A link that does not keep up is given up, and resumes later."""
+MAX_WAITING_BYTES = 64 << 20
+"""The same for what they take: 64 MiB are 10,000 frames with rows of 6 kB."""
 _SESSIONS_PER_START = 1 << 20
 
 
@@ -39,8 +43,8 @@ class Session:
         self._reset()
 
     def _reset(self) -> None:
-        self._mine += 1
         self._waiting: deque[Frame] = deque()
+        self._waiting_bytes = 0
         self._next = 0
         self._arrived = 0
         self._sent_at = 0.0
@@ -53,9 +57,19 @@ class Session:
         """Whether everything that was sent has arrived."""
         return self.is_open and not self._waiting
 
-    def open(self, hello: Hello, now: float) -> list[Frame]:
-        """Begin a session, whatever was before."""
+    def open(self, hello: Hello, now: float, answering: Frame | None = None) -> list[Frame]:
+        """Begin a session, whatever was before; perhaps because the other side has (`answering`).
+
+        If its new session knows of this one, it has taken our Hello and nothing behind it: this one
+        then goes on after its Hello, under its number.
+        """
         self._reset()
+        if answering is not None:
+            self._theirs = self._last_of_theirs = answering.sender
+            if answering.receiver == self._mine:
+                self._next = 1
+                return []
+        self._mine += 1
         return self.send(hello, now)
 
     def send(self, body: Body, now: float) -> list[Frame]:
@@ -65,11 +79,12 @@ class Session:
         frame = Frame(self._mine, self._theirs, self._next, self._arrived, body)
         self._next += 1
         self._waiting.append(frame)
+        self._waiting_bytes += body_bytes(body)
         return [frame]
 
     @property
     def has_failed(self) -> bool:
-        return len(self._waiting) > MAX_WAITING_FRAMES
+        return len(self._waiting) > MAX_WAITING_FRAMES or self._waiting_bytes > MAX_WAITING_BYTES
 
     def receive(self, frame: Frame, now: float) -> tuple[list[Body], bool]:
         """The bodies that have arrived in order; and whether the other side has begun anew, so that
@@ -97,7 +112,9 @@ class Session:
 
     def _acknowledge(self, arrived: int, now: float) -> None:
         while self._waiting and self._waiting[0].number < arrived:
-            self._waiting.popleft()
+            gone = self._waiting.popleft()
+            assert gone.body is not None
+            self._waiting_bytes -= body_bytes(gone.body)
             self._heard_at = self._sent_at = now
 
     def acknowledgement(self) -> Frame:
@@ -111,9 +128,12 @@ class Session:
             return [], True
         if now - self._sent_at < self._timing.resend_after:
             return [], False
+        return self.again(now)[:_RESENT_FRAMES], False
+
+    def again(self, now: float) -> list[Frame]:
+        """All frames that have not been acknowledged: for a link that has broken and is back."""
         self._sent_at = now
-        again = [f._replace(receiver=self._theirs, arrived=self._arrived) for f in self._waiting]
-        return again[:_RESENT_FRAMES], False
+        return [f._replace(receiver=self._theirs, arrived=self._arrived) for f in self._waiting]
 
 
 _RESENT_FRAMES = 100

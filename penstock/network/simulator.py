@@ -59,8 +59,8 @@ class MemorySource:
     def append(self, message: Message) -> None:
         self._messages.append(message)
 
-    def read(self, after: int) -> Sequence[tuple[int, Message]]:
-        return list(enumerate(self._messages[after:], after + 1))
+    def read(self, after: int, most: int) -> Sequence[tuple[int, Message]]:
+        return list(enumerate(self._messages[after : after + most], after + 1))
 
 
 @dataclass(slots=True)

@@ -7,8 +7,11 @@ find them, where running every broker takes one per hop. A test holds that both 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
+from penstock.garbage import without_garbage
 from penstock.messages import Message, Point
 from penstock.network.journeys import Arrival, Hop, Journey
 from penstock.network.overlays import Edge, check_acyclic, numbered_links
@@ -27,10 +30,15 @@ class TreeNetwork:
         self._index: dict[int, InterestIndex] = {}
         self._points: dict[int, list[tuple[int, int]]] = {}
         """By subscription: space and member of each point."""
-        self._places: dict[int, tuple[int, int]] = {}
-        """By member: subscription and node."""
+        self._arrivals: dict[int, Arrival] = {}
+        """By member: how a message arrives at its subscription, the same each time."""
+        self._several: set[int] = set()
+        """Spaces in which some subscription has several points: a message reaches it once."""
         self._next_member = 0
         self._parents, self._depths = self._ways(numbered_links(nodes, edges))
+        ways = enumerate(zip(self._parents, self._depths, strict=True))
+        self._last_hops = [Hop(parent, node, depth) for node, (parent, depth) in ways]
+        """By node: the hop over which it is reached."""
 
     def subscribe(self, subscription: int, points: Sequence[Point], node: int) -> None:
         self.unsubscribe(subscription)
@@ -49,37 +57,41 @@ class TreeNetwork:
     def unsubscribe(self, subscription: int) -> None:
         for space, member in self._points.pop(subscription, ()):
             self._index[space].remove(member)
-            del self._places[member]
+            del self._arrivals[member]
 
     def publish(self, messages: Sequence[Message]) -> list[Journey]:
-        return [self._journey(message) for message in messages]
+        with without_garbage():
+            return [self._journey(message) for message in messages]
 
     def table_size(self) -> int:
-        return len(self._places)
+        return len(self._arrivals)
 
     def _journey(self, message: Message) -> Journey:
         journey = Journey(message)
         index = self._index.get(message.space)
         if index is None:
             return journey
-        places, depths, parents = self._places, self._depths, self._parents
-        found = dict(map(places.__getitem__, index.names(message)))
-        journey.arrivals = [Arrival(n, one, depths[n]) for one, n in found.items()]
-        seen = {self.server}
-        for node in set(found.values()):
+        arrivals = map(self._arrivals.__getitem__, index.names(message))
+        is_plain = message.space not in self._several
+        journey.arrivals = list(arrivals if is_plain else dict.fromkeys(arrivals))
+        hops, parents, last_hops, seen = journey.hops, self._parents, self._last_hops, {self.server}
+        for node in set(map(_node, journey.arrivals)):
             while node not in seen:
                 seen.add(node)
-                journey.hops.append(Hop(parents[node], node, depths[node]))
+                hops.append(last_hops[node])
                 node = parents[node]
-        journey.hops.sort(key=_by_depth)
+        hops.sort(key=_depth)
         return journey
 
     def _entered(
         self, subscription: int, points: Sequence[Point], node: int
     ) -> Iterable[tuple[Point, int]]:
         members = self._points.setdefault(subscription, [])
+        arrival = Arrival(node, subscription, self._depths[node])
+        times = Counter(point.space for point in points)
+        self._several.update(space for space, number in times.items() if number > 1)
         for point in points:
-            self._places[self._next_member] = (subscription, node)
+            self._arrivals[self._next_member] = arrival
             members.append((point.space, self._next_member))
             yield point, self._next_member
             self._next_member += 1
@@ -103,5 +115,5 @@ class TreeNetwork:
         return parents, depths
 
 
-def _by_depth(hop: Hop) -> int:
-    return hop.depth
+_node = itemgetter(Arrival._fields.index("node"))
+_depth = itemgetter(Hop._fields.index("depth"))

@@ -63,10 +63,6 @@ class CoverTable:
             for name, interest, _ in index.members():
                 yield name, interest
 
-    @property
-    def maximal_count(self) -> int:
-        return len(self._spaces)
-
     def is_maximal(self, name: int) -> bool:
         return name in self._spaces
 

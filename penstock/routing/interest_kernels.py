@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.kernels.compiled import njit
+from penstock.kernels.trees import select_place
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -49,29 +50,6 @@ class Tree(NamedTuple):
     """By place. A box that was withdrawn stays where it is, and is no longer found."""
     is_whole: Flags
     """By node: whether nothing below it was withdrawn."""
-
-
-@njit
-def _select(boxes: Codes, order: Ints, column: int, left: int, right: int, k: int) -> None:
-    """Partly sort order[left:right+1] so that place k has what it would have if it were sorted."""
-    while left < right:
-        pivot = boxes[order[(left + right) >> 1], column]
-        i, j = left, right
-        while i <= j:
-            while boxes[order[i], column] < pivot:
-                i += 1
-            while boxes[order[j], column] > pivot:
-                j -= 1
-            if i <= j:
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if k <= j:
-            right = j
-        elif k >= i:
-            left = i
-        else:
-            return
 
 
 @njit
@@ -110,7 +88,7 @@ def plant(boxes: Codes, links: Words, split_by: Ints) -> Tree:
         if end - begin > LEAF_BOXES:
             column = _widest(smallest[node], largest[node], split_by)
             middle = (begin + end) >> 1
-            _select(boxes, order, column, begin, end - 1, middle)
+            select_place(boxes, order, column, begin, end - 1, middle)
             stack[depth, 0], stack[depth, 1] = middle, end
             stack[depth + 1, 0], stack[depth + 1, 1] = begin, middle
             depth += 2

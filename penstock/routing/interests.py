@@ -210,7 +210,7 @@ def interest_from(plain: Any) -> Interest:
             tuple(Reach(*map(_cut, reach)) for reach in bounds),
             _interval(numbers),
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise NetworkError("an interest cannot be read", detail=str(error)) from None
     return read
 
@@ -232,17 +232,22 @@ def _cut(plain: Any) -> Cut:
 def name_of(interest: Interest) -> int:
     """A number that every node gives the same interest."""
     packed = pack(interest)
-    if len(packed) > MAX_INTEREST_BYTES:
+    _check_size(len(packed))
+    return int.from_bytes(hashlib.blake2b(packed, digest_size=NAME_BYTES).digest())
+
+
+def _check_size(nbytes: int) -> None:
+    if nbytes > MAX_INTEREST_BYTES:
         raise NetworkError(
-            f"an interest of {len(packed):,} bytes",
+            f"an interest of {nbytes:,} bytes",
             detail=f"limit: {MAX_INTEREST_BYTES:,} bytes",
             hint="constrain fewer columns, or compare with shorter values",
         )
-    return int.from_bytes(hashlib.blake2b(packed, digest_size=NAME_BYTES).digest())
 
 
 def check_interest(interest: Interest, shapes: Shapes) -> None:
     """NetworkError unless the interest is one of a space that is known, in the form it needs."""
+    _check_size(len(pack(interest)))
     shape = shape_of(shapes, interest.space)
     columns = [column for column, _ in interest.base]
     if columns != sorted(set(columns)) or (columns and not columns[0] >= 0):

@@ -5,7 +5,7 @@ Everything follows from a seed: the overlay, the subscriptions, the changes, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -20,7 +20,7 @@ from penstock.network.shapes import shapes_of
 from penstock.network.simulator import Simulator
 from penstock.query import Query
 from penstock.routing.interests import Interest, everything_in
-from penstock.routing.merging.measures import UniformMeasure
+from penstock.routing.merging.measures import Measure, UniformMeasure
 from penstock.routing.merging.policies import every
 from penstock.routing.merging.table import MergeSettings
 from penstock.spaces import Decomposition, place
@@ -69,10 +69,11 @@ class Subscriber:
 class Storm:
     """`is_calm`: links delay, and nothing else goes wrong."""
 
-    def __init__(self, seed: int, *, is_calm: bool = False, steps: int = 30) -> None:
-        self.random = Random(seed)
+    def __init__(self, random: Random, *, is_calm: bool = False, steps: int = 30) -> None:
+        self.random = random
         self.is_calm = is_calm
         self.merges = self.random.random() < 0.4
+        self.portion_messages = self.random.choice((2, 1_000))
         self.sqls = [draw_sql(self.random) for _ in range(6)]
         self.hub, self.oracle = Hub(), Oracle()
         for sql in TABLES:
@@ -87,10 +88,15 @@ class Storm:
         self.payload_columns = {i: (3,) for i, one in spaces.items() if one.table == "r"}
         self.nodes = self.random.randint(2, 8)
         self.edges = random_tree(self.nodes, self.random)
-        self.caching = [self.random.random() < 0.6 for _ in range(self.nodes)]
-        self.repository = self.random.choice((0, 1, 400))
+        share = self.random.choice((0.5, 1.0))
+        self.caching = [self.random.random() < share for _ in range(self.nodes)]
+        self.repository = self.random.choice((0, 0, 1, 400))
+        self.places = self.random.choice((0, 1, 50_000))
+        self.held_messages = self.random.choice((1, 3, 10_000))
+        self.observes = self.random.random() < 0.5
+        self.merged_at_once = self.random.choice((None, 2))
         self.root = self.random.randrange(self.nodes)
-        self.network = self._network(seed)
+        self.network = self._network(self.random.getrandbits(30))
         self.published = 0
         self.subscribers: dict[str, Subscriber] = {}
         self.rows: dict[str, list[int]] = {"r": [], "s": []}
@@ -109,19 +115,26 @@ class Storm:
         return network
 
     def _make_node(self, number: int, links: Sequence[int], start: int) -> BrokerNode:
-        merging, measures = None, {}
+        merging, measures = None, dict[int, Measure]()
         if self.merges:
-            merging = MergeSettings(every(2), threshold=0.3, budget=0.2)
+            merging = MergeSettings(every(2), 0.3, budget=0.2, most_at_once=self.merged_at_once)
             ranges = dict.fromkeys((1, 2, 3), (0, 4))
             measures = {i: UniformMeasure(one, ranges) for i, one in self.shapes.items()}
-        payloads = PayloadSettings(self.payload_columns, 600, self.repository)
+        payloads = PayloadSettings(
+            self.payload_columns,
+            600,
+            self.repository,
+            places=self.places,
+            held_messages=self.held_messages,
+        )
         return BrokerNode(
             self.shapes,
             links,
             start=start,
             timing=TIMING,
-            settings=RoutingSettings(merging=merging, measures=dict(measures)),
+            settings=RoutingSettings(merging=merging, measures=measures, observes=self.observes),
             payloads=payloads if self.caching[number] else None,
+            portion_messages=self.portion_messages,
         )
 
     def _step(self) -> None:
@@ -274,9 +287,8 @@ class Storm:
         self.oracle.__exit__(None, None, None)
 
 
-def weather(seed: int, *, is_calm: bool = False) -> str:
-    """Live through one storm; the trace says whether two runs were the same."""
-    storm = Storm(seed, is_calm=is_calm)
+def live_through(storm: Storm) -> str:
+    """The trace says whether two runs were the same."""
     try:
         storm.settle()
         storm.check()
@@ -284,3 +296,17 @@ def weather(seed: int, *, is_calm: bool = False) -> str:
         return storm.network.trace
     finally:
         storm.close()
+
+
+def weather(seed: int) -> str:
+    return live_through(Storm(Random(seed)))
+
+
+def weather_of(seeds: Iterable[int]) -> None:
+    """One storm after the other; one that fails says how to run it again."""
+    for seed in seeds:
+        try:
+            weather(seed)
+        except BaseException as error:
+            error.add_note(f"seed {seed}: tests.network.storms.weather({seed}) runs it again")
+            raise

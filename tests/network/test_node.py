@@ -122,6 +122,29 @@ def test_interests_go_towards_advertisements_only() -> None:
     assert len(forwarded(network, 0, 1)) == 0
 
 
+def advertised(network: Simulator, number: int, link: int) -> list[Interval]:
+    table = broker(network, number).tables.table(link)
+    return sorted(dict(entry.interest.base)[2] for _, entry in table if entry.source)
+
+
+def test_advertisements_are_covered_and_merged_perfectly_only() -> None:
+    network = Simulator(3, [(0, 1), (1, 2)], make_node, 1)
+
+    def advert(first: int, last: int) -> Interest:
+        return Interest(1, box({2: between(first, last)}), (ANY_FILTER,))
+
+    adverts = [advert(0, 4), advert(5, 9), advert(6, 7), advert(20, 24)]
+    network.add_source("log", 0, adverts)
+    network.run_until_quiet()
+    for node, link in ((1, 1), (2, 1)):
+        assert advertised(network, node, link) == [between(0, 9), between(20, 24)]
+    # A part is withdrawn: the merger is taken back, and what was covered counts again.
+    network._carry_out(0, broker(network, 0).unadvertise("log", [adverts[1]], network.now))
+    network.run_until_quiet()
+    expected = [between(0, 4), between(6, 7), between(20, 24)]
+    assert advertised(network, 2, 1) == expected
+
+
 @pytest.mark.parametrize("crashed", [0, 1, 2])
 def test_a_crash_in_a_chain_loses_nothing(crashed: int) -> None:
     network = chain(4)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.matching.matchers.diagram.predicates import direct_implications
 from penstock.predicates.boxes import Box, box, covers
-from penstock.predicates.intervals import Interval, normalise
-from penstock.routing.diagrams import DependencyTable, DiagramTable
+from penstock.predicates.intervals import Interval, below, normalise
+from penstock.routing.diagrams import DependencyTable, DiagramTable, merge_diagrams
 from penstock.routing.diagrams import dependencies as dependencies_module
+from penstock.routing.interests import SpaceShape
+from penstock.routing.merging.measures import UniformMeasure
 from tests.routing.interest_worlds import INTEGER, RELATION, intervals
 
 normal = intervals.map(lambda interval: normalise(interval, INTEGER)).filter(
@@ -32,9 +33,14 @@ def test_the_table_of_dependencies_is_minimal_and_complete(data: st.DataObject) 
             if interval not in held.values():
                 held[variable] = interval
                 table.add(variable, interval)
-    variables = list(held)
-    expected = direct_implications([held[v] for v in variables])
-    assert table.pairs() == sorted((variables[a], variables[b]) for a, b in expected)
+    implications = {
+        (a, b) for a in held for b in held if a != b and held[b].covers(held[a])
+    }  # direct if no third one lies between
+    assert table.pairs() == sorted(
+        (a, b)
+        for a, b in implications
+        if not any((a, c) in implications and (c, b) in implications for c in held)
+    )
     for variable, interval in held.items():
         implied = [v for v, other in held.items() if other.covers(interval)]
         implying = [v for v, other in held.items() if interval.covers(other)]
@@ -86,6 +92,23 @@ def test_one_pass_and_two_find_what_comparing_boxes_finds(data: st.DataObject) -
     for table in tables:
         assert dict(table.items()) == held
         assert_diagrams(table)
+
+
+def test_mergers_of_mergers_answer_for_the_first_subscriptions() -> None:
+    """(0, v) and (2, v) become (any, v), and these two ranges of v without a gap. To close the gap
+    between the ranges adds little to them, and much to what was subscribed to."""
+
+    def equal(value: int) -> Interval:
+        return Interval(below(value), below(value + 1))
+
+    table = DiagramTable(RELATION)
+    pairs = [(first, second) for second in range(12) if second != 6 for first in (0, 2)]
+    for number, (first, second) in enumerate(pairs):
+        table.add(number, box({1: equal(first), 2: equal(second)}))
+    measure = UniformMeasure(SpaceShape(0, RELATION, 0), dict.fromkeys(range(4), (0, 11)))
+    merge_diagrams(table, 100, measure=measure, threshold=0.2)
+    ranges = sorted(dict(one)[2] for _, one in table.items())
+    assert ranges == [Interval(below(0), below(6)), Interval(below(7), below(12))]
 
 
 def assert_diagrams(table: DiagramTable) -> None:

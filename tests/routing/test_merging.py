@@ -28,6 +28,7 @@ from penstock.routing.merging.rules import (
     is_present,
     less_with_equal,
 )
+from penstock.routing.merging.samples import PublicationSample
 from penstock.routing.merging.table import MergeSettings, named
 from penstock.routing.merging.volumes import union_volume
 from tests.routing.interest_worlds import RELATION, SELECTION, SHAPES, interests, messages, shapes
@@ -140,6 +141,30 @@ def test_degrees_with_and_without_advertisements() -> None:
     assert measure.measured(merger, parts, [selection(a=more(150))]).degree == 0
 
 
+def test_conditions_that_a_merger_drops_are_not_taken_for_filled() -> None:
+    """Nothing is known of the columns, so all that parts do not name may be in vain."""
+    parts = [selection(k=between(1, 1), a=less(1)), selection(k=between(1, 1), a=more(4))]
+    measured = UniformMeasure(SELECTION, {}).measured(selection(k=between(1, 1)), parts, [])
+    assert (measured.probability, measured.degree) == (1.0, 1.0)
+    measured = UniformMeasure(SELECTION, {2: (0, 9)}).measured(selection(), parts, [])
+    assert measured.degree == 1.0
+
+
+@given(data=st.data())
+def test_a_sample_knows_which_publications_concern_an_interest(data: st.DataObject) -> None:
+    shape = data.draw(shapes)
+    sample, seen = PublicationSample(shape), []
+    for _ in range(3):
+        drawn = data.draw(st.lists(messages(shape).filter(lambda m: not m.recipients), max_size=8))
+        for message in drawn:
+            sample.observe(message)
+        seen += drawn
+        interest = data.draw(interests(shape, numbered=data.draw(st.booleans())))
+        expected = sum(1 << i for i, m in enumerate(seen) if concerns(m, interest, RELATION))
+        assert sample.concerned(interest) == expected
+    assert len(sample) == len(seen)
+
+
 def test_what_was_published_says_how_likely_a_merger_is_in_vain() -> None:
     measure = ObservedMeasure(SELECTION, UniformMeasure(SELECTION, RANGES))
     for value in range(200):
@@ -155,12 +180,14 @@ def published(a: int, b: int) -> Message:
 
 
 @settings(max_examples=40)
-@pytest.mark.parametrize("threshold", [0.0, 0.2])
+@pytest.mark.parametrize(("threshold", "most_at_once"), [(0.0, None), (0.2, None), (0.2, 2)])
 @given(data=st.data())
-def test_what_is_sent_stands_for_what_is_held(threshold: float, data: st.DataObject) -> None:
-    chosen = MergeSettings(policies.every(3), threshold)
+def test_what_is_sent_stands_for_what_is_held(
+    threshold: float, most_at_once: int | None, data: st.DataObject
+) -> None:
+    chosen = MergeSettings(policies.every(3), threshold, most_at_once=most_at_once)
     measures = {1: UniformMeasure(SELECTION, RANGES)} if threshold else {}
-    table = MergeTable(SHAPES, chosen, measures=measures)  # type: ignore[arg-type]
+    table = MergeTable(SHAPES, chosen, measures=measures)
     shape = data.draw(shapes)
     held, sent = dict[int, Interest](), dict[int, Interest]()
     for _ in range(data.draw(st.integers(1, 25))):
@@ -191,6 +218,18 @@ def test_what_is_sent_stands_for_what_is_held(threshold: float, data: st.DataObj
     for name in list(held):
         table.remove(name)
     assert table.sent() == {}
+
+
+def test_a_large_table_is_merged_a_few_at_a_time() -> None:
+    table = MergeTable(SHAPES, MergeSettings(policies.every(40), most_at_once=10))
+    values = [(a, b) for b in range(10) for a in (3, 0, 2, 1)]
+    parts = [selection(a=between(a, a), b=between(2 * b, 2 * b)) for a, b in values]
+    for part in parts:
+        table.insert(name_of(part), part)
+    changes = [table.merge_if_due() for _ in range(12)]
+    assert max(len(one.removed) for one in changes) <= 10
+    assert len(table.sent()) < 20
+    assert not changes[-1].removed
 
 
 def test_a_withdrawn_part_takes_its_merger_back() -> None:
@@ -245,7 +284,17 @@ def test_mergers_that_bring_too_much_in_vain_are_taken_back() -> None:
         (policies.when_larger(5), False),
         (policies.when_siblings(2.5), True),
         (policies.when_siblings(2.6), False),
+        (policies.periodically(3), True),
+        (policies.periodically(4), False),
+        (policies.when_outdated(2, 0.4), True),
+        (policies.when_outdated(2, 0.5), False),
+        (policies.when_outdated(3, 0.1), False),
+        (policies.any_of(policies.never, policies.every(2)), True),
+        (policies.any_of(policies.never, policies.every(3)), False),
     ],
 )
 def test_policies(policy: policies.Policy, is_due: bool) -> None:
-    assert policy(policies.TableState(sent=5, changes=2, roots_per_diagram=2.5)) == is_due
+    assert (
+        policy(policies.TableState(sent=5, changes=2, calls=3, roots_per_diagram=lambda: 2.5))
+        == is_due
+    )

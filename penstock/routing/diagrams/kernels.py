@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.kernels.compiled import njit
+from penstock.kernels.compiled import inlined, njit
 
 Ints32 = npt.NDArray[np.int32]
 Ints64 = npt.NDArray[np.int64]
@@ -39,24 +39,34 @@ class Remembered(NamedTuple):
     """Room for the nodes on the way down: as many as there are nodes."""
 
 
-@njit
-def _value(diagrams: Diagrams, known: Remembered, node: int, holds: Bytes, stamp: int) -> int:
+@inlined
+def _value(
+    variables: Ints32,
+    highs: Ints32,
+    values: Bytes,
+    stamps: Ints64,
+    path: Ints32,
+    node: int,
+    holds: Bytes,
+    stamp: int,
+) -> int:
     """Whether all predicates of a chain hold. Looks at the topmost first, and stops when one does
-    not."""
+    not. Takes arrays one by one: structs of arrays, taken out of a tuple once per root, took as
+    long as the walk itself."""
     depth, value = 0, 1
     while node > TRUE:
-        if known.stamps[node] == stamp:
-            value = known.values[node]
+        if stamps[node] == stamp:
+            value = values[node]
             break
-        known.path[depth] = node
+        path[depth] = node
         depth += 1
-        if not holds[diagrams.variables[node]]:
+        if not holds[variables[node]]:
             value = 0
             break
-        node = diagrams.highs[node]
+        node = highs[node]
     for i in range(depth - 1, -1, -1):
-        known.values[known.path[i]] = value
-        known.stamps[known.path[i]] = stamp
+        values[path[i]] = value
+        stamps[path[i]] = stamp
     return value
 
 
@@ -72,16 +82,24 @@ def relations_in_one_pass(
 ) -> tuple[int, int]:
     """Figure 7: the slot that covers a new conjunction, or -1; how many slots it covers, in
     `found`. Once it covers one, nothing can cover it (in a table without covered members)."""
+    variables, highs, roots, own = diagrams
+    right_values, right_stamps, right_path = knowns[0]
+    left_values, left_stamps, left_path = knowns[1]
     is_right_open, used = True, 0
-    for slot in range(diagrams.roots.shape[0]):
-        root = diagrams.roots[slot]
+    for slot in range(roots.shape[0]):
+        root = roots[slot]
         if root == 0:
             continue
-        if is_right_open and _value(diagrams, knowns[0], root, right, stamp):
+        # A conjunction can cover another one only if it tests no other attributes.
+        if (
+            is_right_open
+            and not own[slot] & ~attributes
+            and _value(variables, highs, right_values, right_stamps, right_path, root, right, stamp)
+        ):
             return slot, 0
-        if attributes & ~diagrams.attributes[slot]:
+        if attributes & ~own[slot]:
             continue
-        if _value(diagrams, knowns[1], root, left, stamp):
+        if _value(variables, highs, left_values, left_stamps, left_path, root, left, stamp):
             is_right_open = False
             found[used] = slot
             used += 1
@@ -89,11 +107,16 @@ def relations_in_one_pass(
 
 
 @njit
-def first_cover(diagrams: Diagrams, right: Bytes, known: Remembered, stamp: int) -> int:
+def first_cover(
+    diagrams: Diagrams, right: Bytes, attributes: np.uint64, known: Remembered, stamp: int
+) -> int:
     """The first of two separate passes: a slot that covers a new conjunction, or -1."""
-    for slot in range(diagrams.roots.shape[0]):
-        root = diagrams.roots[slot]
-        if root != 0 and _value(diagrams, known, root, right, stamp):
+    variables, highs, roots, own = diagrams
+    values, stamps, path = known
+    for slot in range(roots.shape[0]):
+        root = roots[slot]
+        is_asked = root != 0 and not own[slot] & ~attributes
+        if is_asked and _value(variables, highs, values, stamps, path, root, right, stamp):
             return slot
     return -1
 
@@ -108,11 +131,13 @@ def all_covered(
     found: Ints64,
 ) -> int:
     """The second: how many slots a new conjunction covers, in `found`."""
+    variables, highs, roots, own = diagrams
+    values, stamps, path = known
     used = 0
-    for slot in range(diagrams.roots.shape[0]):
-        root = diagrams.roots[slot]
-        is_asked = root != 0 and not attributes & ~diagrams.attributes[slot]
-        if is_asked and _value(diagrams, known, root, left, stamp):
+    for slot in range(roots.shape[0]):
+        root = roots[slot]
+        is_asked = root != 0 and not attributes & ~own[slot]
+        if is_asked and _value(variables, highs, values, stamps, path, root, left, stamp):
             found[used] = slot
             used += 1
     return used

@@ -47,6 +47,7 @@ def merge_diagrams(
     """Merge until nothing changes; mergers are subscriptions with numbers from `first_number` on.
     Returns how many were made."""
     made = 0
+    originals: dict[int, list[Interest]] = {}
     for _ in range(_MAX_PASSES):
         before = made
         for siblings in list(_siblings(table)):
@@ -56,22 +57,30 @@ def merge_diagrams(
                 threshold=threshold,
                 advertised=advertised,
                 rules=PUBLISHED_RULES,
+                originals=originals,
             ):
-                if _replace(table, first_number + made, merger):
+                # Another merger may have covered a part meanwhile.
+                if all(part in table for part in merger.parts):
+                    own = _replace(table, first_number + made, merger, originals)
+                    if measure and measure.measured(merger.interest, own, advertised).degree > 0:
+                        originals[first_number + made] = own
                     made += 1
         if made == before:
             break
     return made
 
 
-def _replace(table: DiagramTable, number: int, merger: Merger) -> bool:
-    """Whether all parts are still there: another merger may have covered one meanwhile."""
-    if not all(part in table for part in merger.parts):
-        return False
+def _replace(
+    table: DiagramTable, number: int, merger: Merger, originals: dict[int, list[Interest]]
+) -> list[Interest]:
+    """A merger in place of its parts and of all else that it covers; what it stands for."""
+    gone = dict(merger.parts)
     for part in merger.parts:
         table.remove(part)
+    covered = table.relations(merger.interest.base).covers
+    gone |= {name: filter_of(table[name]) for name in covered}
     table.insert(number, merger.interest.base)
-    return True
+    return [one for name, part in gone.items() for one in originals.pop(name, [part])]
 
 
 def _siblings(table: DiagramTable) -> Iterator[dict[int, Interest]]:

@@ -47,6 +47,7 @@ class Relations(NamedTuple):
     covers: list[int]
 
 
+# Many methods: adding, removing, asking and explaining walk the same diagrams and their caches.
 class DiagramTable:
     """`order` gives column positions from the top of the diagrams to the bottom. With `caches`, the
     dependency tables answer which predicates contain another one; without, all of its attribute's
@@ -152,8 +153,9 @@ class DiagramTable:
         left, right = self._codes(box)
         found = np.empty(len(self._roots), np.int64)
         bits = np.uint64(self._attribute_bits(box))
+        self._stamp += 1
         cover, used = relations_in_one_pass(
-            self._arrays(), left, right, bits, self._memory, self._next_stamp(), found
+            self._arrays(), left, right, bits, self._memory, self._stamp, found
         )
         self._forget_codes(box)
         if cover >= 0:
@@ -163,15 +165,21 @@ class DiagramTable:
     def relations_in_two_passes(self, box: Box) -> Relations:
         """The same by two separate algorithms, each over the whole table, for comparison."""
         left, right = self._codes(box)
-        stamp = self._next_stamp()
-        cover = first_cover(self._arrays(), right, self._memory[0], stamp)
-        found = np.empty(len(self._roots), np.int64)
+        self._stamp = stamp = self._stamp + 1
         bits = np.uint64(self._attribute_bits(box))
+        cover = first_cover(self._arrays(), right, bits, self._memory[0], stamp)
+        found = np.empty(len(self._roots), np.int64)
         used = all_covered(self._arrays(), left, bits, self._memory[1], stamp, found)
         self._forget_codes(box)
         if cover >= 0:
             return Relations(self._ids[cover], [])
         return Relations(None, self._verified(box, found[:used].tolist()))
+
+    def codes_of(self, box: Box) -> tuple[Bytes, Bytes]:
+        """The first step alone: the left and the right bit of every predicate."""
+        left, right = (codes.copy() for codes in self._codes(box))
+        self._forget_codes(box)
+        return left, right
 
     def sweep(self) -> None:
         """Drop the nodes and predicates that nobody needs any more."""
@@ -260,10 +268,6 @@ class DiagramTable:
         for column, _ in box:
             bits |= 1 << self._rank_of_column[column] % _BITS
         return bits
-
-    def _next_stamp(self) -> int:
-        self._stamp += 1
-        return self._stamp
 
     def _arrays(self) -> Diagrams:
         variables, _, highs = self.nodes.arrays()

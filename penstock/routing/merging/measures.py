@@ -8,19 +8,17 @@ Li, Hou and Jacobsen (2005) bounds it.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from penstock.messages import Message
 from penstock.predicates.boxes import intersect as intersect_boxes
 from penstock.predicates.intervals import EVERYTHING, Cut, Interval
-from penstock.routing.interests import Interest, SpaceShape, concerns
+from penstock.routing.interests import Interest, Shapes, SpaceShape
+from penstock.routing.merging.samples import PublicationSample
 from penstock.routing.merging.volumes import FlatBox, Range, union_volume
 from penstock.routing.probes import Sides, sides_of
 
-SAMPLE_MESSAGES = 500
-"""Publications that are remembered: a share of 1 % is then known to about half of itself."""
 ENOUGH_MESSAGES = 100
 """With fewer, publications are taken for uniform."""
 
@@ -62,7 +60,9 @@ class UniformMeasure:
     def measured(
         self, merger: Interest, parts: Sequence[Interest], advertised: Sequence[Interest]
     ) -> Measured:
-        outer = sides_of(merger, self._shape)
+        # Conditions that the merger does not have, and its parts do, count too.
+        bounded = {d for part in parts for d in sides_of(part, self._shape)}
+        outer = {**dict.fromkeys(bounded, EVERYTHING), **sides_of(merger, self._shape)}
         whole = self._clipped([merger], advertised, outer)
         volume = union_volume(whole)
         if not volume:
@@ -115,27 +115,53 @@ class ObservedMeasure:
     """What the publications of late say; until there are enough of them, another measure does."""
 
     def __init__(self, shape: SpaceShape, fallback: Measure) -> None:
-        self._shape = shape
         self._fallback = fallback
-        self._seen: deque[Message] = deque(maxlen=SAMPLE_MESSAGES)
+        self._sample = PublicationSample(shape)
 
     def observe(self, message: Message) -> None:
-        self._seen.append(message)
+        self._sample.observe(message)
 
     def measured(
         self, merger: Interest, parts: Sequence[Interest], advertised: Sequence[Interest]
     ) -> Measured:
         """What was published was advertised, so advertisements add nothing."""
-        if len(self._seen) < ENOUGH_MESSAGES:
+        seen = len(self._sample)
+        if seen < ENOUGH_MESSAGES:
             return self._fallback.measured(merger, parts, advertised)
-        base = self._shape.base
-        met = [message for message in self._seen if concerns(message, merger, base)]
+        met = self._sample.concerned(merger)
         if not met:
             # Unseen is not impossible: nothing says that it would be in vain more often than not.
             degree = self._fallback.measured(merger, parts, advertised).degree
-            return Measured(1 / (len(self._seen) + 1), degree)
-        in_vain = sum(not any(concerns(m, part, base) for part in parts) for m in met)
-        return Measured(len(met) / len(self._seen), in_vain / len(met))
+            return Measured(1 / (seen + 1), degree)
+        in_vain = met & ~self._sample.concerned_by_any(parts)
+        return Measured(met.bit_count() / seen, in_vain.bit_count() / met.bit_count())
+
+
+class ObservedMeasures(Mapping[int, Measure]):
+    """One measure for each space of a node, made when it is first asked for."""
+
+    def __init__(self, shapes: Shapes, fallbacks: Mapping[int, Measure]) -> None:
+        self._shapes, self._fallbacks = shapes, fallbacks
+        self._made: dict[int, ObservedMeasure] = {}
+
+    def __getitem__(self, space: int) -> ObservedMeasure:
+        made = self._made.get(space)
+        if made is None:
+            shape = self._shapes[space]
+            fallback = self._fallbacks.get(space) or UniformMeasure(shape, {})
+            made = self._made[space] = ObservedMeasure(shape, fallback)
+        return made
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._shapes)
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def observe(self, message: Message) -> None:
+        """What is sent to named recipients is no publication: it is what they begin with."""
+        if not message.recipients and message.space in self._shapes:
+            self[message.space].observe(message)
 
 
 def intersection(one: Interest, other: Interest) -> Interest | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TypeAlias
 
 from penstock.routing.interests import Interest, name_of
@@ -44,8 +45,10 @@ def find_mergers(
     threshold: float = 0.0,
     advertised: Sequence[Interest] = (),
     rules: Sequence[MergeRule] = IMPERFECT_RULES,
+    originals: Mapping[int, Sequence[Interest]] | None = None,
 ) -> list[Merger]:
-    """Mergers of at least two interests each, no interest in two of them.
+    """Mergers of at least two interests each, no interest in two of them. Where interests are
+    imperfect mergers themselves, `originals` says by name of what: what these let through counts.
 
     Without a measure, or with a threshold of 0, only perfect ones (and, knowing advertisements,
     those that no advertised publication can tell from perfect ones).
@@ -53,7 +56,8 @@ def find_mergers(
     groups = [Merger(interest, {name: interest}) for name, interest in interests.items()]
     groups = _perfect(groups)
     if measure is not None and (threshold > 0 or advertised):
-        groups = _Imperfect(groups, measure, threshold, advertised, rules).merge()
+        found = _Imperfect(groups, measure, threshold, advertised, rules, originals or {})
+        groups = found.merge()
     return [group for group in groups if len(group.parts) > 1]
 
 
@@ -143,33 +147,37 @@ class _Imperfect:
         threshold: float,
         advertised: Sequence[Interest],
         rules: Sequence[MergeRule],
+        originals: Mapping[int, Sequence[Interest]],
     ) -> None:
-        self._groups = groups
+        self._originals = originals
         self._measure = measure
         self._threshold = threshold
         self._advertised = advertised
         self._rules = rules
+        self._known: dict[tuple[int, int], tuple[float, Interest] | None] = {}
+        """What pairs of groups, by their numbers, would become: most stay for the next round."""
+        self._numbers = count(len(groups))
+        self._numbered = dict(enumerate(groups))
 
     def merge(self) -> list[Merger]:
         for _ in range(_MAX_ROUNDS):
             chosen = self._chosen()
             if not chosen:
                 break
-            gone = {number for pair in chosen for number in pair}
-            kept = [group for number, group in enumerate(self._groups) if number not in gone]
-            self._groups = kept + [
-                Merger(merged, {**self._groups[one].parts, **self._groups[other].parts})
-                for (one, other), merged in chosen.items()
-            ]
-        return self._groups
+            for (one, other), merged in chosen.items():
+                parts = {**self._numbered.pop(one).parts, **self._numbered.pop(other).parts}
+                self._numbered[next(self._numbers)] = Merger(merged, parts)
+        return list(self._numbered.values())
 
     def _chosen(self) -> dict[tuple[int, int], Interest]:
         """Disjoint pairs and what they become."""
-        costs = []
+        costs, known = [], dict[tuple[int, int], tuple[float, Interest] | None]()
         for pair in self._candidates():
-            best = self._best(*pair)
+            best = self._known[pair] if pair in self._known else self._best(*pair)
+            known[pair] = best
             if best is not None:
                 costs.append((best[0], pair, best[1]))
+        self._known = known
         chosen: dict[tuple[int, int], Interest] = {}
         taken: set[int] = set()
         for _, pair, merged in sorted(costs, key=lambda cost: cost[:2]):
@@ -181,13 +189,13 @@ class _Imperfect:
     def _candidates(self) -> Iterable[tuple[int, int]]:
         """Neighbours in the order of each dimension, among those that bound the same columns."""
         alike: dict[_Key, list[int]] = {}
-        for number, group in enumerate(self._groups):
+        for number, group in self._numbered.items():
             interest = group.interest
             columns = tuple(column for column, _ in interest.base)
             alike.setdefault((interest.space, interest.numbers, columns), []).append(number)
         seen: set[tuple[int, int]] = set()
         for numbers in alike.values():
-            for dimension in _dimensions(self._groups[numbers[0]].interest):
+            for dimension in _dimensions(self._numbered[numbers[0]].interest):
                 keys = {number: self._order(number, dimension) for number in numbers}
                 ordered = sorted(numbers, key=keys.__getitem__)
                 for step in range(1, _NEIGHBOURS + 1):
@@ -196,14 +204,15 @@ class _Imperfect:
 
     def _order(self, number: int, dimension: _Key) -> _Key:
         """By what is said elsewhere, then in the dimension: siblings are neighbours."""
-        interest = self._groups[number].interest
+        interest = self._numbered[number].interest
         return _without(interest, dimension), _range(interest, dimension)
 
     def _best(self, one: int, other: int) -> tuple[float, Interest] | None:
-        first, second = self._groups[one], self._groups[other]
+        first, second = self._numbered[one], self._numbered[other]
         if len(first.parts) + len(second.parts) > MAX_PARTS:
             return None
-        parts = (*first.parts.values(), *second.parts.values())
+        pairs = (*first.parts.items(), *second.parts.items())
+        parts = [each for name, part in pairs for each in self._originals.get(name, (part,))]
         best: tuple[float, Interest] | None = None
         for rule in self._rules:
             merged = rule(first.interest, second.interest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.messages import Message
@@ -13,6 +13,7 @@ from penstock.routing.merging.budgets import FalsePositives
 from penstock.routing.merging.measures import Measure
 from penstock.routing.merging.mergers import Merger, find_mergers
 from penstock.routing.merging.policies import Policy, TableState, never
+from penstock.routing.merging.turns import MergeTurns
 
 
 @dataclass(slots=True)
@@ -22,6 +23,8 @@ class MergeSettings:
     """The IMT: a merger may bring this share of all publications in vain."""
     budget: float = 1.0
     """The share of received messages that may be in vain before mergers are taken back."""
+    most_at_once: int | None = None
+    """Interests that one call of `merge_if_due` looks at; the next calls look at the others."""
 
 
 class MergeTable:
@@ -37,11 +40,11 @@ class MergeTable:
         settings: MergeSettings | None = None,
         *,
         covers: bool = True,
-        measures: dict[int, Measure] | None = None,
+        measures: Mapping[int, Measure] | None = None,
     ) -> None:
         self._shapes = shapes
         self._settings = settings or MergeSettings()
-        self._measures = measures or {}
+        self._measures = {} if measures is None else measures
         """By space; without one, mergers are perfect."""
         self._threshold = self._settings.threshold
         self._covering = CoverTable(shapes, covers=covers)
@@ -53,6 +56,8 @@ class MergeTable:
         """Of the mergers, by space."""
         self._sent: dict[int, Interest] = {}
         self._changes = 0
+        self._calls = 0
+        self._turns = MergeTurns()
         self.false_positives = FalsePositives(self._settings.budget)
 
     def __len__(self) -> int:
@@ -78,17 +83,36 @@ class MergeTable:
         return self._follow(self._covering.remove(name))
 
     def merge_if_due(self, advertised: Sequence[Interest] = ()) -> Changed:
-        state = TableState(len(self._sent), self._changes, self._siblings())
-        return self.merge(advertised) if self._settings.policy(state) else Changed()
+        if not self._turns.is_under_way:
+            self._calls += 1
+            state = TableState(len(self._sent), self._changes, self._calls, self._siblings)
+            if not self._settings.policy(state):
+                return Changed()
+        most = self._settings.most_at_once
+        if most is None:
+            return self.merge(advertised)
+        chosen = self._turns.take(self._unmerged, self._find_unmerged, most)
+        if not self._turns.is_under_way:
+            self._changes = self._calls = 0
+        return self._merge(chosen, advertised)
 
     def merge(self, advertised: Sequence[Interest] = ()) -> Changed:
-        """Merge what is sent one by one now. Mergers themselves are not merged again."""
+        """Merge all that is sent one by one now. Mergers themselves are not merged again."""
+        self._turns.end()
+        self._changes = self._calls = 0
+        return self._merge(self._unmerged(), advertised)
+
+    def _unmerged(self) -> list[tuple[int, Interest]]:
+        return [pair for pair in self._sent.items() if pair[0] not in self._mergers]
+
+    def _find_unmerged(self, name: int) -> Interest | None:
+        return None if name in self._mergers else self._sent.get(name)
+
+    def _merge(
+        self, members: Iterable[tuple[int, Interest]], advertised: Sequence[Interest]
+    ) -> Changed:
         changed = Changed()
-        by_space: dict[int, dict[int, Interest]] = {}
-        for name, interest in self._sent.items():
-            if name not in self._mergers:
-                by_space.setdefault(interest.space, {})[name] = interest
-        for space, interests in by_space.items():
+        for space, interests in _by_space(members).items():
             for merger in find_mergers(
                 interests,
                 measure=self._measures.get(space),
@@ -96,7 +120,6 @@ class MergeTable:
                 advertised=[one for one in advertised if one.space == space],
             ):
                 self._install(merger, changed)
-        self._changes = 0
         return self._apply(changed)
 
     def received(self, message: Message) -> list[int]:
@@ -198,6 +221,13 @@ class MergeTable:
     def parts(self) -> Iterator[tuple[int, Interest]]:
         """The maximal interests, merged or not."""
         return self._covering.maximal()
+
+
+def _by_space(members: Iterable[tuple[int, Interest]]) -> dict[int, dict[int, Interest]]:
+    found: dict[int, dict[int, Interest]] = {}
+    for name, interest in members:
+        found.setdefault(interest.space, {})[name] = interest
+    return found
 
 
 def named(interests: Iterable[Interest]) -> dict[int, Interest]:
