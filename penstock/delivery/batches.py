@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from penstock.client import Delivery, Initial, Switch
 from penstock.delivery.registration import Registration
 from penstock.messages import INITIAL_STEP, Message, Position, SpaceFilter, decode_message
 from penstock.spaces import Decomposition, Replan, place
-from penstock.storage.interfaces import BatchHeader, BatchLog
+from penstock.storage import BatchHeader
+
+
+class ReadableBatches(Protocol):
+    """As much of a `BatchLog` as reading takes."""
+
+    @property
+    def frontier(self) -> BatchHeader | None: ...
+
+    @property
+    def base(self) -> BatchHeader | None: ...
+
+    def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]: ...
+
+    def read(self, header: BatchHeader) -> list[bytes]: ...
 
 
 class SubscriptionBatches:
@@ -19,7 +34,7 @@ class SubscriptionBatches:
     without initial content is active in the batch that holds its record, whoever made it.
     """
 
-    def __init__(self, batches: BatchLog, registration: Registration) -> None:
+    def __init__(self, batches: ReadableBatches, registration: Registration) -> None:
         self._batches = batches
         self._registration = registration
         self._subscription = registration.id

@@ -20,10 +20,15 @@ from penstock.arguments import shown
 from penstock.client import BEGINNING
 from penstock.errors import CorruptionError, HomeError, LockedError
 from penstock.packing import pack
-from penstock.storage.disk import file_lock, os_errors, sync_directory, write_aside
-from penstock.storage.file_access import make_directory
-from penstock.storage.home import Home
-from penstock.storage.interfaces import Offset
+from penstock.storage import (
+    Home,
+    Offset,
+    file_lock,
+    make_directory,
+    os_errors,
+    sync_directory,
+    write_aside,
+)
 
 DIRECTORY = "cursors"
 SUFFIX = ".cursor"

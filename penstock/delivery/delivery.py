@@ -19,8 +19,7 @@ from penstock.delivery.cursors import MAX_ERROR_CHARACTERS, CursorState, Durable
 from penstock.delivery.reader import SubscriptionReader
 from penstock.delivery.registration import Registration
 from penstock.errors import ChannelError, SubscriptionError, shortened
-from penstock.storage.home import Home
-from penstock.storage.interfaces import AnyHome
+from penstock.storage import AnyHome, Home
 
 RETRY_AFTER_SECONDS = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """Waiting times after failures: 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 h, three days in all.

@@ -19,8 +19,7 @@ from penstock.delivery.batches import active_before, as_read, switches_in
 from penstock.messages import Message, decode_message
 from penstock.routing.table import RoutingTable
 from penstock.spaces import Replan, place
-from penstock.storage.home import Home
-from penstock.storage.interfaces import BatchHeader
+from penstock.storage import BatchHeader, Home
 
 if TYPE_CHECKING:
     from penstock.registry import StoredSubscription

@@ -11,8 +11,7 @@ from penstock.delivery.batches import SubscriptionBatches
 from penstock.delivery.registration import Registration, registered
 from penstock.delivery.saved_contents import SavedContents
 from penstock.errors import CompactedError, HomeError
-from penstock.storage.home import Home
-from penstock.storage.interfaces import AnyHome, BatchLog, compacted_away
+from penstock.storage import AnyHome, BatchLog, Home, compacted_away
 
 END = 1 << 62
 """Beyond all offsets."""

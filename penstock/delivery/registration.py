@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from penstock.client import ChangesOnlyClient, Content, Initial, client_of
 from penstock.query import Query
 from penstock.spaces import Decomposition, Replan
-from penstock.storage.interfaces import AnyHome, RecordKind
+from penstock.storage import AnyHome, RecordKind
 
 if TYPE_CHECKING:
     from penstock.registry import Registry, StoredSubscription

@@ -24,17 +24,18 @@ from penstock.delivery.batches import SubscriptionBatches
 from penstock.delivery.registration import Registration
 from penstock.errors import PenstockError
 from penstock.packing import pack, unpack
-from penstock.storage.batch_codec import (
+from penstock.storage import (
     COMPRESSED_VERSION,
+    BatchHeader,
+    FileFormat,
+    Home,
     batch_name,
     encode_batch,
+    make_directory,
     parse_batch_name,
     read_batch,
+    write_aside,
 )
-from penstock.storage.disk import FileFormat, write_aside
-from penstock.storage.file_access import make_directory
-from penstock.storage.home import Home
-from penstock.storage.interfaces import BatchHeader
 
 CONTENT_FORMAT = FileFormat("saved content", b"PENSTCON", COMPRESSED_VERSION)
 DIRECTORY = "contents"

@@ -23,8 +23,7 @@ from penstock.delivery.saved_contents import SavedContents
 from penstock.errors import SubscriptionError
 from penstock.query import Query
 from penstock.spaces import Decomposition
-from penstock.storage.home import Home
-from penstock.storage.interfaces import BatchHeader, BatchLog
+from penstock.storage import BatchHeader, BatchLog, Home
 
 MAX_INBOX_MESSAGES = 256
 """Messages are folded into the content when somebody looks, or when this many have come."""
@@ -48,12 +47,14 @@ class Subscription:
         chosen: Decomposition | None = None,
         initial: Initial = Initial.CONTENT,
         *,
+        ticket: str | None = None,
         saved: Content | None = None,
         earlier: Callable[[], list[Notification]] | None = None,
     ) -> None:
-        """`saved`: the content that it goes on from; `earlier` gives the notifications of how that
-        came about, for those who ask."""
+        """`ticket`: known if it has just been made. `saved`: the content that it goes on from;
+        `earlier` gives the notifications of how that came about, for those who ask."""
         self.id = subscription_id
+        self.ticket = ticket
         self.query = query
         self._initial = initial
         self._client = saved or client_of(subscription_id, query, chosen, initial)

@@ -1,0 +1,90 @@
+"""What a broker process is started with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import NetworkError
+from penstock.network.payloads import PayloadSettings
+from penstock.network.routing_tables import RoutingSettings
+from penstock.routing.merging.policies import any_of, periodically, when_outdated
+from penstock.routing.merging.table import MergeSettings
+from penstock.service.addresses import Address
+from penstock.service.tokens import NO_TOKEN
+
+PAYLOAD_CACHE_BYTES = 16 << 20
+MAX_PAYLOAD_CACHE_BYTES = 16 << 30
+DIRECTORY_BYTES = 2 << 20
+"""Knows 87,000 payloads."""
+SMALLEST_PAYLOAD = 64
+"""Characters: four times what its id takes."""
+MERGED_AT_ONCE = 50
+"""Interests that are looked at in one tick: about 100 ms in a space of joins, in which nothing else
+is done."""
+MERGE_AFTER = 16
+MERGE_AFTER_SHARE = 0.1
+"""Changes in what is sent, and as a share of it, before mergers are looked for."""
+MERGE_PERIOD_TICKS = 30
+"""And in any case so often, because what is published changes, too."""
+MERGERS_IN_BUDGET = 4
+"""A merger may take a fourth of the budget, by what is known when it is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """A broker has a home, or another broker further up."""
+
+    listen: Address
+    upstream: Address | None = None
+    home: Path | None = None
+    tokens: tuple[bytes, ...] = (NO_TOKEN,)
+    """Of those who connect."""
+    upstream_token: bytes = NO_TOKEN
+    payload_cache_bytes: int = PAYLOAD_CACHE_BYTES
+    """0: a plain node, which passes payloads on."""
+    false_positives: float = 0.0
+    """The share of what comes from further up that may be in vain; 0: only perfect mergers."""
+
+    def check(self) -> None:
+        if (self.upstream is None) == (self.home is None):
+            raise NetworkError(
+                "a broker has either a home or another broker further up",
+                hint="give --home HOME or --upstream ADDRESS",
+            )
+        if NO_TOKEN in self.tokens and not self.listen.is_loopback:
+            raise NetworkError(
+                f"{self.listen} can be reached from other machines, so a token is needed",
+                hint="give --token-file FILE, or listen on 127.0.0.1",
+            )
+        if not 0 <= self.payload_cache_bytes <= MAX_PAYLOAD_CACHE_BYTES:
+            raise NetworkError(
+                f"a payload cache of {self.payload_cache_bytes:,} bytes",
+                detail=f"limit: {MAX_PAYLOAD_CACHE_BYTES:,} bytes",
+            )
+        if not 0 <= self.false_positives < 1:
+            raise NetworkError(
+                f"{self.false_positives} is not a share of false positives",
+                hint="give a number from 0 up to 1, for instance 0.05",
+            )
+
+    def payloads(self, columns: Mapping[int, tuple[int, ...]]) -> PayloadSettings | None:
+        if not self.payload_cache_bytes:
+            return None
+        return PayloadSettings(
+            columns,
+            DIRECTORY_BYTES,
+            repository_entries=max(1, self.payload_cache_bytes // SMALLEST_PAYLOAD),
+            repository_bytes=self.payload_cache_bytes,
+            smallest_text=SMALLEST_PAYLOAD,
+        )
+
+    def routing(self) -> RoutingSettings:
+        merging = MergeSettings(
+            any_of(when_outdated(MERGE_AFTER, MERGE_AFTER_SHARE), periodically(MERGE_PERIOD_TICKS)),
+            threshold=self.false_positives / MERGERS_IN_BUDGET,
+            budget=self.false_positives,
+            most_at_once=MERGED_AT_ONCE,
+        )
+        return RoutingSettings(merging=merging, observes=self.false_positives > 0)

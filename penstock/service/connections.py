@@ -1,0 +1,244 @@
+"""One connection: packets in, packets out, with limits on size, time and memory.
+
+Thin on purpose: nothing here knows what brokers do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+
+from penstock.errors import NetworkError, PenstockError
+from penstock.service.addresses import Address
+from penstock.service.packets import (
+    LENGTH_BYTES,
+    MAX_GREETING_BYTES,
+    MAX_PACKET_BYTES,
+    PREFACE,
+    VERSION,
+    Greeting,
+    Packet,
+    Ping,
+    Proof,
+    Refused,
+    decode_packet,
+    encode_packet,
+    refusal,
+    refused_error,
+)
+from penstock.service.tokens import NONCE_BYTES, draw_nonce, proof, proven_token
+
+CONNECT_SECONDS = 5.0
+GREETING_SECONDS = 10.0
+"""For the whole greeting; whoever says nothing is not waited for any longer."""
+PING_SECONDS = 5.0
+SILENCE_SECONDS = 30.0
+"""Six pings: a connection on which nothing comes for so long is dead."""
+PACKET_SECONDS = 60.0
+"""For the rest of a packet that has begun: 64 MiB at 1 MiB per second."""
+HIGH_WATER_BYTES = 1 << 20
+LOW_WATER_BYTES = 256 << 10
+"""`drained` waits while more than the first is unsent, until less than the second is."""
+MAX_UNSENT_BYTES = 160 << 20
+"""A session may have 64 MiB on its way, and one packet more: beyond, the peer has stopped reading,
+and the connection is cut."""
+
+ROLES = ("broker", "reader", "site")
+CONNECTING, LISTENING = "connecting", "listening"
+"""The two sides of a connection."""
+
+
+class FinalError(Exception):
+    """The other side has refused this one for good: trying again would not help."""
+
+    def __init__(self, error: PenstockError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Connection:
+    """`send` never waits. Use from one event loop."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._writer.transport.set_write_buffer_limits(HIGH_WATER_BYTES, LOW_WATER_BYTES)
+        self.peer = _peer_of(writer)
+        self.is_closed = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the peer does not read as fast as it is sent to."""
+        return self._writer.transport.get_write_buffer_size() > HIGH_WATER_BYTES
+
+    def send(self, packet: Packet) -> None:
+        """To a connection that is closed, nothing."""
+        if self.is_closed or self._writer.is_closing():
+            return
+        self._writer.write(encode_packet(packet))
+        if self._writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            self.abort()
+
+    async def drained(self) -> None:
+        """Wait until the peer has read most of what it was sent, or is gone."""
+        with contextlib.suppress(ConnectionError):
+            await self._writer.drain()
+
+    async def receive(self, limit: int = MAX_PACKET_BYTES) -> Packet:
+        """The next packet. ConnectionError when there is none (ConnectionAbortedError if the peer
+        has closed in good order), NetworkError if it is no packet."""
+        try:
+            async with asyncio.timeout(SILENCE_SECONDS):
+                head = await self._reader.readexactly(LENGTH_BYTES)
+            length = int.from_bytes(head)
+            if length > limit:
+                raise NetworkError(
+                    f"a packet of {length:,} bytes from {self.peer}",
+                    detail=f"limit: {limit:,} bytes",
+                )
+            async with asyncio.timeout(PACKET_SECONDS):
+                body = await self._reader.readexactly(length)
+        except (asyncio.IncompleteReadError, TimeoutError) as error:
+            raise _ended(error) from None
+        packet = decode_packet(body)
+        if isinstance(packet, Refused):
+            refused = refused_error(packet)
+            raise FinalError(refused) if packet.is_final else refused
+        return packet
+
+    async def ping(self) -> None:
+        """Say from time to time that this side is there; until the connection is closed."""
+        while not self.is_closed:
+            self.send(Ping())
+            await asyncio.sleep(PING_SECONDS)
+
+    def refuse(self, error: PenstockError, *, is_final: bool = True) -> None:
+        """Tell the peer why, and close."""
+        self.send(refusal(error, is_final=is_final))
+        self.close()
+
+    def close(self) -> None:
+        """What was sent still goes out."""
+        self.is_closed = True
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            self._writer.close()
+
+    def abort(self) -> None:
+        """Forget what was not sent."""
+        self.is_closed = True
+        self._writer.transport.abort()
+
+    async def begin(self) -> None:
+        """Both sides say that they speak this protocol, before anything else."""
+        self._writer.write(PREFACE)
+        try:
+            preface = await self._reader.readexactly(len(PREFACE))
+        except asyncio.IncompleteReadError as error:
+            raise _ended(error) from None
+        if preface != PREFACE:
+            raise NetworkError(
+                f"{self.peer} is not a broker or a reader of Penstock",
+                detail=f"it began with {preface!r}",
+            )
+
+
+async def connect(address: Address) -> Connection:
+    """NetworkError if nobody listens there."""
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return Connection(*await asyncio.open_connection(address.host, address.port))
+    except (OSError, TimeoutError) as error:
+        raise NetworkError(
+            f"no broker can be reached at {address}",
+            detail=str(error) or "it does not answer",
+            hint="is it running? penstock broker --help says how to start one",
+        ) from None
+
+
+async def greet_listener(connection: Connection, role: str, name: str, token: bytes) -> Greeting:
+    """The side that connects: who the other side is. FinalError if it refuses this one."""
+    async with _greeting_time(connection):
+        await connection.begin()
+        nonce = draw_nonce()
+        connection.send(Greeting(VERSION, role, name, nonce))
+        theirs = await _greeting(connection)
+        connection.send(Proof(proof(token, CONNECTING, nonce, theirs.nonce)))
+        given = await _proof(connection)
+        if proven_token([token], given, LISTENING, theirs.nonce, nonce) is None:
+            raise FinalError(_wrong_token(connection, "the broker does not know the token"))
+        return theirs
+
+
+async def greet_connecting(connection: Connection, name: str, tokens: Sequence[bytes]) -> Greeting:
+    """The side that listens: who the other side is. NetworkError if it is not let in, which it has
+    been told."""
+    async with _greeting_time(connection):
+        await connection.begin()
+        nonce = draw_nonce()
+        try:
+            connection.send(Greeting(VERSION, "broker", name, nonce))
+            theirs = await _greeting(connection)
+            given = await _proof(connection)
+            token = proven_token(tokens, given, CONNECTING, theirs.nonce, nonce)
+            if token is None:
+                raise _wrong_token(connection, "it does not know a token of this broker")
+        except NetworkError as error:
+            connection.refuse(error)
+            raise
+        connection.send(Proof(proof(token, LISTENING, nonce, theirs.nonce)))
+        return theirs
+
+
+async def _greeting(connection: Connection) -> Greeting:
+    packet = await connection.receive(MAX_GREETING_BYTES)
+    if not isinstance(packet, Greeting):
+        raise NetworkError(f"{connection.peer} did not begin with a greeting")
+    if packet.version != VERSION:
+        raise NetworkError(
+            f"{connection.peer} speaks version {packet.version} of the brokers' protocol",
+            detail=f"its peer speaks version {VERSION}",
+            hint="upgrade Penstock on the older side",
+        )
+    if len(packet.nonce) != NONCE_BYTES or packet.role not in ROLES:
+        raise NetworkError(f"{connection.peer} sent a greeting that cannot be one")
+    return packet
+
+
+async def _proof(connection: Connection) -> bytes:
+    packet = await connection.receive(MAX_GREETING_BYTES)
+    if not isinstance(packet, Proof):
+        raise NetworkError(f"{connection.peer} did not prove to know a token")
+    return packet.proof
+
+
+@contextlib.asynccontextmanager
+async def _greeting_time(connection: Connection) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(GREETING_SECONDS):
+            yield
+    except TimeoutError:
+        raise NetworkError(
+            f"{connection.peer} has not greeted within {GREETING_SECONDS:.0f} seconds"
+        ) from None
+
+
+def _wrong_token(connection: Connection, detail: str) -> NetworkError:
+    return NetworkError(
+        f"{connection.peer} and this side have different tokens",
+        detail=detail,
+        hint="give both sides a file with the same token: --token-file, --upstream-token-file",
+    )
+
+
+def _ended(error: asyncio.IncompleteReadError | TimeoutError) -> ConnectionError:
+    if isinstance(error, TimeoutError):
+        return ConnectionResetError("nothing came for too long")
+    if error.partial:
+        return ConnectionResetError("it was cut in the middle of a packet")
+    return ConnectionAbortedError("it was closed")
+
+
+def _peer_of(writer: asyncio.StreamWriter) -> str:
+    name = writer.get_extra_info("peername")
+    return str(Address(*name[:2])) if isinstance(name, tuple) else "a peer"
