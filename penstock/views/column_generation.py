@@ -40,6 +40,10 @@ have it chase differences that nobody can see."""
 _MIP_GAP = 1e-6
 _RELAXATION_GAP = 1e-6
 """Columns are added until the relaxation is so close to its bound."""
+_PROVEN_GAP = 5e-5
+"""A plan with a larger gap is sought again among all columns that a better one could have."""
+_MAX_EXACT_COLUMNS = 300_000
+"""Unless they are more: the solver would take minutes and gigabytes."""
 _SURCHARGE = 50.0
 """What exceeding the source's limit costs, as a multiple of the dearest view: more than any plan
 that keeps it would save."""
@@ -49,7 +53,7 @@ def optimal_plan(problem: PlanningProblem, mip_seconds: float = 120.0) -> Plan:
     """The plan with the least utilisation, or a PlanError that names the least feasible limit."""
     if not problem.views:
         return Plan(problem, np.zeros(0, np.int64), 0.0)
-    plan = None
+    plan = master = None
     unit = float(problem.source_utilisation.mean()) / _MEAN_SOURCE_COST or 1.0
     if int((~problem.graph.is_rewritable).sum()) <= problem.source_capacity:
         scaled = replace(
@@ -61,12 +65,26 @@ def optimal_plan(problem: PlanningProblem, mip_seconds: float = 120.0) -> Plan:
         master.solve_relaxation()
         plan = master.solve_integer(mip_seconds) if master.excess() < 1e-6 else None
     if plan is None:
-        raise _infeasible(problem, smallest_source_capacity(problem))
+        fewest = _fewest_from_source(problem)
+        least = int(fewest.is_from_source.sum())
+        if master is None or least > problem.source_capacity:
+            raise _infeasible(problem, least)
+        # At the very limit the columns that save utilisation need not hold any plan.
+        plan = master.solve_integer(mip_seconds, fewest.chosen[~fewest.is_from_source])
+        assert plan is not None
+    assert master is not None
+    if plan.gap() > _PROVEN_GAP:
+        plan = master.solve_exactly(plan, mip_seconds)
     return Plan(problem, plan.chosen, plan.lower_bound * unit)
 
 
 def smallest_source_capacity(problem: PlanningProblem) -> int:
     """The fewest views that the source must feed under the limits of the views."""
+    return int(_fewest_from_source(problem).is_from_source.sum())
+
+
+def _fewest_from_source(problem: PlanningProblem) -> Plan:
+    """A plan in which the source feeds as few views as possible."""
     counting = replace(
         problem,
         utilisation=np.zeros(problem.graph.rewritings),
@@ -76,8 +94,10 @@ def smallest_source_capacity(problem: PlanningProblem) -> int:
     master = _Master(counting, quick_plan(counting, LAGRANGIAN_ROUNDS))
     master.solve_relaxation()
     plan = master.solve_integer(120.0)
+    if plan is None:  # the columns left out were those of the source
+        plan = master.solve_integer(120.0, np.zeros(0, np.int64))
     assert plan is not None  # the source can feed everybody
-    return int(plan.is_from_source.sum())
+    return plan
 
 
 def _infeasible(problem: PlanningProblem, least: int) -> PlanError:
@@ -113,6 +133,7 @@ class _Master:
         self.columns = np.zeros(0, np.int64)
         self.bound = quick.prices.lower_bound
         self.duals = np.zeros(self.source_row + 1)
+        self.values = np.zeros(0)
         self.scale = float(problem.source_utilisation.mean()) or 1.0
         self.solver = self._solver()
         self._add_columns(self._first_columns(quick))
@@ -135,19 +156,26 @@ class _Master:
 
     def excess(self) -> float:
         """By how much the relaxation exceeds the source's limit."""
-        return float(self.solver.getSolution().col_value[self.problem.views])
+        return float(self.values[self.problem.views])
 
-    def solve_integer(self, seconds: float) -> Plan | None:
-        """The best plan over the columns; None if there is none within the limits."""
+    def solve_integer(
+        self, seconds: float, feasible: NDArray[np.int64] | None = None
+    ) -> Plan | None:
+        """The best plan over the columns; None if there is none within the limits.
+
+        `feasible`: the rewritings of a plan within the limits; then all columns may be used.
+        """
+        if feasible is None:
+            out = (self._reduced_costs() > 0.002 * self.scale) & (self.values < 1e-9)
+        else:
+            self._add_columns(feasible[~self.is_column[feasible]])
+            out = np.zeros(self.solver.getNumCol(), np.bool_)
         count = self.solver.getNumCol()
-        values = np.array(self.solver.getSolution().col_value)
-        out = (self._reduced_costs() > 0.002 * self.scale) & (values < 1e-9)
         out[self.problem.views] = True  # no excess
-        numbers = np.flatnonzero(out).astype(np.int32)
-        zeros = np.zeros(len(numbers))
-        self._check(self.solver.changeColsBounds(len(numbers), numbers, zeros, zeros))
-        kinds = np.full(count, self.highspy.HighsVarType.kInteger.value, np.uint8)
         everything = np.arange(count, dtype=np.int32)
+        most = np.where(out, 0.0, self.highspy.kHighsInf)
+        self._check(self.solver.changeColsBounds(count, everything, np.zeros(count), most))
+        kinds = np.full(count, self.highspy.HighsVarType.kInteger.value, np.uint8)
         self._check(self.solver.changeColsIntegrality(count, everything, kinds))
         self._set("presolve", "on")
         self._set("simplex_strategy", 1)
@@ -161,6 +189,27 @@ class _Master:
         picked = self.columns[values[self.problem.views + 1 :] > 0.5]
         chosen[self.targets[picked]] = picked
         return Plan(self.problem, chosen, self.bound)
+
+    def solve_exactly(self, plan: Plan, seconds: float) -> Plan:
+        """The plan, proven, or a better one.
+
+        Whoever chooses a rewriting that costs more than the view's cheapest by the distance between
+        the plan and its lower bound, ends above the plan: only the others matter.
+        """
+        problem = self.problem
+        prices, source_price = self._prices()
+        costs = self._costs(np.arange(problem.graph.rewritings), prices)
+        least = problem.source_utilisation + source_price
+        np.minimum.at(least, self.targets, costs)
+        paid = float((prices * problem.capacity).sum()) + source_price * problem.source_capacity
+        slack = plan.utilisation() - (float(least.sum()) - paid)
+        matter = np.flatnonzero(costs - least[self.targets] <= slack)
+        if len(matter) > _MAX_EXACT_COLUMNS:
+            return plan
+        found = self.solve_integer(seconds, matter)
+        best = min((plan, found or plan), key=Plan.utilisation)
+        proven = min(float(self.solver.getInfo().mip_dual_bound), best.utilisation())
+        return replace(best, lower_bound=max(self.bound, proven))
 
     def _is_feasible(self) -> bool:
         status = self.solver.getInfo().primal_solution_status
@@ -253,7 +302,8 @@ class _Master:
         status = self.solver.getModelStatus()
         if status != self.highspy.HighsModelStatus.kOptimal:
             raise PlanError(f"HiGHS stopped: {self.solver.modelStatusToString(status)}")
-        self.duals = np.array(self.solver.getSolution().row_dual)
+        solution = self.solver.getSolution()
+        self.duals, self.values = np.array(solution.row_dual), np.array(solution.col_value)
 
     def _prices(self) -> tuple[NDArray[np.float64], float]:
         prices = np.zeros(self.problem.views)

@@ -94,11 +94,19 @@ def embedding_graph(views: Sequence[V], language: ViewLanguage[V]) -> EmbeddingG
 
 
 def tree_embedding_graph(
-    packed: PackedPatterns, *, navigation: bool = True, threads: int = 2
+    packed: PackedPatterns,
+    *,
+    navigation: bool = True,
+    threads: int = 2,
+    queries: NDArray[np.int64] | None = None,
+    is_feeder: NDArray[np.bool_] | None = None,
 ) -> EmbeddingGraph:
-    """The graph of tree patterns, by kernels."""
-    groups = label_groups(packed)
-    queries = np.arange(packed.views)
+    """The graph of tree patterns, by kernels.
+
+    With `queries` (ascending) and `is_feeder` only the edges from some views to some views.
+    """
+    groups = label_groups(packed, is_feeder)
+    queries = np.arange(packed.views) if queries is None else queries
     chunks = [queries[at : at + CHUNK_QUERIES] for at in range(0, len(queries), CHUNK_QUERIES)]
     parts = run_chunks(
         lambda chunk: embed_queries(chunk, packed, groups, navigation), chunks, threads
@@ -108,18 +116,22 @@ def tree_embedding_graph(
     feeders, coverage, is_mutual, counts = (
         np.concatenate([part[column] for part in parts]) for column in range(4)
     )
+    by_view = np.zeros(packed.views, np.int64)
+    by_view[queries] = counts
     return EmbeddingGraph(
-        *(_offsets(counts), feeders, coverage, is_mutual, packed.demands),
+        *(_offsets(by_view), feeders, coverage, is_mutual, packed.demands),
         sets_tested=sum(part[4] for part in parts),
         views_tested=sum(part[5] for part in parts),
     )
 
 
-def label_groups(packed: PackedPatterns) -> LabelGroups:
-    """Views by label set, and label sets by rarest label."""
+def label_groups(packed: PackedPatterns, is_feeder: NDArray[np.bool_] | None = None) -> LabelGroups:
+    """Views (or only those that feed) by label set, and label sets by rarest label."""
     bits, of_view = np.unique(packed.label_bits, axis=0, return_inverse=True)
     of_view = of_view.ravel().astype(np.int64)
     members = np.argsort(of_view, kind="stable").astype(np.int32)
+    if is_feeder is not None:
+        members = members[is_feeder[members]]
     member_start = np.searchsorted(of_view[members], np.arange(len(bits) + 1))
     has_label = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little").astype(np.int64)
     size = has_label.sum(axis=1)

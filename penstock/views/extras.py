@@ -11,11 +11,6 @@ from penstock.errors import ExtraError
 EXTRA = "views"
 
 
-def load_lxml() -> Any:
-    """lxml.etree, which parses and serialises documents."""
-    return _load("lxml.etree", "lxml", "A document")
-
-
 def load_highspy() -> Any:
     """HiGHS, which solves the linear programs of plans."""
     return _load("highspy", "highspy", "An exact plan of views")

@@ -44,7 +44,16 @@ Planner = Callable[[Mapping[ViewId, V], LivePolicy], Feeding]
 class LivePlan(Generic[V]):
     """Who feeds whom at this moment. Not for several threads at once."""
 
-    def __init__(self, language: ViewLanguage[V], policy: LivePolicy, price: Pricing) -> None:
+    def __init__(
+        self,
+        language: ViewLanguage[V],
+        policy: LivePolicy,
+        price: Pricing,
+        capacity_of: Callable[[ViewId], int] | None = None,
+    ) -> None:
+        """`capacity_of`: how many others a view may feed at its site; the policy's limit unless it
+        is given. A full plan knows the policy's limit alone."""
+        self.capacity_of = capacity_of or (lambda _: policy.capacity)
         self.language = language
         self.policy = policy
         self.price = price
@@ -66,14 +75,17 @@ class LivePlan(Generic[V]):
         is_full = len(self.from_source) >= self.policy.source_capacity
         return is_full or self.additions >= self.policy.replan_after_additions
 
-    def add(self, number: ViewId, view: V, *, as_feeder: bool = False) -> dict[ViewId, Inputs]:
+    def add(
+        self, number: ViewId, view: V, *, as_feeder: bool = False, is_emergency: bool = False
+    ) -> dict[ViewId, Inputs]:
         """Feed one more view; with `as_feeder` it also takes over others that it feeds at less
-        cost. Raises a PlanError, and changes nothing, if neither a view nor the source is free."""
+        cost. Raises a PlanError, and changes nothing, if neither a view nor the source is free; in
+        an emergency the source takes it in any case, and a full plan is due."""
         if number in self.views:
             raise SubscriptionError(f"The view {number} exists already")
         self._enter(number, view)
         try:
-            changes = {number: self._place(number)}
+            changes = {number: self._place(number, is_emergency=is_emergency)}
         except PlanError:
             self._leave(number)
             raise
@@ -81,6 +93,17 @@ class LivePlan(Generic[V]):
         if as_feeder:
             changes |= self._offer(number)
         return changes
+
+    def load(self, views: Mapping[ViewId, V], feeding: Feeding) -> dict[ViewId, Inputs]:
+        """Begin with many views and a full plan of them."""
+        if self.views:
+            raise PlanError("A plan begins without views")
+        for number, view in views.items():
+            self._enter(number, view)
+        for number in views:
+            self._feed(number, tuple(feeding[number]))
+        self.check()
+        return dict(self.feeding)
 
     def withdraw(self, *numbers: ViewId) -> dict[ViewId, Inputs]:
         """Remove views, as when a site fails, and feed those that they fed anew."""
@@ -118,7 +141,7 @@ class LivePlan(Generic[V]):
     def check(self) -> None:
         """Raise if somebody is overloaded or a circle feeds itself."""
         for number, fed in self.fed.items():
-            if len(fed) > self.policy.capacity:
+            if len(fed) > self.capacity_of(number):
                 raise PlanError(f"The view {number} feeds {len(fed)} others")
         done: set[ViewId] = set()
         left = set(self.views)
@@ -160,7 +183,7 @@ class LivePlan(Generic[V]):
         free = [
             (other, mask)
             for other, mask in candidates
-            if len(self.fed[other] - {number}) < self.policy.capacity
+            if len(self.fed[other] - {number}) < self.capacity_of(other)
         ]
         demands = self.language.demands(self.views[number])
         covers = covers_of(free, demands, self.policy.covers)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.views.patterns import Axis, Predicate, TreePattern
+from penstock.documents.patterns import Axis, Predicate, TreePattern
 from penstock.views.tree_language import CONT_SHIFT, TEST_SHIFT, VAL_SHIFT
 
 LABEL_BITS = 128

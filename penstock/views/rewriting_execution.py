@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from penstock.views.documents import NodeId, parse_document
-from penstock.views.evaluation import Cell, ResultRow, matches
-from penstock.views.patterns import Axis, PatternNode, TreePattern, nodes_below
+from penstock.documents.document import NodeId, parse_document
+from penstock.documents.evaluation import Cell, ResultRow, matches
+from penstock.documents.patterns import Axis, PatternNode, TreePattern, nodes_below
 from penstock.views.rewriting_steps import (
     CrossJoin,
     IdJoin,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.kernels.compiled import njit, popcount
 
@@ -27,14 +26,6 @@ class CoverLimits(NamedTuple):
     """Break ties at random, by the query's number."""
     node_bits: int
     """Attributes of one node are this many bits apart."""
-
-
-class CoverLists(NamedTuple):
-    """Rewritings of consecutive queries: how many each has, their lengths, their views."""
-
-    counts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    views: NDArray[np.int32]
 
 
 @njit

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.documents.evaluation import ResultRow
+from penstock.documents.patterns import Axis, TreePattern, nodes_below
 from penstock.errors import PlanError
-from penstock.views.evaluation import ResultRow
-from penstock.views.patterns import Axis, TreePattern, nodes_below
 from penstock.views.rewriting_execution import run_steps
 from penstock.views.rewriting_steps import (
     CrossJoin,

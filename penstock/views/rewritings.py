@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.documents.patterns import MAX_PATTERN_NODES
 from penstock.views.embedding_graph import EmbeddingGraph, run_chunks
 from penstock.views.language import MASK_BITS
-from penstock.views.patterns import MAX_PATTERN_NODES
 from penstock.views.rewriting_kernel import MAX_COVER, CoverLimits, find_covers
 
 CHUNK_QUERIES = 500

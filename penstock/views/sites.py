@@ -9,22 +9,30 @@ document once, nothing is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from penstock.catalog import Stored
+from penstock.documents.document import Document
+from penstock.documents.evaluation import MAX_CELLS_BYTES, MAX_RESULT_ROWS, ResultRow, evaluate
+from penstock.documents.patterns import TreePattern
 from penstock.errors import PlanError
-from penstock.views.documents import Document
-from penstock.views.evaluation import ResultRow, evaluate
-from penstock.views.fast_matching import FastMatcher
-from penstock.views.patterns import TreePattern
 from penstock.views.rewriting_plan import RewritingPlan, rewriting_plan
+
+if TYPE_CHECKING:
+    from penstock.documents.fast_matching import FastMatcher
 
 NodeName: TypeAlias = int
 """The number of a view, which is the name of its site."""
 SOURCE_NODE: NodeName = -1
 RETAINED_DOCUMENTS = 1_000
 """Results that a site keeps for orders that come late."""
+RETAINED_BYTES = 16 << 20
+"""Of the results that a site keeps for one view."""
+
+DocumentKey: TypeAlias = tuple[Stored, ...]
+"""By which the table knows the row that has the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,30 @@ class Results:
 
     view: NodeName
     document: int
-    rows: tuple[ResultRow, ...]
+    rows: tuple[ResultRow, ...] | None
+    """None: there are more than a view may have, or the document is superseded."""
+    key: DocumentKey = ()
+    cut: int = 0
+    """The cursor of the home behind which the document was published."""
+    is_superseded: bool = False
+    """A later document has the same key, so this one no longer matters."""
+
+    @property
+    def nbytes(self) -> int:
+        """About as many as it takes."""
+        return 32 + sum(
+            24 + len(cell.val or "") + len(cell.cont or b"")
+            for row in self.rows or ()
+            for cell in row
+        )
+
+
+class Wanted(NamedTuple):
+    """Results that a site lacks for the documents that it is to compute next."""
+
+    feeder: NodeName
+    from_document: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +119,44 @@ class _Links:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """How documents from one on are computed; without a plan, the source sends results."""
+
+    first: int
+    names: tuple[NodeName, ...]
+    plan: RewritingPlan | None
+
+
 class SiteNode:
     """The site of one view."""
 
-    def __init__(self, name: NodeName, pattern: TreePattern, first_document: int) -> None:
+    def __init__(
+        self,
+        name: NodeName,
+        pattern: TreePattern,
+        first_document: int,
+        retained: int = RETAINED_DOCUMENTS,
+    ) -> None:
         self.name = name
         self.pattern = pattern
         self.next_document = first_document
         self.delivered: list[Results] = []
         """What the subscriber was told since somebody last took it (`take_delivered`)."""
-        self._assigned: list[tuple[int, tuple[NodeName, ...], RewritingPlan | None]] = []
-        self._waiting: dict[int, dict[NodeName, tuple[ResultRow, ...]]] = {}
+        self._retained = retained
+        self._spans: list[_Span] = []
+        self._from_source: set[int] = set()
+        """Documents that a feeder has too many results for."""
+        self._waiting: dict[int, dict[NodeName, Results]] = {}
         self._kept: dict[int, Results] = {}
+        self._kept_bytes = 0
         self._links = _Links()
 
     def on_message(self, message: Message) -> Outgoing:
         """What to send, and to whom."""
         if isinstance(message, Results):
             if message.document >= self.next_document:
-                self._waiting.setdefault(message.document, {})[message.view] = message.rows
+                self._waiting.setdefault(message.document, {})[message.view] = message
             return self._advance()
         if isinstance(message, Assign):
             self._assign(message)
@@ -125,38 +175,97 @@ class SiteNode:
         taken, self.delivered = self.delivered, []
         return taken
 
+    @property
+    def first_kept(self) -> int:
+        """Results before this document are no longer here, or never were."""
+        return next(iter(self._kept), self.next_document)
+
+    def kept_from(self, document: int, most: int, most_bytes: int) -> list[Results]:
+        """Results from a document on that are here; at least one, if that one is."""
+        found: list[Results] = []
+        nbytes = 0
+        while len(found) < most and (results := self._kept.get(document + len(found))) is not None:
+            nbytes += results.nbytes
+            if found and nbytes > most_bytes:
+                break
+            found.append(results)
+        return found
+
+    def wanted(self, window: int) -> list[Wanted]:
+        """What is lacking for the next documents, in one run for each feeder."""
+        runs: dict[NodeName, list[int]] = {}
+        for document in range(self.next_document, self.next_document + window):
+            arrived = self._waiting.get(document, {})
+            for name in self._feeders_at(document):
+                run = runs.setdefault(name, [document, document])
+                if name not in arrived and run[1] == document:
+                    run[1] += 1
+                elif run[0] == run[1] == document:
+                    run[0] = run[1] = document + 1
+        return [
+            Wanted(name, first, end - first) for name, (first, end) in runs.items() if first < end
+        ]
+
     def _assign(self, message: Assign) -> None:
         names = tuple(name for name, _ in message.inputs)
         plan = None
         if message.inputs:
             plan = rewriting_plan(self.pattern, [pattern for _, pattern in message.inputs])
-        self._assigned = [one for one in self._assigned if one[0] < message.from_document]
-        self._assigned.append((message.from_document, names, plan))
+        self._spans = [one for one in self._spans if one.first < message.from_document]
+        self._spans.append(_Span(message.from_document, names, plan))
+        while len(self._spans) > 1 and self._spans[1].first <= self.next_document:
+            self._spans.pop(0)
+
+    def _span_at(self, document: int) -> _Span | None:
+        reached = [one for one in self._spans if one.first <= document]
+        return reached[-1] if reached else None
+
+    def _feeders_at(self, document: int) -> tuple[NodeName, ...]:
+        span = self._span_at(document)
+        if span is None:
+            return ()
+        if span.plan is None or document in self._from_source:
+            return (SOURCE_NODE,)
+        return span.names
 
     def _advance(self) -> Outgoing:
         sent: Outgoing = []
-        while (rows := self._computed(self.next_document)) is not None:
-            results = Results(self.name, self.next_document, tuple(rows))
+        while (results := self._computed(self.next_document)) is not None:
             self._waiting.pop(self.next_document, None)
-            self._kept[self.next_document] = results
-            self._kept.pop(self.next_document - RETAINED_DOCUMENTS, None)
+            self._from_source.discard(self.next_document)
+            self._keep(results)
             self.delivered.append(results)
             sent += [(to, results) for to in self._links.wanting(self.next_document)]
             self.next_document += 1
         return sent
 
-    def _computed(self, document: int) -> Iterable[ResultRow] | None:
-        """The view's rows for a document; None while something is missing."""
-        current = [one for one in self._assigned if one[0] <= document]
-        if not current:
+    def _keep(self, results: Results) -> None:
+        self._kept[results.document] = results
+        self._kept_bytes += results.nbytes
+        while len(self._kept) > self._retained or self._kept_bytes > RETAINED_BYTES:
+            oldest = self._kept.pop(next(iter(self._kept)))
+            self._kept_bytes -= oldest.nbytes
+
+    def _computed(self, document: int) -> Results | None:
+        """The view's results for a document; None while something is missing."""
+        span, arrived = self._span_at(document), self._waiting.get(document, {})
+        names = self._feeders_at(document)
+        if span is None or any(name not in arrived for name in names):
             return None
-        _, names, plan = current[-1]
-        arrived = self._waiting.get(document, {})
-        if plan is None:
-            return arrived.get(SOURCE_NODE)
-        if any(name not in arrived for name in names):
-            return None
-        return plan.run([arrived[name] for name in names])
+        inputs = [arrived[name] for name in names]
+        mine = replace(inputs[0], view=self.name)
+        if span.plan is None or document in self._from_source:
+            return mine
+        if any(one.is_superseded for one in inputs):
+            return replace(mine, rows=None, is_superseded=True)
+        tables = [one.rows for one in inputs if one.rows is not None]
+        if len(tables) < len(inputs):
+            self._from_source.add(document)
+            return self._computed(document)
+        rows = span.plan.run(tables)
+        mine = replace(mine, rows=tuple(rows))
+        is_too_much = len(rows) > MAX_RESULT_ROWS or mine.nbytes > MAX_CELLS_BYTES
+        return replace(mine, rows=None) if is_too_much else mine
 
 
 class SourceNode:
@@ -200,6 +309,8 @@ class SourceNode:
 
     def _matching(self, document: Document, wanting: list[NodeName]) -> set[NodeName]:
         """All served views at once; only those that match are extracted."""
+        from penstock.documents.fast_matching import FastMatcher  # a site alone needs no kernels
+
         if self._matcher is None or self._matcher[0] != wanting:
             self._matcher = (wanting, FastMatcher([self._patterns[name] for name in wanting]))
         names, matcher = self._matcher

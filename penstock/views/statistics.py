@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from penstock.views.documents import ATTRIBUTE, Document
+from penstock.documents.document import Document
+from penstock.documents.patterns import Axis, Predicate, TreePattern
 from penstock.views.language import Volume
-from penstock.views.patterns import Axis, Predicate, TreePattern
+from penstock.xml_text import ATTRIBUTE
 
 ID_BYTES = 8
 """A structural id: two varints and a level."""

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+from penstock.documents.patterns import MAX_PATTERN_NODES, Axis, TreePattern
 from penstock.views.language import Volume
-from penstock.views.patterns import MAX_PATTERN_NODES, Axis, TreePattern
 from penstock.views.statistics import DocumentStatistics
 
 VAL_SHIFT = MAX_PATTERN_NODES

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from penstock.documents.patterns import TreePattern
 from penstock.views.column_generation import optimal_plan
 from penstock.views.embedding_graph import remove_cycles, tree_embedding_graph
 from penstock.views.language import Volume
 from penstock.views.latency import optimise_latency
 from penstock.views.live_plan import Feeding, Inputs, LivePolicy, ViewId
 from penstock.views.packed_patterns import pack_patterns
-from penstock.views.patterns import TreePattern
 from penstock.views.planning_problem import Plan
 from penstock.views.resource_model import ResourceModel, Sites, physical_plans, planning_problem
 from penstock.views.rewritings import rewritability_graph

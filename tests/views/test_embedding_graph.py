@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.documents.patterns import PatternNode, TreePattern
 from penstock.lab.workloads import xmark
 from penstock.views import embedding_graph as graphs
 from penstock.views.embedding_graph import EmbeddingGraph, embedding_graph, tree_embedding_graph
 from penstock.views.label_sets import LabelBuckets, SetTrie
 from penstock.views.packed_patterns import pack_patterns
-from penstock.views.patterns import PatternNode, TreePattern
 from penstock.views.tree_language import TreeLanguage
-from tests.views.strategies import patterns
+from tests.documents.strategies import patterns
 
 
 def edges_of(graph: EmbeddingGraph) -> dict[tuple[int, int], tuple[int, bool]]:

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from penstock.catalog import IntegerType
 from penstock.catalog.relations import Column, Relation
+from penstock.documents.document import Document, parse_document
+from penstock.documents.patterns import Axis, Operator, PatternNode, Predicate, TreePattern
+from penstock.documents.reference import all_matches
 from penstock.errors import SqlError
 from penstock.predicates import boxes
 from penstock.predicates.intervals import Interval, above, below
 from penstock.views.box_language import BoxLanguage, BoxView, join_views, select_events
-from penstock.views.documents import Document, parse_document
 from penstock.views.embedding_graph import (
     EmbeddingGraph,
     embedding_graph,
@@ -25,11 +27,9 @@ from penstock.views.embedding_graph import (
     remove_cycles,
 )
 from penstock.views.language import covers
-from penstock.views.patterns import Axis, Operator, PatternNode, Predicate, TreePattern
-from penstock.views.reference import all_matches
 from penstock.views.statistics import DocumentStatistics
 from penstock.views.tree_language import TreeLanguage, embedding_with, images
-from tests.views.strategies import documents, patterns
+from tests.documents.strategies import documents, patterns
 
 WHOLE = IntegerType()
 RELATION = Relation("news", tuple(Column(name, WHOLE) for name in "abcd"), (0,))

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from penstock.catalog import IntegerType
 from penstock.catalog.relations import Column, Relation
+from penstock.documents.document import Document, parse_document
+from penstock.documents.evaluation import evaluate
+from penstock.documents.patterns import PatternNode, TreePattern
 from penstock.errors import PlanError, SubscriptionError
 from penstock.lab.workloads import xmark
 from penstock.predicates import boxes
 from penstock.predicates.intervals import point
 from penstock.views.box_language import BoxLanguage, BoxView
-from penstock.views.documents import Document, parse_document
-from penstock.views.evaluation import evaluate
 from penstock.views.live_plan import LivePlan, LivePolicy
-from penstock.views.patterns import PatternNode, TreePattern
 from penstock.views.sites import (
     SOURCE_NODE,
     Assign,
@@ -35,8 +35,8 @@ from penstock.views.sites import (
 from penstock.views.statistics import DocumentStatistics
 from penstock.views.tree_language import TreeLanguage
 from penstock.views.tree_planner import TreePlanner
+from tests.documents.strategies import documents, patterns
 from tests.examples import examples
-from tests.views.strategies import documents, patterns
 
 
 class World:
@@ -112,7 +112,7 @@ class World:
     def check(self) -> None:
         """Everybody has everything since it came, once, in order, and right."""
         for number, site in self.sites.items():
-            told = [(one.document, list(one.rows)) for one in site.delivered]
+            told = [(one.document, list(one.rows or ())) for one in site.delivered]
             expected = [
                 (document, evaluate(site.pattern, self.source.documents[document]))
                 for document in range(self.first[number], len(self.source.documents))
@@ -210,6 +210,34 @@ def test_replanning_is_due_after_additions() -> None:
     assert world.plan.is_replanning_due()
     world.replan()
     assert not world.plan.is_replanning_due()
+
+
+def test_a_site_may_feed_fewer_than_others() -> None:
+    own = {0: 1, 1: 0}
+    plan = LivePlan(
+        TreeLanguage(),
+        LivePolicy(5, 9),
+        lambda _, inputs: len(inputs) or 9.0,
+        lambda view: own.get(view, 5),
+    )
+    feeding = plan.load({0: tree("a"), 1: tree("a")}, {0: (), 1: (0,)})
+    assert feeding == {0: (), 1: (0,)}
+    assert plan.add(2, tree("a")) == {2: ()}
+    assert plan.add(3, tree("a")) == {3: (2,)}
+    with pytest.raises(PlanError, match="begins without views"):
+        plan.load({}, {})
+    own[0] = 0
+    with pytest.raises(PlanError, match="The view 0 feeds 1 others"):
+        plan.check()
+
+
+def test_in_an_emergency_the_source_takes_everybody() -> None:
+    plan = LivePlan(TreeLanguage(), LivePolicy(0, 1), lambda _, inputs: len(inputs) or 9.0)
+    plan.add(0, tree("a"))
+    with pytest.raises(PlanError, match="Nobody is free"):
+        plan.add(1, tree("a"))
+    assert plan.add(1, tree("a"), is_emergency=True) == {1: ()}
+    assert plan.is_replanning_due()
 
 
 def test_unknown_and_double_views() -> None:

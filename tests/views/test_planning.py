@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.catalog import IntegerType
+from penstock.catalog.relations import Column, Relation
+from penstock.documents.document import parse_document
+from penstock.documents.patterns import TreePattern
 from penstock.errors import PlanError
 from penstock.lab.workloads import xmark
+from penstock.predicates import boxes
+from penstock.predicates.intervals import Interval, above, below
+from penstock.views.box_language import BoxLanguage, BoxView, join_views, select_events
 from penstock.views.column_generation import optimal_plan, smallest_source_capacity
-from penstock.views.documents import parse_document
-from penstock.views.embedding_graph import remove_cycles, tree_embedding_graph
+from penstock.views.embedding_graph import embedding_graph, remove_cycles, tree_embedding_graph
 from penstock.views.ilp import published_plan
 from penstock.views.lagrangian import quick_plan
 from penstock.views.language import Volume
@@ -32,7 +38,12 @@ from penstock.views.resource_model import (
     planning_problem,
     price_rewritings,
 )
-from penstock.views.rewritings import RewritabilityGraph, rewritability_graph, spreading_limits
+from penstock.views.rewritings import (
+    PLAIN_NODE_BITS,
+    RewritabilityGraph,
+    rewritability_graph,
+    spreading_limits,
+)
 from penstock.views.statistics import DocumentStatistics
 from tests.examples import examples
 
@@ -112,19 +123,20 @@ def test_solvers_agree_with_brute_force(problem: PlanningProblem) -> None:
         assert quick.plan.utilisation() >= expected - 1e-6
 
 
-def auction_problem(views: int, capacity: int) -> PlanningProblem:
-    patterns = xmark.unique_views(views, seed=11)
-    graph = remove_cycles(tree_embedding_graph(pack_patterns(patterns)))
-    found = rewritability_graph(graph, spreading_limits(10))
+def auction_problem(
+    patterns: list[TreePattern], capacity: int, *, navigation: bool = True, rewritings: int = 10
+) -> PlanningProblem:
+    full = tree_embedding_graph(pack_patterns(patterns), navigation=navigation)
+    found = rewritability_graph(remove_cycles(full), spreading_limits(rewritings))
     statistics = DocumentStatistics.of(map(parse_document, xmark.documents(5, seed=1)))
     volumes = [statistics.volume(pattern) for pattern in patterns]
-    sites = Sites.at_random(views)
-    return planning_problem(found, volumes, sites, ResourceModel(), capacity, views)
+    sites = Sites.at_random(len(patterns))
+    return planning_problem(found, volumes, sites, ResourceModel(), capacity, len(patterns))
 
 
 @pytest.fixture(scope="module")
 def auctions() -> PlanningProblem:
-    return auction_problem(800, 5)
+    return auction_problem(xmark.unique_views(800, seed=11), 5)
 
 
 def test_both_exact_solvers_agree_on_auctions(auctions: PlanningProblem) -> None:
@@ -139,6 +151,70 @@ def test_both_exact_solvers_agree_on_auctions(auctions: PlanningProblem) -> None
     assert quick is not None
     quick.check()
     assert quick.utilisation() < 1.2 * plan.utilisation()
+
+
+@pytest.mark.parametrize(
+    ("views", "limit"), [(800, 1), (800, 2), pytest.param(1_500, 4, marks=pytest.mark.slow)]
+)
+def test_the_smallest_limit_that_is_named_is_enough(views: int, limit: int) -> None:
+    """Also where the columns that save utilisation hold no plan."""
+    patterns = xmark.unique_views(views, 1, xmark.ViewParameters(within=("people",)))
+    problem = auction_problem(patterns, limit, navigation=False, rewritings=30)
+    least = smallest_source_capacity(problem)
+    plan = optimal_plan(problem.with_capacity(limit, least))
+    plan.check()
+    assert int(plan.is_from_source.sum()) == least
+
+
+@pytest.mark.parametrize(("views", "seed", "limit"), [(400, 2, 1), (400, 2, 2)])
+def test_both_exact_solvers_agree_at_the_very_limit(views: int, seed: int, limit: int) -> None:
+    """Columns that the relaxation has no use for belong to the best plan there."""
+    parameters = xmark.ViewParameters(within=("people",))
+    patterns = xmark.unique_views(views, seed, parameters)
+    problem = auction_problem(patterns, limit, navigation=False, rewritings=30)
+    problem = problem.with_capacity(limit, smallest_source_capacity(problem))
+    published, plan = published_plan(problem), optimal_plan(problem)
+    assert published is not None
+    plan.check()
+    assert plan.utilisation() == pytest.approx(published.utilisation(), rel=1e-5)
+    assert plan.gap() < 1e-4
+
+
+def test_the_same_view_at_several_sites_is_several_views_that_feed_each_other() -> None:
+    popular = xmark.unique_views(1, seed=3)
+    problem = auction_problem(popular * 4, 1)
+    chain = optimal_plan(problem.with_capacity(1, 1))
+    chain.check()
+    assert sorted(chain.levels().tolist()) == [1, 2, 3, 4]
+    star = optimise_latency(chain, np.full(4, 3)).plan
+    assert sorted(star.levels().tolist()) == [1, 2, 2, 2]
+    with pytest.raises(PlanError, match="must feed 4"):
+        optimal_plan(problem.with_capacity(0, 1))
+
+
+def test_boxes_are_planned_like_trees() -> None:
+    """Key-value events (section 4.4): views of a topic, of a place, and of both."""
+    relation = Relation("news", tuple(Column(name, IntegerType()) for name in "tpv"), (0,))
+    topic, place = Interval(below(1), above(1)), Interval(below(2), above(2))
+    views = [
+        BoxView(boxes.box({0: topic}), (2,)),
+        BoxView(boxes.box({1: place}), (2,)),
+        BoxView(boxes.box({0: topic, 1: place}), (2,)),
+    ]
+    events = {n: (n % 2, n % 3, n) for n in range(12)}
+    language = BoxLanguage(relation, list(events.values()))
+    found = rewritability_graph(
+        remove_cycles(embedding_graph(views, language)), spreading_limits(5, PLAIN_NODE_BITS)
+    )
+    assert [sorted(found.inputs_of(r)) for r in range(found.rewritings)] == [[0, 1]]
+    volumes = [language.cost(view) for view in views]
+    problem = planning_problem(found, volumes, Sites.at_random(3), ResourceModel(), 1, 2)
+    plan = optimal_plan(problem)
+    assert plan.chosen.tolist() == [SOURCE, SOURCE, 0]
+    inputs = [(one, select_events(one, relation, events)) for one in views[:2]]
+    expected = select_events(views[2], relation, events)
+    assert join_views(views[2], relation, inputs) == expected
+    assert expected
 
 
 def test_tighter_limits_cost_more(auctions: PlanningProblem) -> None:

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.documents.document import Document, parse_document
+from penstock.documents.evaluation import evaluate
+from penstock.documents.patterns import Axis, Operator, PatternNode, Predicate, TreePattern
+from penstock.documents.reference import all_matches
 from penstock.errors import PlanError
 from penstock.lab.workloads import xmark
-from penstock.views.documents import Document, parse_document
 from penstock.views.embedding_graph import EmbeddingGraph, remove_cycles, tree_embedding_graph
-from penstock.views.evaluation import evaluate
 from penstock.views.language import covers
 from penstock.views.packed_patterns import pack_patterns
-from penstock.views.patterns import Axis, Operator, PatternNode, Predicate, TreePattern
 from penstock.views.rewriting_kernel import CoverLimits
 from penstock.views.rewriting_plan import rewriting_plan
 from penstock.views.rewriting_steps import Navigate, StructuralJoin
@@ -29,8 +30,9 @@ from penstock.views.rewritings import (
     spreading_limits,
 )
 from penstock.views.tree_language import TreeLanguage
+from tests.documents.strategies import documents, patterns
+from tests.documents.xpath_twin import plain_rows, xpath_rows
 from tests.examples import examples
-from tests.views.strategies import documents, patterns
 
 
 def built(views: list[TreePattern], navigation: bool = True) -> EmbeddingGraph:
@@ -92,6 +94,26 @@ def test_spreading_uses_more_feeders() -> None:
     assert len(set(spread.inputs.tolist())) > len(set(published.inputs.tolist()))
 
 
+def test_interest_is_what_a_view_adds() -> None:
+    """The example of section 4.3: //a{cont}/b{cont} by views that cover three attributes each."""
+    a, b = PatternNode("a", -1, Axis.DESCENDANT), PatternNode("b", 0)
+    query = TreePattern((replace(a, cont=True), replace(b, cont=True)))
+    u1, u2 = TreePattern((a, replace(b, cont=True))), TreePattern((replace(a, cont=True), b))
+    language = TreeLanguage(navigation=False)
+    first, second = (language.embeds(one, query) for one in (u1, u2))
+    assert (first.bit_count(), (second & ~first).bit_count()) == (3, 1)
+    candidates = [(0, language.embeds(TreePattern((a,)), query)), (1, first), (2, second)]
+    assert next(covers_of(candidates, language.demands(query), published_limits())) == (1, 2)
+
+
+def test_ties_go_to_the_view_that_covers_more_nodes() -> None:
+    """As published: two attributes of two nodes before two of one; then the first."""
+    one_node, two_nodes, other = 0b1 | 0b1 << 16, 0b11, 0b10 | 0b10 << 16
+    demands = 0b11 | 0b11 << 16
+    candidates = [(7, one_node), (8, two_nodes), (9, other), (6, 0b11 << 16)]
+    assert next(covers_of(candidates, demands, published_limits())) == (8, 6)
+
+
 def test_rewritings_come_on_demand() -> None:
     candidates = [(number, 1 << (number % 40)) for number in range(80)]
     (first,) = islice(covers_of([(7, 3), *candidates], 3, published_limits()), 1)
@@ -117,6 +139,8 @@ def test_every_rewriting_equals_the_view(
         used = [parts[number] for number in cover]
         plan = rewriting_plan(query, used)
         assert plan.run([evaluate(view, document) for view in used]) == expected
+    brute_force = sorted(all_matches(query, document))
+    assert [tuple(cell.id.pre for cell in row) for row in expected] == brute_force
 
 
 def _parts_of(query: TreePattern, *, by_value: bool) -> list[TreePattern]:
@@ -158,6 +182,26 @@ def test_rewritings_over_auctions_equal_the_views(navigation: bool) -> None:
                 assert plan.run([evaluate(views[one], document) for one in inputs]) == expected
                 checked += bool(expected)
     assert checked > 10
+
+
+@settings(max_examples=examples(15))
+@given(st.integers(0, 10**6), st.booleans(), st.booleans())
+def test_every_rewriting_over_random_auctions_equals_xpath(
+    seed: int, navigation: bool, published: bool
+) -> None:
+    """Views of a part of the site, dense enough to rewrite each other, over drawn documents."""
+    views = xmark.unique_views(120, seed, xmark.ViewParameters(predicate=0.3, within=("people",)))
+    limits = published_limits(4) if published else spreading_limits(4)
+    found = rewritability_graph(built(views, navigation), limits)
+    assert found.rewritings > 50
+    parameters = xmark.DocumentParameters(repeats=1.5)
+    document = parse_document(next(xmark.documents(1, seed, parameters)))
+    for view in range(0, len(views), 3):
+        expected = xpath_rows(views[view], document)
+        for inputs in rewritings_of(found, view):
+            used = [views[one] for one in inputs]
+            rows = rewriting_plan(views[view], used).run([evaluate(one, document) for one in used])
+            assert plain_rows(rows) == expected
 
 
 def test_predicates_are_tested_on_values_and_contents() -> None:
