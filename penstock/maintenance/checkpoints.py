@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from penstock.errors import HomeError, PenstockError
+from penstock.maintenance.file_sizes import files_below
 from penstock.maintenance.findings import Finding, damage, difference, remark
 from penstock.pipeline.checkpoint import check_home, recordless_batches
 from penstock.pipeline.moved_checkpoint import hadoop_checksums
@@ -26,13 +27,23 @@ _UNREADABLE_ZIP = (
 
 def check_checkpoint(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
     hint = f"remove what is in {home.checkpoint}: the next run rebuilds it from the log"
-    for path in checkpoint_files(home.checkpoint):
+    unchecked: list[Path] = []
+    has_checksums = False
+    for path in files_below(home.checkpoint):
         if path.name.startswith("."):
-            if not (path.parent / path.name[1:].removesuffix(".crc")).exists():
+            has_checksums = True
+            owner = path.with_name(path.name[1:].removesuffix(".crc"))
+            if owner.is_dir():
+                yield damage(owner, "a directory is in the place of a file", hint)
+            elif not owner.exists():
                 yield remark(path, "the file that it belongs to is gone")
             continue
-        yield from _check_file(path, hint)
+        if _checksums_of(path).exists():
+            yield from _check_file(path, hint)
+        else:
+            unchecked.append(path)
         seen(path)
+    yield from _without_checksums(unchecked, has_checksums, hint)
     for what in _incomplete(home.checkpoint):
         yield damage(home.checkpoint, what, hint)
     try:
@@ -60,24 +71,34 @@ def check_recordless(home: Home, headers: Sequence[BatchHeader]) -> Iterator[Fin
             yield damage(home.messages.directory, what, hint)
 
 
-def checkpoint_files(directory: Path) -> list[Path]:
-    return [path for path in sorted(directory.rglob("*")) if path.is_file()]
+def _checksums_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+def _without_checksums(
+    paths: Sequence[Path], others_have_them: bool, hint: str
+) -> Iterator[Finding]:
+    """Asked again at the end: Spark writes a file and its checksums one after the other, and tidies
+    up. Some file systems have none at all."""
+    for path in paths:
+        if not path.exists() or _checksums_of(path).exists():
+            continue
+        if others_have_them:
+            yield damage(path, "the checksums beside it are gone, so it cannot be checked", hint)
+        else:
+            yield remark(path, "there is no checksum beside it, so it is not checked")
 
 
 def _check_file(path: Path, hint: str) -> Iterator[Finding]:
-    beside = path.with_name(f".{path.name}.crc")
     try:
         content = path.read_bytes()
-        checksums = beside.read_bytes()
+        checksums = _checksums_of(path).read_bytes()
     except FileNotFoundError:
-        # Removed while we looked (Spark tidies up), or on a file system without such checksums.
-        if path.exists():
-            yield remark(path, "there is no checksum beside it, so it is not checked")
-        return
+        return  # removed while we looked: Spark tidies up
     except OSError as error:
         yield damage(Path(error.filename or path), f"it cannot be read: {error.strerror}", hint)
         return
-    if checksums != hadoop_checksums(content, checksums):
+    if not checksums or checksums != hadoop_checksums(content, checksums):
         yield damage(path, "it is not what its checksums say", hint)
 
 
@@ -89,15 +110,29 @@ def _incomplete(checkpoint: Path) -> Iterator[str]:
     last = done[-1]
     if last not in _numbers(checkpoint / "offsets"):
         yield f"batch {last} is finished, but offsets/{last}, which says what it was, is missing"
-    if not (checkpoint / "metadata").exists():
+    if not (checkpoint / "metadata").is_file():
         yield "the file metadata, which names the query, is missing"
-    for partition in sorted(checkpoint.glob("state/*/*")):
-        if partition.name.isdecimal():
-            yield from _incomplete_state(partition, last + 1)
+    for operator in sorted(checkpoint.glob("state/[0-9]*")):
+        present = {path.name for path in operator.glob("[0-9]*")}
+        for name in map(str, range(_count_partitions(checkpoint / "offsets" / str(last)))):
+            if name not in present:
+                yield f"state/{operator.name}/{name}, a part of the state, is missing"
+        for name in sorted(filter(str.isdecimal, present)):
+            yield from _incomplete_state(operator / name, last + 1)
+
+
+def _count_partitions(offsets: Path) -> int:
+    """Into how many parts each operator's state is divided, as a batch says; 0 if it does not."""
+    try:
+        conf = json.loads(offsets.read_text(encoding="utf-8").splitlines()[1])["conf"]
+        return int(conf["spark.sql.shuffle.partitions"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0  # what is wrong with the file is said by its checksums
 
 
 def _numbers(directory: Path) -> list[int]:
-    return sorted(int(path.name) for path in directory.glob("*") if path.name.isdecimal())
+    files = [path for path in directory.glob("*") if path.name.isdecimal() and path.is_file()]
+    return sorted(int(path.name) for path in files)
 
 
 def _incomplete_state(partition: Path, version: int) -> Iterator[str]:

@@ -8,10 +8,12 @@ compacted a little less.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import filterfalse, islice
-from pathlib import Path
 
+from penstock.catalog.derived import is_extended, mentions_derived
+from penstock.catalog.unnested import is_unnested, mentions_unnested
 from penstock.client import BEGINNING, Initial
 from penstock.delivery import CursorState, DurableCursors
 from penstock.errors import HomeError, SubscriptionError
@@ -21,6 +23,7 @@ from penstock.flow.events import encode_change
 from penstock.garbage import without_garbage
 from penstock.joins import Family
 from penstock.joins.scheme_registry import compacting_scheme
+from penstock.maintenance.file_sizes import files_below, total_bytes
 from penstock.maintenance.findings import Step
 from penstock.messages import (
     EVERYONE,
@@ -33,13 +36,16 @@ from penstock.messages import (
     may_reach_anyone,
 )
 from penstock.pipeline.checkpoint import check_home, replayed_from
-from penstock.registry import Registry
+from penstock.registry import HomeOperators, Registry
 from penstock.spaces import Space
-from penstock.storage import BatchHeader, Home
-from penstock.storage.families import home_family
-from penstock.storage.log_compaction import compacted_segment
-from penstock.storage.set_aside import events_not_applied
-from penstock.storage.table_replay import Replay
+from penstock.storage import (
+    BatchHeader,
+    Home,
+    Replay,
+    compacted_segment,
+    events_not_applied,
+    home_family,
+)
 
 EVENTS_AT_ONCE = 10_000
 
@@ -150,7 +156,12 @@ def _compact(home: Home, header: BatchHeader, step: Step) -> None:
         with step("reading messages") as advance:
             tables = {Space(relation.name).id for relation in replay.engine.catalog}
             _check_messages(home, header, family, tables, lambda end: advance(end, header.end))
-        with step("writing contents as messages"), Registry(home) as registry:
+        with (
+            step("writing contents as messages"),
+            Registry(home) as registry,
+            closing(HomeOperators(registry.catalog, home.path)) as operators,
+        ):
+            replay.engine.operators = lambda: operators.runtime
             messages = base_messages(registry, replay.engine, header, family)
             home.messages.write_base(header, messages)
     home.messages.sweep(home.log.compacted_to)
@@ -173,12 +184,18 @@ def _check_messages(
     on_end: Callable[[int], None],
 ) -> None:
     """What is let go of must be whole, and of the family of schemes that the home is said to have:
-    releases that did not record it let any scheme process a home."""
+    releases that did not record it let any scheme process a home. `tables`: the spaces of tables,
+    which all families describe alike."""
+    derived: set[int] | None = None  # such spaces of derived columns: to know them takes a while
     for header in home.messages.batches():
         if header > last:
             return
         for data in _without_spaces(home.messages.read(header), tables):
-            if _tells_other_family(data, family, tables):
+            if not _tells_other_family(data, family, tables):
+                continue
+            if derived is None:
+                derived = _derived_spaces(home, last)
+            if decode_message(data).space not in derived:
                 raise HomeError(
                     f"batch {header} was not made by a scheme that sends {family}",
                     detail="several schemes have processed the home, or it does not say which, and "
@@ -186,6 +203,20 @@ def _check_messages(
                     hint="it cannot be compacted: publish its tables into a new home",
                 )
         on_end(header.end)
+
+
+def _derived_spaces(home: Home, header: BatchHeader) -> set[int]:
+    """The spaces of subscriptions, withdrawn ones too, that compute with the columns of one table
+    or take rows out of its documents."""
+    with Registry(home) as registry:
+        catalog = registry.catalog()
+        stored = registry.changes_between(0, header.end).added
+        may_be = (
+            one for one in stored if mentions_derived(one.plan) or mentions_unnested(one.plan)
+        )
+        queries = [one.query(catalog) for one in may_be]
+    names = {query.nodes[0].relation.name for query in queries if len(query.nodes) == 1}
+    return {Space(name).id for name in names if is_extended(name) or is_unnested(name)}
 
 
 def _without_spaces(messages: Iterable[bytes], spaces: Collection[int]) -> Iterator[bytes]:
@@ -237,8 +268,9 @@ def base_messages(
 def _without_rows(tables: Engine, family: Family) -> Engine:
     """An engine with the same tables, which are empty."""
     engine = Engine(compacting_scheme(family))
-    for relation in tables.catalog:
-        engine.catalog.add(relation, _BEFORE_ALL)
+    engine.operators = tables.operators
+    for declared in (*tables.catalog, *tables.catalog.operators.values()):
+        engine.catalog.add(declared, _BEFORE_ALL)
     return engine
 
 
@@ -258,7 +290,5 @@ def _inserts(tables: Engine, offset: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _size(home: Home) -> int:
-    files: list[Path] = []
-    for directory in (home.log.directory, home.messages.directory):
-        files += directory.iterdir()
-    return sum(path.stat().st_size for path in files)
+    directories = (home.log.directory, home.messages.directory)
+    return sum(total_bytes(files_below(directory)) for directory in directories)

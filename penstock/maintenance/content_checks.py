@@ -11,9 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 
 import duckdb
 
+from penstock.catalog.derived import is_extended
+from penstock.catalog.payload_split import whole_name
 from penstock.client import Content
+from penstock.errors import OperatorError
 from penstock.maintenance.findings import Finding, difference, remark
+from penstock.maintenance.operator_functions import OperatorFunctions
 from penstock.maintenance.oracle import Oracle, comparable
+from penstock.query import Query, calls_operators
+from penstock.sql.tried import with_try
 
 _HINT = (
     "keep a copy of the home and report this; to go on, remove what is in its checkpoint directory "
@@ -22,21 +28,37 @@ _HINT = (
 
 
 def compare(
-    contents: Mapping[int, Content], oracle: Oracle, on_one: Callable[[int], None]
+    contents: Mapping[int, Content],
+    oracle: Oracle,
+    operators: OperatorFunctions,
+    on_one: Callable[[int], None],
 ) -> Iterator[Finding]:
     """Every content that is not what DuckDB says; `on_one` is told of those that were compared."""
     for subscription, content in sorted(contents.items()):
         where = f"subscription {subscription}"
         built = comparable(row.values() for row in content.rows())
         try:
-            expected = oracle.content(content.query.sql)
-        except duckdb.Error as error:
+            expected = oracle.content(_text(content.query, operators, oracle))
+        except (duckdb.Error, OperatorError) as error:
             reason = str(error).partition("\n")[0]
             yield remark(where, f"DuckDB cannot run its SQL, so it is not compared: {reason}")
         else:
             if built != expected:
-                yield difference(where, _difference(built, expected), _HINT)
+                found = _difference(built, expected)
+                excuse = operators.excuse(subscription, content.query)
+                yield (
+                    remark(where, f"{found}; {excuse}")
+                    if excuse
+                    else difference(where, found, _HINT)
+                )
             on_one(subscription)
+
+
+def _text(query: Query, operators: OperatorFunctions, oracle: Oracle) -> str:
+    """What DuckDB runs: where a value cannot be computed, it is NULL to a subscription."""
+    computes = any(is_extended(whole_name(node.relation.name)) for node in query.nodes)
+    text = operators.define_for(query) if calls_operators(query) else query.sql
+    return with_try(oracle.with_documents(text)) if computes else text
 
 
 def _difference(built: Counter[tuple[object, ...]], expected: Counter[tuple[object, ...]]) -> str:

@@ -15,8 +15,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from penstock.errors import HomeError
-from penstock.storage import Home
-from penstock.storage.disk import NO_ROOM, is_full, os_errors
+from penstock.operators.journal_file import OPERATOR_JOURNAL
+from penstock.operators.results_file import OPERATOR_RESULTS
+from penstock.storage import NO_ROOM, Home, is_full, os_errors
 
 _JOURNALS = ("-wal", "-journal")
 
@@ -32,6 +33,8 @@ def with_copies(home: Home) -> Iterator[Home]:
         view.registry_db = place / home.registry_db.name
         view.sources_db = place / home.sources_db.name
         for path in (home.catalog_db, home.registry_db, home.sources_db):
+            _copy_if_readable(path, place / path.name)
+        for path in (home.path / OPERATOR_RESULTS, home.path / OPERATOR_JOURNAL):
             _copy_if_readable(path, place / path.name)
         yield view
 

@@ -33,8 +33,7 @@ from penstock.registry import (
     withdrawn,
 )
 from penstock.spaces import Replan
-from penstock.storage import Home, Record, RecordKind
-from penstock.storage.set_aside import set_aside_of
+from penstock.storage import Home, Record, RecordKind, set_aside_of
 
 _REBUILD = "make it again from the log: penstock rebuild {home}"
 _KINDS = frozenset(
@@ -168,7 +167,7 @@ def _catalog(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
 
 def _registry(database: sqlite3.Connection, logged: Logged, applied: int) -> str:
     columns = """id, sql, owner, withdrawn_at, ended_by, lease_seconds, expires_ms, plan, broken,
-        decomposition, initial, checksum, suspended"""
+        decomposition, initial, ticket_hash, checksum, suspended"""
     rows = database.execute(f"SELECT {columns} FROM subscriptions ORDER BY id")
     found = from_rows(rows)  # raises what the checksums find
     expected = {number: said for number, said in logged.subscribed.items() if number < applied}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
+from penstock.maintenance.file_sizes import files_below, total_bytes
 from penstock.pipeline.metrics import BatchMetrics, MetricsFiles
-from penstock.registry import Registry
+from penstock.registry import Registry, rows_left_out
 from penstock.storage import Home
 
 RECENT_BATCHES = 100
@@ -40,6 +40,9 @@ class Status:
     """Subscriptions that get nothing, because processing them failed."""
     set_aside: int
     """Records that are not processed, because processing them failed."""
+    lacking_rows: int
+    """Subscriptions without some rows on which operators failed when they began."""
+    default_lease_seconds: float | None
     log_bytes: int
     message_bytes: int
     quarantine_bytes: int
@@ -59,6 +62,7 @@ def status_of(home: Home) -> Status:
     with Registry(home) as registry:
         known, waiting = registry.count(), registry.count(active)
         suspended, set_aside = len(registry.suspended()), registry.count_set_aside()
+        lacking_rows = len(rows_left_out(home.path, registry))
     recent = MetricsFiles(home.metrics).recent(RECENT_BATCHES)
     return Status(
         processed_by=home.processed_by(),
@@ -68,10 +72,12 @@ def status_of(home: Home) -> Status:
         waiting=waiting,
         suspended=suspended,
         set_aside=set_aside,
-        log_bytes=_bytes_of(home.log.directory.glob("*")),
-        message_bytes=_bytes_of(home.messages.directory.glob("*")),
-        quarantine_bytes=_bytes_of(home.quarantine.directory.glob("*")),
-        checkpoint_bytes=_bytes_of(home.checkpoint.rglob("*")),
+        lacking_rows=lacking_rows,
+        default_lease_seconds=home.default_lease_seconds,
+        log_bytes=total_bytes(files_below(home.log.directory)),
+        message_bytes=total_bytes(files_below(home.messages.directory)),
+        quarantine_bytes=total_bytes(files_below(home.quarantine.directory)),
+        checkpoint_bytes=total_bytes(files_below(home.checkpoint)),
         last=recent[-1] if recent else None,
         rates=rates_of(recent),
     )
@@ -99,13 +105,3 @@ def seconds_since(batch: BatchMetrics, now: datetime) -> float:
     """How long ago a batch ended."""
     began = datetime.fromisoformat(batch.at.replace("Z", "+00:00"))
     return max(0.0, (now - began).total_seconds() - batch.seconds)
-
-
-def _bytes_of(paths: Iterable[Path]) -> int:
-    total = 0
-    for path in paths:
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue  # Spark tidies up while we look
-    return total

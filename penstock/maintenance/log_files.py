@@ -17,22 +17,32 @@ from penstock.delivery.saved_contents import DIRECTORY as CONTENTS_DIRECTORY
 from penstock.delivery.saved_contents import SUFFIX as CONTENT_SUFFIX
 from penstock.errors import PenstockError
 from penstock.maintenance.findings import Finding, damage, damage_of, remark
-from penstock.storage import BatchHeader, Home
-from penstock.storage.batch_codec import Place, batch_name, parse_batch_name, read_batch
-from penstock.storage.batch_directory import BatchKind
-from penstock.storage.batch_files import BatchFiles
-from penstock.storage.disk import FileFormat
-from penstock.storage.home_statistics import DIRECTORY as STATISTICS_DIRECTORY
-from penstock.storage.home_statistics import STATISTICS_FORMAT
-from penstock.storage.home_statistics import SUFFIX as STATISTICS_SUFFIX
-from penstock.storage.log_segment import SUFFIX as SEGMENT_SUFFIX
-from penstock.storage.log_segment import LogSegment
-from penstock.storage.message_log import BASE_FORMAT, BASE_SUFFIX, MESSAGE_FILES
-from penstock.storage.message_log import SUFFIX as MESSAGE_SUFFIX
-from penstock.storage.quarantine import QUARANTINE_FILES
-from penstock.storage.rolled import SUFFIX as ROLLED_SUFFIX
-from penstock.storage.rolled import Extent
-from penstock.storage.witnesses import LOST_HINT
+from penstock.storage import (
+    BASE_FORMAT,
+    BASE_SUFFIX,
+    LOST_HINT,
+    MESSAGE_FILES,
+    MESSAGE_SUFFIX,
+    PROCESSING_LOCK,
+    PUBLISHING_LOCK,
+    QUARANTINE_FILES,
+    ROLLED_SUFFIX,
+    SEGMENT_SUFFIX,
+    STATISTICS_DIRECTORY,
+    STATISTICS_FORMAT,
+    STATISTICS_SUFFIX,
+    BatchFiles,
+    BatchHeader,
+    BatchKind,
+    Extent,
+    FileFormat,
+    Home,
+    LogSegment,
+    Place,
+    batch_name,
+    parse_batch_name,
+    read_batch,
+)
 
 _ALL_KINDS = -1
 
@@ -43,6 +53,7 @@ class LogState:
 
     findings: list[Finding]
     end: int
+    compacted_to: int
 
 
 def check_log(home: Home, seen: Callable[[Path], None]) -> LogState:
@@ -59,7 +70,23 @@ def check_log(home: Home, seen: Callable[[Path], None]) -> LogState:
         lost = f"it ends at offset {end}, but {acknowledged} records were acknowledged"
         where = segments[-1].path if segments else home.log.directory
         findings.append(damage(where, lost, LOST_HINT))
-    return LogState(findings, end)
+    compacted_to = segments[0].compacted_to if segments else 0
+    return LogState(findings, end, compacted_to)
+
+
+def check_locks(home: Home) -> Iterator[Finding]:
+    """Locks are made again if they are missing; but what stands in their place keeps everybody out.
+    That of the log also remembers what was acknowledged, and without it a lost end goes
+    unnoticed."""
+    mark = home.log.lock_path
+    for path in (mark, home.path / PROCESSING_LOCK, home.path / PUBLISHING_LOCK):
+        if path.exists() and not path.is_file():
+            yield damage(path, "it is not a file", "remove it: it is made again when it is needed")
+    is_marked = mark.is_file() and mark.stat().st_size > 0
+    # Somebody may be writing it at this moment: it is asked twice.
+    if is_marked and home.log.acknowledged is None and home.log.acknowledged is None:
+        hint = "nothing is lost by it: the next append writes it again"
+        yield damage(mark, "how much was acknowledged is not what its checksum says", hint)
 
 
 def _segments(directory: Path) -> tuple[list[LogSegment], list[Finding]]:

@@ -10,19 +10,28 @@ from __future__ import annotations
 import atexit
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
+from inspect import Parameter, Signature
 from itertools import count
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import duckdb
 import pyarrow as pa
+from duckdb.func import FunctionNullHandling
 
 from penstock.catalog import Outside, Relation, Row
+from penstock.catalog.arrow_types import arrow_type
+from penstock.catalog.types import ValueType
+from penstock.expressions.database import DISABLED_OPTIMIZERS
 from penstock.flow.changes import Change, Op
-from penstock.matching.arrow import arrow_type
+from penstock.maintenance.document_oracle import CalledTable, called_tables
+from penstock.operators.interface import Operator
+
+Function: TypeAlias = Callable[[tuple[Outside, ...]], object]
 
 
 class Oracle:
@@ -33,10 +42,13 @@ class Oracle:
 
     _shared: ClassVar[duckdb.DuckDBPyConnection | None] = None
     _numbers: ClassVar[Iterator[int]] = count()
+    _functions: ClassVar[dict[str, Function]] = {}  # they belong to the whole database
 
     def __init__(self) -> None:
         if Oracle._shared is None:
-            Oracle._shared = duckdb.connect(config={"threads": 1})
+            Oracle._shared = duckdb.connect(
+                config={"threads": 1, "disabled_optimizers": DISABLED_OPTIMIZERS}
+            )
             atexit.register(Oracle._close)
         self._schema = f"oracle_{next(self._numbers)}"
         self._database = Oracle._shared.cursor()
@@ -51,6 +63,7 @@ class Oracle:
         if cls._shared is not None:
             cls._shared.close()
             cls._shared = None
+            cls._functions.clear()
 
     def __enter__(self) -> Oracle:
         return self
@@ -65,9 +78,32 @@ class Oracle:
         self._database.close()
 
     def define(self, relation: Relation) -> None:
-        columns = ", ".join(f'"{c.name}" {c.type}' for c in relation.columns)
+        columns = ", ".join(
+            f'"{c.name}" {"VARCHAR" if c.type.is_opaque else c.type}' for c in relation.columns
+        )
         self._database.execute(f'CREATE TABLE "{relation.name}" ({columns})')
         self._relations[relation.name.lower()] = relation
+
+    def define_operator(self, operator: Operator) -> None:
+        """Have an operator that binds no variables as a function of DuckDB's. Another one of the
+        same name must take the same arguments; it replaces the first for all oracles."""
+        types = [one.type for one in operator.arguments]
+        self.define_function(operator.name, types, partial(_evaluate, operator))
+
+    def define_function(self, name: str, types: Sequence[ValueType], function: Function) -> None:
+        """Have a condition as a function of DuckDB's, of values as they are outside. Another one of
+        the same name must take the same arguments; it replaces the first for all oracles."""
+        if name.lower() not in self._functions:
+            assert Oracle._shared is not None
+            Oracle._shared.create_function(
+                name,
+                _called(self._functions, name.lower(), len(types)),
+                list(map(str, types)),
+                "BOOLEAN",
+                null_handling=FunctionNullHandling.SPECIAL,
+            )
+        self._functions[name.lower()] = function
+        self._answers.clear()
 
     def apply(self, change: Change) -> None:
         """Carry out a change that is known to be valid."""
@@ -97,7 +133,10 @@ class Oracle:
             return
         columns = [
             pa.array(
-                [None if value is None else column.type.show(value) for value in values],
+                [
+                    None if value is None else _plain_zero(column.type.show(value))
+                    for value in values
+                ],
                 arrow_type(column.type),
             )
             for column, values in zip(relation.columns, zip(*stored, strict=True), strict=True)
@@ -110,13 +149,77 @@ class Oracle:
     def content(self, sql: str) -> Counter[tuple[object, ...]]:
         """What the query returns now, as a multiset of comparable rows."""
         if sql not in self._answers:
-            self._answers[sql] = comparable(self._database.execute(sql).fetchall())
+            text = self.with_documents(sql)
+            self._answers[sql] = comparable(self._database.execute(text).fetchall())
         return Counter(self._answers[sql])
+
+    def with_documents(self, sql: str) -> str:
+        """A query with tables in the place of XMLTABLEs, of what these give for all documents that
+        there are now."""
+        called = called_tables(sql) if "XMLTABLE" in sql.upper() else ()
+        documents = self._documents() if called else set()
+        written, at = [], 0
+        for one in called:
+            name = self._load_xml_table(one, documents)
+            written += [sql[at : one.start], one.read_from(name)]
+            at = one.end
+        return "".join([*written, sql[at:]])
+
+    def _documents(self) -> set[str]:
+        """All documents of all tables."""
+        found: set[str] = set()
+        for relation in self._relations.values():
+            for column in relation.columns:
+                if column.type.is_opaque:
+                    rows = self._database.execute(
+                        f'SELECT DISTINCT "{column.name}" FROM "{relation.name}"'
+                    ).fetchall()
+                    found |= {text for (text,) in rows if text is not None}
+        return found
+
+    def _load_xml_table(self, called: CalledTable, documents: set[str]) -> str:
+        """Make a table of what an XMLTABLE gives for documents; its name. Those that it takes out
+        of them are added, for the XMLTABLEs behind it."""
+        relation = called.relation(f"xmltable_{next(self._numbers)}")
+        rows = [(text, *row) for text in sorted(documents) for row in called.rows(text)]
+        self.load(relation, rows)
+        del self._relations[relation.name]
+        for i, column in enumerate(relation.columns):
+            if column.type.is_opaque:
+                documents |= {text for row in rows if isinstance(text := row[i], str)}
+        return relation.name
 
     def _run(self, sql: str, parameters: list[Any]) -> None:
         """Change rows. Until then a query is not asked twice: that takes longer than a change."""
         self._answers.clear()
-        self._database.execute(sql, parameters)
+        self._database.execute(sql, [_plain_zero(one) for one in parameters])
+
+
+def _called(functions: Mapping[str, Function], name: str, arguments: int) -> Callable[..., object]:
+    """Calls the function that has this name by then."""
+
+    def function(*row: Outside) -> object:
+        return functions[name](row)
+
+    # DuckDB looks here for how many values a function takes.
+    function.__signature__ = Signature(  # type: ignore[attr-defined]
+        [Parameter(f"value{i}", Parameter.POSITIONAL_ONLY) for i in range(arguments)]
+    )
+    return function
+
+
+def _evaluate(operator: Operator, row: tuple[Outside, ...]) -> object:
+    if None in row and not operator.takes_null:
+        return None
+    (found,) = operator.evaluate([row])
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _plain_zero(value: Any) -> Any:
+    """To expressions -0.0 is 0.0: which of both a row has depends on the changes that made it."""
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def comparable(rows: Iterable[Iterable[Outside]]) -> Counter[tuple[object, ...]]:

@@ -17,6 +17,9 @@ from penstock.garbage import without_garbage
 from penstock.packing import pack
 from penstock.storage import Home
 
+_PLAIN = frozenset({int, float, str, bool, type(None)})
+"""Types of values that are counted as they are; almost all rows have no others."""
+
 
 @dataclass
 class Traffic:
@@ -71,7 +74,9 @@ class Clients:
 def row_bytes(notification: Notification) -> int:
     """The size of the change of one row: its key, and its values unless it is gone."""
     row = notification.after
-    values = None if row is None else [_plain(value) for value in row.values()]
+    values = None if row is None else list(row.values())
+    if values is not None and not _PLAIN.issuperset(map(type, values)):
+        values = [_plain(value) for value in values]
     return len(pack([notification.offset, notification.key, values]))
 
 

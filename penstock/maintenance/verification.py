@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,27 +17,38 @@ from penstock.delivery import FanOut
 from penstock.delivery.cursors import DIRECTORY as CURSORS_DIRECTORY
 from penstock.delivery.saved_contents import DIRECTORY as CONTENTS_DIRECTORY
 from penstock.errors import PenstockError
-from penstock.maintenance.checkpoints import check_checkpoint, check_recordless, checkpoint_files
+from penstock.maintenance.checkpoints import check_checkpoint, check_recordless
 from penstock.maintenance.content_checks import compare
 from penstock.maintenance.copies import with_copies
 from penstock.maintenance.databases import Logged, check_databases
+from penstock.maintenance.file_sizes import files_below, total_bytes
 from penstock.maintenance.findings import Finding, Severity, Step, damage, damage_of, remark
 from penstock.maintenance.log_files import (
     Batches,
+    LogState,
     check_contents,
     check_cursors,
+    check_locks,
     check_log,
     check_messages,
     check_quarantine,
     check_statistics,
 )
+from penstock.maintenance.operator_functions import OperatorFunctions
 from penstock.maintenance.oracle import Oracle
 from penstock.pipeline.snapshots import all_snapshots, is_sound
 from penstock.registry import Registry
-from penstock.storage import BatchHeader, Home
-from penstock.storage.families import home_family
-from penstock.storage.home_statistics import DIRECTORY as STATISTICS_DIRECTORY
-from penstock.storage.table_replay import Replay, replay_tables
+from penstock.storage import (
+    KEY_NAME,
+    STATISTICS_DIRECTORY,
+    BatchHeader,
+    Home,
+    Replay,
+    find_owner_key,
+    home_family,
+    os_errors,
+    replay_tables,
+)
 
 ASIDE = (STATISTICS_DIRECTORY, CONTENTS_DIRECTORY, CURSORS_DIRECTORY)
 """Directories whose files contents do not come from."""
@@ -65,14 +77,14 @@ class Verdict:
 
 def verify(home: Home, step: Step, *, sample: int | None = None, seed: int = 0) -> Verdict:
     """Look at all files, then compare the contents of `sample` subscriptions, or of all."""
-    with with_copies(home) as copies:
+    with os_errors("verify the home", home.path), with_copies(home) as copies:
         return _verify(home, copies, step, sample, seed)
 
 
 def _verify(home: Home, copies: Home, step: Step, sample: int | None, seed: int) -> Verdict:
     verdict = Verdict()
     with step("reading files") as advance:
-        total = sum(path.stat().st_size for path in _checked_files(home))
+        total = total_bytes(_checked_files(home))
 
         def seen(path: Path) -> None:
             verdict.files += 1
@@ -92,16 +104,15 @@ def _verify(home: Home, copies: Home, step: Step, sample: int | None, seed: int)
 def _hinders(home: Home, finding: Finding) -> bool:
     """Whether contents cannot be compared: neither they nor the tables come from everything."""
     aside = (home.path / name for name in ASIDE)
-    apart = (home.checkpoint, home.snapshots, *aside)
+    apart = (home.checkpoint, home.snapshots, home.path / KEY_NAME, *aside)
     is_apart = any(Path(finding.where).is_relative_to(directory) for directory in apart)
     return finding.severity is Severity.DAMAGE and not is_apart
 
 
 def _checked_files(home: Home) -> Iterator[Path]:
-    for directory in (home.log.directory, home.messages.directory, home.quarantine.directory):
-        yield from (path for path in directory.iterdir() if path.is_file())
-    yield from checkpoint_files(home.checkpoint)
-    yield from (path for path in home.snapshots.rglob("*") if path.is_file())
+    batches = (home.messages.directory, home.quarantine.directory)
+    for directory in (home.log.directory, *batches, home.checkpoint, home.snapshots):
+        yield from files_below(directory)
 
 
 def _verify_files(
@@ -117,19 +128,45 @@ def _verify_files(
     log = check_log(home, seen)
     findings += log.findings
     verdict.log_end = log.end
+    findings += check_locks(home)
     findings += _verify_family(home)
     reached = batches.reached
     if reached > log.end:
         what = f"it holds the messages of {reached} records, but the log has only {log.end}"
         hint = "restore the end of the log from a backup"
         findings.append(damage(home.messages.directory, what, hint))
+    findings += _verify_base(home, log)
     findings += _verify_snapshots(home.snapshots, seen)
     findings += check_statistics(home, seen)
     findings += check_contents(home, seen)
     findings += check_cursors(home, seen)
     if not log.findings or not any(f.severity is Severity.DAMAGE for f in log.findings):
-        findings += check_databases(home, Logged.of(home, log.end), log.end, copies)
+        logged = Logged.of(home, log.end)
+        findings += check_databases(home, logged, log.end, copies)
+        findings += _verify_owner_key(home, logged)
     return batches
+
+
+def _verify_owner_key(home: Home, logged: Logged) -> Iterator[Finding]:
+    """A home of an earlier release needs none until somebody subscribes."""
+    path = home.path / KEY_NAME
+    try:
+        is_there = find_owner_key(home.path) is not None
+    except PenstockError as error:
+        yield damage_of(path, error)
+        return
+    if not is_there and any(one.ticket_hash for one in logged.subscribed.values()):
+        what = "it is not there, so no ticket of a subscription fits"
+        hint = "restore it from a backup; else the next who subscribes makes another one"
+        yield damage(path, what, hint)
+
+
+def _verify_base(home: Home, log: LogState) -> Iterator[Finding]:
+    """A log is compacted no further than its messages, which begin with a base then."""
+    if home.messages.reached < log.compacted_to:  # as it is now: somebody may have compacted it
+        what = f"the base of the messages is missing: the log is compacted up to {log.compacted_to}"
+        hint = "restore it from a backup; or the next run computes it again from the log"
+        yield damage(home.messages.directory, what, hint)
 
 
 def _verify_family(home: Home) -> Iterator[Finding]:
@@ -173,7 +210,11 @@ def _differences(
     with step("building contents") as advance:
         for cut in fan_out.new(frontier):
             advance(cut.cursor, frontier.end)
-    with step("comparing with DuckDB") as advance, Oracle() as oracle:
+    with (
+        step("comparing with DuckDB") as advance,
+        Oracle() as oracle,
+        closing(OperatorFunctions(home, oracle, replay.engine.catalog)) as operators,
+    ):
         for relation in replay.engine.catalog:
             oracle.load(relation, (row for _, row in replay.engine.rows.rows(relation)))
 
@@ -181,7 +222,7 @@ def _differences(
             verdict.compared.append(subscription)
             advance(len(verdict.compared), len(active))
 
-        yield from compare(fan_out.contents, oracle, on_one)
+        yield from compare(fan_out.contents, oracle, operators, on_one)
 
 
 def _quarantine_differences(home: Home, replay: Replay, frontier: BatchHeader) -> Iterator[Finding]:

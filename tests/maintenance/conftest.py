@@ -72,7 +72,8 @@ def tell(hub: Hub, first: int) -> None:
 def _pretend_checkpoint(home: Home) -> None:
     """As Spark and Hadoop leave it after one batch of everything."""
     end = home.log.end
-    offset = f'v1\n{{"conf": {{}}}}\n{json.dumps(StreamOffset(end, end).to_json())}'
+    settings = json.dumps({"conf": {"spark.sql.shuffle.partitions": "1"}})
+    offset = f"v1\n{settings}\n{json.dumps(StreamOffset(end, end).to_json())}"
     for name, text in {
         "metadata": '{"id": "0"}',
         "offsets/0": offset,

@@ -3,6 +3,7 @@ exception gets out."""
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from tests.pipeline.test_metrics import some
 # One pattern for each kind of file.
 KINDS = (
     "penstock.json",
+    "owner.key",
     "log/*.log",
     "log/append.lock",
     "processing.lock",
@@ -201,6 +203,7 @@ def test_damage(all_kinds: Path, tmp_path: Path, kind: str, fault: Fault) -> Non
 
 NOT_FOUND = {
     "statistics/*": {remove},  # nobody needs them
+    "checkpoint/commits/[0-9]*": {remove},  # the batch is computed again, and found published
 }
 """Faults that leave nothing to find."""
 
@@ -209,6 +212,7 @@ NOT_FOUND = {
 @pytest.mark.parametrize(
     "kind",
     [
+        "owner.key",
         "log/*.log",
         "messages/*.messages",
         "messages/*.base",
@@ -218,6 +222,10 @@ NOT_FOUND = {
         "snapshots/*/*/manifest.json",
         "snapshots/*/*.bin",
         "snapshots/*/*/*.bin",
+        "checkpoint/metadata",
+        "checkpoint/offsets/[0-9]*",
+        "checkpoint/commits/[0-9]*",
+        "checkpoint/**/.*.crc",
     ],
 )
 def test_verify_finds_every_fault(all_kinds: Path, tmp_path: Path, kind: str) -> None:
@@ -231,6 +239,52 @@ def test_verify_finds_every_fault(all_kinds: Path, tmp_path: Path, kind: str) ->
         found = not is_same and fault not in NOT_FOUND.get(kind, ())
         ended = CliRunner().invoke(app, ["verify", str(home), "--all"])
         assert ended.exit_code == (DAMAGED if found else 0), (fault.__name__, ended.output)
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+@pytest.mark.parametrize("name", ["log/append.lock", "processing.lock", "publishing.lock"])
+def test_verify_finds_what_is_in_the_place_of_a_lock(
+    all_kinds: Path, tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    home = Path(shutil.copytree(all_kinds, tmp_path / "home"))
+    (home / name).unlink(missing_ok=True)
+    assert CliRunner().invoke(app, ["verify", str(home)]).exit_code == 0  # it is made again
+    make(home / name)
+    ended = CliRunner().invoke(app, ["verify", str(home)])
+    assert ended.exit_code == DAMAGED
+    assert name in ended.stdout
+
+
+def test_verify_finds_a_damaged_mark(all_kinds: Path, tmp_path: Path) -> None:
+    """Of what was acknowledged: it is what tells a lost end from a shorter log."""
+    home = Path(shutil.copytree(all_kinds, tmp_path / "home"))
+    mark = home / "log/append.lock"
+    for content in (b"\1" + mark.read_bytes()[1:], mark.read_bytes()[:5]):
+        mark.write_bytes(content)
+        ended = CliRunner().invoke(app, ["verify", str(home)])
+        assert ended.exit_code == DAMAGED
+        assert "append.lock" in ended.stdout
+
+
+def test_verify_names_derived_files_that_are_gone(all_kinds: Path, tmp_path: Path) -> None:
+    """They are made again by whoever needs them, so that is no damage; but it is said."""
+    home = Path(shutil.copytree(all_kinds, tmp_path / "home"))
+    for path in home.glob("*.db*"):
+        path.unlink()
+    ended = CliRunner().invoke(app, ["verify", str(home), "--all"])
+    assert ended.exit_code == 0
+    assert "catalog.db: it is not there" in ended.stdout
+    assert "registry.db: it is not there" in ended.stdout
+
+
+def test_a_checkpoint_without_any_checksums_is_not_damaged(all_kinds: Path, tmp_path: Path) -> None:
+    """Not every file system of a cluster has them."""
+    home = Path(shutil.copytree(all_kinds, tmp_path / "home"))
+    for path in home.glob("checkpoint/**/.*.crc"):
+        path.unlink()
+    ended = CliRunner().invoke(app, ["verify", str(home)])
+    assert ended.exit_code == 0
+    assert "no checksum beside it" in ended.stdout
 
 
 @pytest.mark.slow

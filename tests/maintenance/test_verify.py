@@ -6,7 +6,7 @@ import json
 import random
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,9 +14,11 @@ import duckdb
 import pytest
 
 from penstock import Hub
-from penstock.errors import PenstockError
+from penstock.errors import HomeError, PenstockError
+from penstock.maintenance import verification
 from penstock.maintenance.checkpoints import _missing_tables
-from penstock.maintenance.findings import Advance, Severity
+from penstock.maintenance.compaction import compact
+from penstock.maintenance.findings import Advance, Finding, Severity
 from penstock.maintenance.verification import Verdict, verify
 from penstock.registry import Registry
 from penstock.storage import Home, Log, RecordKind
@@ -240,12 +242,62 @@ def test_a_damaged_archive_of_state_is_named(home: Path) -> None:
                 assert "1.zip" in what
 
 
+def test_a_part_of_the_state_that_is_gone_altogether(home: Path) -> None:
+    shutil.rmtree(home / "checkpoint" / "state" / "0" / "0")
+    ((where, what),) = serious(look(home))
+    assert where == str(home / "checkpoint")
+    assert "state/0/0, a part of the state, is missing" in what
+
+
 def test_a_lost_quarantine_file(home: Path) -> None:
     (lost,) = (home / "quarantine").glob("*.quarantine")
     lost.unlink()
     ((where, what),) = serious(look(home))
     assert where == str(home / "quarantine")
     assert "cannot be applied, but is not in quarantine" in what
+
+
+def test_a_lost_base_with_nothing_behind_it(home: Path) -> None:
+    """The home looks as if nothing had been processed yet; but its log is compacted."""
+    shutil.rmtree(home / "checkpoint")
+    (home / "checkpoint").mkdir()
+    with Hub(home) as hub:
+        content = hub.subscription(2).content()
+    compact(Home.open(home), silent)
+    (base,) = (home / "messages").iterdir()
+    base.unlink()
+    ((where, what),) = serious(look(home))
+    assert where == str(home / "messages")
+    assert "the base of the messages is missing: the log is compacted up to 29" in what
+    with Hub(home) as hub:  # nothing is lost: it is computed again
+        assert hub.subscription(2).content() == content
+    assert serious(look(home)) == []
+
+
+def test_files_that_vanish_meanwhile_are_left_out(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark tidies its checkpoint up while somebody looks."""
+    monkeypatch.setattr(
+        verification, "_checked_files", lambda home: iter([home.path / "gone", home.path])
+    )
+    assert serious(look(home)) == []
+
+
+@pytest.mark.parametrize("name", ["log", "messages", "quarantine"])
+def test_a_directory_that_vanishes_meanwhile(
+    home: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def vanish(_home: Home, _seen: Callable[[Path], None]) -> list[Finding]:
+        shutil.rmtree(home / name)
+        return []
+
+    monkeypatch.setattr(verification, "check_checkpoint", vanish)
+    try:
+        verdict = look(home)
+    except HomeError:
+        return
+    assert serious(verdict)
 
 
 def test_leftovers_are_remarks(home: Path) -> None:
