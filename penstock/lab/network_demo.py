@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 from penstock.hub import Hub
 from penstock.lab.workloads.stocks import CREATE_REVIEWS, CREATE_STOCKS, Market, draw_interests
@@ -30,6 +32,7 @@ from penstock.routing.merging.policies import when_larger
 from penstock.routing.merging.table import MergeSettings
 from penstock.spaces import decomposition_of, place
 from penstock.sql import bind
+from penstock.storage import Home, MessageLog
 
 ROUTERS = 2_000
 THRESHOLD, BUDGET = 0.001, 0.10
@@ -99,7 +102,8 @@ def run_network_demo(brokers: int, subscriptions: int, changes: int, seed: int) 
 def _tell(brokers: int, subscriptions: int, changes: int, seed: int) -> _Story:
     """Half of the changes come first, then the subscribers, then the other half."""
     random, spaces = Random(seed), {}
-    with Hub() as hub:
+    with TemporaryDirectory() as directory, Hub(home_path := Path(directory) / "home") as hub:
+        log = Home.open(home_path).messages
         for statement in (CREATE_STOCKS, CREATE_REVIEWS):
             hub.execute(statement)
         happened = list(Market(seed).changes(2 * changes))
@@ -113,9 +117,9 @@ def _tell(brokers: int, subscriptions: int, changes: int, seed: int) -> _Story:
             spaces.update({one.space.id: one.space for one in placed})
             points = [one.point for one in placed]
             held.append((subscription.id, points, random.randrange(brokers)))
-        early = len(_messages(hub))
+        early = len(_messages(log))
         hub.apply(happened[changes:])
-        messages = _messages(hub)
+        messages = _messages(log)
         shapes = shapes_of(spaces.values(), hub.catalog)
     payloads: dict[int, tuple[int, ...]] = {
         i: (REVIEW_TEXT,) for i, one in spaces.items() if one.table == "reviews"
@@ -123,8 +127,7 @@ def _tell(brokers: int, subscriptions: int, changes: int, seed: int) -> _Story:
     return _Story(shapes, payloads, held, messages[:early], messages[early:])
 
 
-def _messages(hub: Hub) -> list[Message]:
-    log = hub._home.messages
+def _messages(log: MessageLog) -> list[Message]:
     return [decode_message(data) for batch in log.batches() for data in log.read(batch)]
 
 

@@ -12,6 +12,8 @@ SIZE = 800
 RING = 90
 """Pixels from one ring of nodes to the next, at most."""
 WIDEST = 14.0
+LABELLED_NODES = 60
+"""With more of them, labels of links would lie on each other."""
 
 
 def draw_overlay(
@@ -19,8 +21,9 @@ def draw_overlay(
 ) -> str:
     places = _places(nodes, edges)
     heaviest = max(loads.values(), default=1)
+    style = 'font-family="sans-serif" text-anchor="middle"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZE} {SIZE}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZE} {SIZE}" {style}>',
         f'<rect width="{SIZE}" height="{SIZE}" fill="white"/>',
     ]
     for one, other in edges:
@@ -32,6 +35,11 @@ def draw_overlay(
             f'stroke="#3b6ea5" stroke-opacity="0.6" stroke-width="{width:.1f}">'
             f"<title>{one} – {other}: {load:,} bytes</title></line>"
         )
+        if nodes <= LABELLED_NODES:
+            x, y = (x1 + x2) / 2, (y1 + y2) / 2 + 3
+            text = _text(x, y, 9, f"{load / 1000:,.0f} kB")
+            parts.append(text.replace("<text ", '<text stroke="white" stroke-width="3" ', 1))
+            parts.append(text)
     for node, (x, y) in enumerate(places):
         is_server = node == 0
         radius = 12 if is_server else 5 + math.sqrt(subscribers[node])
@@ -41,10 +49,17 @@ def draw_overlay(
             f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{radius:.1f}" fill="{fill}" stroke="#333">'
             f"<title>{what}: {subscribers[node]} subscribers</title></circle>"
         )
-        parts.append(
-            f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle" font-size="11">{node}</text>'
-        )
+        parts.append(_text(x, y + 4, 11, str(node)))
+    caption = (
+        f"{nodes} brokers, the server is red; {sum(loads.values()) / 1000:,.0f} kB went over the "
+        "links; circles grow with subscribers"
+    )
+    parts.append(_text(SIZE / 2, SIZE - 12, 13, caption))
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _text(x: float, y: float, size: int, content: str) -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}">{content}</text>'
 
 
 def _places(nodes: int, edges: Sequence[Edge]) -> list[tuple[float, float]]:

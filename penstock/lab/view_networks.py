@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from penstock.documents.document import Document, parse_document
+from penstock.documents.patterns import TreePattern
 from penstock.errors import PlanError
 from penstock.lab.workloads import xmark
 from penstock.views.column_generation import optimal_plan
-from penstock.views.documents import parse_document
 from penstock.views.embedding_graph import EmbeddingGraph, remove_cycles, tree_embedding_graph
 from penstock.views.latency import Annealing, LatencyResult, anneal_latency, optimise_latency
 from penstock.views.packed_patterns import pack_patterns
-from penstock.views.patterns import TreePattern
 from penstock.views.planning_problem import Plan, PlanningProblem
 from penstock.views.resource_model import ResourceModel, Sites, planning_problem
 from penstock.views.rewriting_kernel import CoverLimits
@@ -65,10 +65,12 @@ class ViewNetwork:
         *,
         navigation: bool = False,
         model: ResourceModel | None = None,
+        documents: Sequence[Document] = (),
         seed: int = 1,
     ) -> ViewNetwork:
         """Build the graphs and price all rewritings. By default as published: attributes count for
-        themselves, contents are not navigated."""
+        themselves, contents are not navigated. Sizes are measured on a sample of the documents, or
+        on generated ones."""
         watch = Stopwatch()
         with watch.step("pack"):
             packed = pack_patterns(patterns)
@@ -78,11 +80,13 @@ class ViewNetwork:
             graph = remove_cycles(full)
         with watch.step("rewritability graph"):
             rewritable = rewritability_graph(graph, limits or spreading_limits())
-        texts = list(xmark.documents(SAMPLE_DOCUMENTS, seed))
+        sample = documents[:SAMPLE_DOCUMENTS] or [
+            parse_document(text) for text in xmark.documents(SAMPLE_DOCUMENTS, seed)
+        ]
         with watch.step("prices"):
-            statistics = DocumentStatistics.of(map(parse_document, texts))
+            statistics = DocumentStatistics.of(sample)
             volumes = [statistics.volume(pattern) for pattern in patterns]
-            mean_bytes = float(np.mean([len(text) for text in texts]))
+            mean_bytes = float(np.mean([len(document.canonical) for document in sample]))
             model = replace(model or ResourceModel(), document_bytes=mean_bytes)
             sites = Sites.at_random(len(patterns), seed)
             bare = int((~rewritable.is_rewritable).sum())

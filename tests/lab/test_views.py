@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.documents.document import parse_document
 from penstock.lab.benchmarks.documents import documents
 from penstock.lab.benchmarks.embeddings import embeddings
 from penstock.lab.experiments.views_deployment import views_deployment
 from penstock.lab.experiments.views_plans import views_plans
 from penstock.lab.view_networks import view_statistics
 from penstock.lab.workloads import xmark
-from penstock.views.documents import parse_document
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -53,7 +53,7 @@ def test_shared_matching_is_compared_with_xpath(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.slow
 def test_both_subset_searches_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    embeddings(views=[300], threads=2, seed=1, json=True)
+    embeddings(views=[300], threads=2, spark=False, seed=1, json=True)
     (result,) = printed(capsys)
     assert result["subsets"] >= result["views"]
     assert result["embedding_tests"] >= result["edges"] > 0
@@ -83,7 +83,13 @@ def test_plans_stand_beside_the_paper(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.slow
 def test_deeper_plans_under_tighter_bounds(capsys: pytest.CaptureFixture[str]) -> None:
     views_deployment(
-        views=200, unique=60, documents=2, source_bound=60, bound=[2, 0], seed=1, json=True
+        views=300,
+        documents=2,
+        source_bound=60,
+        bound=[2, 0],
+        published_coverage=False,
+        seed=1,
+        json=True,
     )
     results = printed(capsys)
     optimal = {row["bound"]: row for row in results if row["plan"] == "optimal"}

@@ -25,6 +25,8 @@ BATCH = 256
 POSET_INTERESTS = 3_000
 """A poset compares each filter with hundreds of others: more take minutes to fill."""
 SCANS = 5
+CHECKS = 1_000
+"""Interests that are looked for among all others."""
 
 _TYPE = IntegerType()
 RELATION = Relation(
@@ -67,11 +69,12 @@ def measure_tables(size: int, messages: int) -> list[Result]:
     linked = [(i, interest, i % LINKS) for i, interest in enumerate(interests)]
     covered, covering_seconds, insertions = _covered(linked)
     merged = _merged(covered)
+    index, nbytes = _filled(linked)
     results = [
-        _routed("index", linked, sent),
-        _routed("index, covered", covered, sent),
-        _routed("index, covered and merged", merged, sent),
-        _per_subscription(linked, sent),
+        _routed("index", index, sent) | {"bytes_per_interest": round(nbytes / size)},
+        _routed("index, covered", _filled(covered)[0], sent),
+        _routed("index, covered and merged", _filled(merged)[0], sent),
+        _per_subscription(index, sent),
         _scanned(linked, sent[:SCANS]),
         _in_poset(linked[:POSET_INTERESTS], sent),
         {
@@ -79,6 +82,7 @@ def measure_tables(size: int, messages: int) -> list[Result]:
             "interests": size,
             "kept": len(covered),
             "us_per_insertion": round(covering_seconds / insertions * 1e6, 1),
+            "us_per_check": _microseconds_per_check(index, draw_interests(CHECKS, random)),
         },
     ]
     for one in results:
@@ -86,10 +90,23 @@ def measure_tables(size: int, messages: int) -> list[Result]:
     return results
 
 
-def _index(members: Sequence[tuple[int, Interest, int]]) -> InterestIndex:
+def _filled(members: Sequence[tuple[int, Interest, int]]) -> tuple[InterestIndex, int]:
+    """An index, and the bytes that it takes beside the interests themselves."""
     index = InterestIndex(SHAPE)
+    tracemalloc.start()
     index.add_many(members)
-    return index
+    nbytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return index, nbytes
+
+
+def _microseconds_per_check(index: InterestIndex, interests: Sequence[Interest]) -> float:
+    """Whether an interest of one link is covered, among the interests of all links."""
+    index.covering(interests[0], 1)
+    seconds = _timed(
+        lambda: [index.covering(one, 1 << i % LINKS) for i, one in enumerate(interests)]
+    )
+    return round(seconds / len(interests) * 1e6, 1)
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -98,29 +115,18 @@ def _timed(work: Callable[[], object]) -> float:
     return max(1e-9, time.process_time() - began)
 
 
-def _routed(
-    name: str, members: Sequence[tuple[int, Interest, int]], sent: Sequence[Message]
-) -> Result:
-    tracemalloc.start()
-    index = _index(members)
-    nbytes, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+def _routed(name: str, index: InterestIndex, sent: Sequence[Message]) -> Result:
     index.links(sent[:BATCH])
     batches = [sent[i : i + BATCH] for i in range(0, len(sent), BATCH)]
     seconds = _timed(lambda: [index.links(batch) for batch in batches])
-    return _rate(name, len(members), len(sent), seconds) | {
-        "bytes_per_interest": round(nbytes / len(members)),
-    }
+    return _rate(name, len(index), len(sent), seconds)
 
 
-def _per_subscription(
-    members: Sequence[tuple[int, Interest, int]], sent: Sequence[Message]
-) -> Result:
-    index = _index(members)
+def _per_subscription(index: InterestIndex, sent: Sequence[Message]) -> Result:
     index.names(sent[0])
     some = sent[: max(1, len(sent) // 10)]
     seconds = _timed(lambda: [index.names(message) for message in some])
-    return _rate("per subscription", len(members), len(some), seconds)
+    return _rate("per subscription", len(index), len(some), seconds)
 
 
 def _scanned(members: Sequence[tuple[int, Interest, int]], sent: Sequence[Message]) -> Result:

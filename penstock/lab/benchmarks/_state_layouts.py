@@ -28,7 +28,7 @@ from penstock.flow.stores import Entries
 from penstock.packing import pack
 from penstock.pipeline.buckets import spread_of
 from penstock.pipeline.state import BucketState, Mirror, StoredMap, mirror_directory
-from penstock.storage.interfaces import DEFAULT_BUCKETS
+from penstock.storage import DEFAULT_BUCKETS
 
 PREFIX_BYTES = 8 + 16
 

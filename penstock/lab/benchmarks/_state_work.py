@@ -21,7 +21,7 @@ import numpy as np
 from penstock.flow.stores import Entries
 from penstock.packing import pack
 from penstock.pipeline.buckets import bucket_labels
-from penstock.storage.interfaces import DEFAULT_BUCKETS
+from penstock.storage import DEFAULT_BUCKETS
 
 _BUCKETS = bucket_labels(DEFAULT_BUCKETS)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from penstock.documents.patterns import TreePattern
 from penstock.lab.benchmarks._measuring import Result, peak_megabytes, progress, show
 from penstock.lab.workloads import xmark
 from penstock.views.embedding_graph import label_groups, remove_cycles, tree_embedding_graph
@@ -22,6 +24,7 @@ from penstock.views.packed_patterns import PackedPatterns, pack_patterns
 EXAMPLES = """
   penstock bench embeddings
   penstock bench embeddings --views 100000 --threads 1 --json
+  penstock bench embeddings --views 30000 --spark
 """
 COLUMNS = (
     "views",
@@ -36,6 +39,7 @@ COLUMNS = (
     "edges_removed",
     "graph_cpu_s",
     "graph_s",
+    "spark_s",
 )
 
 
@@ -44,6 +48,9 @@ def embeddings(
         list[int] | None, typer.Option(help="How many views; may be repeated.", min=1)
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads of the graph.", min=1)] = 2,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Also build the graph as a Spark job.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Chooses views.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -60,6 +67,8 @@ def embeddings(
     for size in sizes:
         with progress(f"{size:,} views"):
             results.append(_measure(pack_patterns(patterns[:size]), threads))
+            if spark:
+                results[-1]["spark_s"] = _spark_seconds(patterns[:size], results[-1]["edges"])
     show(results, json, COLUMNS, threads=threads, peak_megabytes=peak_megabytes())
 
 
@@ -94,6 +103,20 @@ def _measure(packed: PackedPatterns, threads: int) -> Result:
         "graph_cpu_s": time.process_time() - began,
         "graph_s": time.perf_counter() - wall,
     }
+
+
+def _spark_seconds(patterns: Sequence[TreePattern], edges: object) -> float:
+    """Seconds of the Spark job on this machine, without starting Spark."""
+    from penstock.history.embedding_job import embedding_edges, views_frame
+    from penstock.pipeline.session import spark_session
+
+    session = spark_session("penstock-embeddings")
+    embedding_edges(views_frame(session, patterns[:50]), navigation=False).count()  # compile
+    began = time.perf_counter()
+    found = embedding_edges(views_frame(session, patterns), navigation=False).count()
+    if found != edges:
+        raise AssertionError("the Spark job found another graph")
+    return time.perf_counter() - began
 
 
 def _set_trie(groups: LabelGroups) -> tuple[NDArray[np.int64], ...]:

@@ -106,7 +106,10 @@ def _growth(name: str, schemes: list[str], sizes: list[int], times: int) -> Iter
     """Growth with the rows of R, with those of S, and with the number of join values."""
     for rows in {"database": R_ROWS, "output": S_ROWS}.get(name, ()):
         is_database = name == "database"
-        workload = JoinWorkload(sizes[0], **{"r_rows" if is_database else "s_rows": rows})
+        if is_database:
+            workload = JoinWorkload(sizes[0], r_rows=rows)
+        else:
+            workload = JoinWorkload(sizes[0], s_rows=rows)
         for scheme in schemes:
             if scheme in GROWING:
                 with progress(f"{name}: {scheme}, {rows:,} rows"):

@@ -21,6 +21,7 @@ COLUMNS = (
     "messages_per_s",
     "us_per_message",
     "us_per_insertion",
+    "us_per_check",
     "bytes_per_interest",
     "events_per_s",
     "hops_per_event",

@@ -3,23 +3,26 @@
 Ours stands beside theirs: the same subscriptions as interests, covered and merged by
 `penstock.routing`. The paper does not say how many predicates a subscription has, of which
 operators, or how attributes go together. Here subscriptions have two or three predicates over
-neighbours in the list of attributes, 99 of 100 are equalities, and values are integers below 300.
-These parameters were fitted to the published covered shares (75 % and 45 % of 200,000): twenty
-settings were tried on samples of 60 to 80 subscriptions of a simpler generator, and this one lies
-between two of them. So the covered shares confirm nothing, and whether this generator has them at
-200,000 has not been measured; at 3,000 about 2 % are covered, and false positives are far above
-the published ones. Advertisements, which the paper does not describe either, are halves of the
-ranges of three attributes.
+neighbours in the list of attributes. The values of an attribute are as many as its distinct
+predicates: 100 in set A, 250 in set B. Nearly all predicates are equalities; a few (27 in set A,
+54 in set B) are < and > with values from the middle half of the range. These two numbers were
+fitted to the published covered shares of 200,000 subscriptions, 75 % and 45 %, so these shares
+confirm nothing; whatever else is compared was not fitted. With fewer subscriptions predicates are
+scaled down so that as many of the possible pairs occur. Publications have values for three
+neighbouring attributes. Advertisements, which the paper does not
+describe either, are halves of the ranges of three attributes.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.catalog import Row
 from penstock.lab.benchmarks._measuring import Result
 from penstock.lab.experiments.diagram_order import ATTRIBUTES, RELATION
 from penstock.matching import EventBatch
@@ -30,23 +33,29 @@ from penstock.matching.matchers.diagram import (
     random_order,
 )
 from penstock.matching.matchers.naive import NaiveMatcher
+from penstock.messages import EVERYONE, Message, Position
 from penstock.predicates.boxes import Box, box
 from penstock.predicates.intervals import ABOVE_NULL, TOP, Interval, below
 from penstock.routing.covering import CoverTable
 from penstock.routing.diagrams import DiagramTable, merge_diagrams
 from penstock.routing.diagrams.merging import filter_of
+from penstock.routing.interest_index import InterestIndex
 from penstock.routing.interests import Interest, SpaceShape, name_of
 from penstock.routing.merging.measures import UniformMeasure
 from penstock.routing.merging.mergers import find_mergers
 
 SETS = {"A": 2_000, "B": 5_000}
-"""Distinct predicates."""
-DOMAIN = 300
-EQUALITIES = 0.99
+"""Distinct predicates, with 200,000 subscriptions."""
+RANGES = {"A": 27, "B": 54}
+"""Of these, so many are < and >."""
+PUBLISHED_SIZE = 200_000
+PUBLISHED_ATTRIBUTES = 3
+"""Of a publication."""
+MOST_INTERESTS = 50_000
+"""Covering on interests takes a millisecond each in this workload: more take too long."""
 SHAPE = SpaceShape(0, RELATION, 0)
-MEASURE = UniformMeasure(SHAPE, dict.fromkeys(range(ATTRIBUTES), (0, DOMAIN - 1)))
 IMPERFECT_THRESHOLD = 0.1
-THRESHOLDS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
+THRESHOLDS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.3, 0.5)
 PAPER_COVERED = {"A": 0.75, "B": 0.45}
 PAPER_RANDOM_ORDER = 6_076
 PAPER_LEFT_AT_ZERO = 32_852 / 100_000
@@ -61,47 +70,88 @@ PAPER_TABLE_2 = {
     ("B", "imperfect merging"): (29.19, 141.06),
 }
 """Milliseconds per publication: diagrams, naive."""
-PAPER_INSERTION_MS = {"without cache": 23.41, "with cache": 2.46}
+PAPER_INDEX_MS = {"without cache": 23.41, "with cache": 2.46}
+"""To find which of 5,000 predicates cover which."""
+STATES = ("none", "covering", "perfect merging", "imperfect merging")
+RANDOM_ORDER = "perfect merging, random order"
 
 
-def draw_boxes(name: str, count: int, seed: int = 11) -> list[Box]:
-    random = np.random.default_rng([seed, SETS[name]])
-    known = [_draw_predicates(random, SETS[name] // ATTRIBUTES) for _ in range(ATTRIBUTES)]
-    starts, sizes = random.integers(0, ATTRIBUTES, count), random.integers(2, 4, count)
-    chosen = random.integers(0, SETS[name] // ATTRIBUTES, (count, 3))
-    found = []
-    for start, size, picks in zip(starts.tolist(), sizes.tolist(), chosen.tolist(), strict=True):
-        columns = [(start + i) % ATTRIBUTES for i in range(size)]
-        found.append(box({c: known[c][pick] for c, pick in zip(columns, picks, strict=False)}))
-    return found
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A set of subscriptions. Scaled down, it has fewer values, so that pairs are as frequent."""
 
+    name: str
+    subscriptions: int
+    seed: int = 11
+    of: int = 0
+    """The first `subscriptions` of so many; 0: of themselves."""
 
-def _draw_predicates(random: np.random.Generator, count: int) -> list[Interval]:
-    """Distinct ones: equalities, and a few with < and >."""
-    others = max(1, round((1 - EQUALITIES) * count))
-    values = random.choice(DOMAIN, count, replace=False).tolist()
-    found = [Interval(below(value), below(value + 1)) for value in values[others:]]
-    for i, value in enumerate(values[:others]):
-        less, more = Interval(ABOVE_NULL, below(value)), Interval(below(value + 1), TOP)
-        found.append(less if i % 2 else more)
-    return found
+    @property
+    def values(self) -> int:
+        """Of each attribute: as many as it has distinct predicates."""
+        share = math.sqrt((self.of or self.subscriptions) / PUBLISHED_SIZE)
+        return max(6, round(SETS[self.name] / ATTRIBUTES * share))
+
+    def boxes(self) -> list[Box]:
+        random = np.random.default_rng([self.seed, SETS[self.name]])
+        known = [self._predicates(random, column) for column in range(ATTRIBUTES)]
+        count = self.subscriptions
+        starts = random.integers(0, ATTRIBUTES, count).tolist()
+        sizes = random.integers(2, 4, count).tolist()
+        chosen = random.integers(0, self.values, (count, 3)).tolist()
+        found = []
+        for start, size, picks in zip(starts, sizes, chosen, strict=True):
+            columns = [(start + i) % ATTRIBUTES for i in range(size)]
+            found.append(box({c: known[c][pick] for c, pick in zip(columns, picks, strict=False)}))
+        return found
+
+    def _predicates(self, random: np.random.Generator, column: int) -> list[Interval]:
+        values, ranges = self.values, RANGES[self.name]
+        own = ranges // ATTRIBUTES + (column < ranges % ATTRIBUTES)
+        cuts = (random.permutation(max(own, values // 2))[:own] + values // 4).tolist()
+        found = [
+            Interval(below(value), below(value + 1)) for value in range(values) if value not in cuts
+        ]
+        for i, value in enumerate(cuts):
+            less, more = Interval(ABOVE_NULL, below(value)), Interval(below(value + 1), TOP)
+            found.append(less if (column + i) % 2 else more)
+        return found
+
+    def measure(self) -> UniformMeasure:
+        return UniformMeasure(SHAPE, dict.fromkeys(range(ATTRIBUTES), (0, self.values - 1)))
+
+    def publications(self, count: int, seed: int = 5) -> EventBatch:
+        """Of three neighbouring attributes each: with all twenty, everything would match some
+        subscription, and no publication could be sent in vain."""
+        random = np.random.default_rng(seed)
+        starts = random.integers(0, ATTRIBUTES, count).tolist()
+        values = random.integers(0, self.values, (count, PUBLISHED_ATTRIBUTES)).tolist()
+        rows: list[Row] = []
+        for start, picked in zip(starts, values, strict=True):
+            given = {(start + i) % ATTRIBUTES: value for i, value in enumerate(picked)}
+            rows.append(tuple(given.get(column) for column in range(ATTRIBUTES)))
+        return EventBatch.of_rows(RELATION, rows)
+
+    def advertisements(self) -> list[Interest]:
+        half = Interval(ABOVE_NULL, below(self.values // 2))
+        return [filter_of(box({column: half})) for column in range(3)]
 
 
 @dataclass
 class States:
     """The routing table of one set in its four states, as boxes."""
 
-    name: str
+    workload: Workload
+    order: tuple[int, ...]
     boxes: list[Box]
     covered: list[Box]
     perfect: list[Box]
     imperfect: list[Box]
 
     def items(self) -> Iterator[tuple[str, list[Box]]]:
-        yield "none", self.boxes
-        yield "covering", self.covered
-        yield "perfect merging", self.perfect
-        yield "imperfect merging", self.imperfect
+        yield from zip(
+            STATES, (self.boxes, self.covered, self.perfect, self.imperfect), strict=True
+        )
 
 
 def covered_table(boxes: Sequence[Box], order: Sequence[int]) -> DiagramTable:
@@ -111,15 +161,35 @@ def covered_table(boxes: Sequence[Box], order: Sequence[int]) -> DiagramTable:
     return table
 
 
-def states_of(name: str, subscriptions: int) -> States:
-    boxes = draw_boxes(name, subscriptions)
+def table_of(boxes: Sequence[Box], order: Sequence[int]) -> DiagramTable:
+    """Of boxes that do not cover each other."""
+    table = DiagramTable(RELATION, order)
+    for number, one in enumerate(boxes):
+        table.add(number, one)
+    return table
+
+
+def merged_boxes(
+    boxes: Sequence[Box],
+    order: Sequence[int],
+    workload: Workload | None = None,
+    threshold: float = 0.0,
+    advertised: Sequence[Interest] = (),
+) -> list[Box]:
+    """Perfectly without a workload, else up to a threshold."""
+    table = table_of(boxes, order)
+    measure = None if workload is None else workload.measure()
+    merge_diagrams(table, len(boxes), measure=measure, threshold=threshold, advertised=advertised)
+    return [one for _, one in table.items()]
+
+
+def states_of(workload: Workload) -> States:
+    boxes = workload.boxes()
     order = learnt_order(boxes)
-    table = covered_table(boxes, order)
-    covered = [one for _, one in table.items()]
-    made = merge_diagrams(table, len(boxes))
-    perfect = [one for _, one in table.items()]
-    merge_diagrams(table, len(boxes) + made, measure=MEASURE, threshold=IMPERFECT_THRESHOLD)
-    return States(name, boxes, covered, perfect, [one for _, one in table.items()])
+    covered = [one for _, one in covered_table(boxes, order).items()]
+    perfect = merged_boxes(covered, order)
+    imperfect = merged_boxes(perfect, order, workload, IMPERFECT_THRESHOLD)
+    return States(workload, order, boxes, covered, perfect, imperfect)
 
 
 def learnt_order(boxes: Sequence[Box]) -> tuple[int, ...]:
@@ -127,161 +197,196 @@ def learnt_order(boxes: Sequence[Box]) -> tuple[int, ...]:
 
 
 def figure_12(states: States) -> list[Result]:
-    """Routing table sizes, and what a random order of attributes costs perfect merging."""
-    total = len(states.boxes)
-    results: list[Result] = [
-        {"item": "figure 12", "set": states.name, "state": state, "entries": len(boxes)}
-        for state, boxes in states.items()
-    ]
-    results[1] |= {
-        "covered_share": round(1 - len(states.covered) / total, 3),
-        "paper_covered_share": PAPER_COVERED[states.name],
-    }
-    table = covered_table(states.boxes, random_order(ATTRIBUTES, 1))
-    merge_diagrams(table, total)
-    results.append(
+    """Routing table sizes, what a random order of attributes costs perfect merging, and ours."""
+    name, total = states.workload.name, len(states.boxes)
+    sizes = {state: len(boxes) for state, boxes in states.items()}
+    sizes[RANDOM_ORDER] = len(merged_boxes(states.covered, random_order(ATTRIBUTES, 1)))
+    sizes |= _on_interests(states)
+    published = {"covering": round(total * (1 - PAPER_COVERED[name]))}
+    if name == "A":
+        published[RANDOM_ORDER] = sizes["perfect merging"] + PAPER_RANDOM_ORDER
+    return [
         {
-            "item": "figure 12",
-            "set": states.name,
-            "state": "perfect merging, random order",
-            "entries": len(table),
-            "more_than_learnt": len(table) - len(states.perfect),
-            "paper_more_than_learnt": PAPER_RANDOM_ORDER,
+            "series": f"set {name}",
+            "x": state,
+            "ours": size,
+            "share": round(size / total, 4),
+            "paper": published.get(state) if total == PUBLISHED_SIZE else None,
         }
-    )
-    return results + _ours(states)
+        for state, size in sizes.items()
+    ]
 
 
-def _ours(states: States) -> list[Result]:
-    """The same subscriptions as interests."""
-    table = CoverTable({0: SHAPE})
-    filters = {name_of(one): one for one in map(filter_of, states.boxes)}
-    table.insert_many(filters.items())
-    maximal = dict(table.maximal())
+def _on_interests(states: States) -> dict[str, int]:
+    """The same subscriptions as interests. Beyond a size merging starts from what covering on
+    diagrams leaves, which is the same at every size that was tried."""
+    sizes: dict[str, int] = {}
+    maximal = {name_of(one): one for one in map(filter_of, states.covered)}
+    if len(states.boxes) <= MOST_INTERESTS:
+        table = CoverTable({0: SHAPE})
+        filters = {name_of(one): one for one in map(filter_of, states.boxes)}
+        table.insert_many(filters.items())
+        maximal = dict(table.maximal())
+        sizes["interests: covering"] = len(maximal)
     mergers = find_mergers(maximal)
     gone = sum(len(merger.parts) for merger in mergers)
-    return [
-        {"item": "figure 12", "set": states.name, "state": f"interests: {state}", "entries": size}
-        for state, size in (
-            ("covering", len(maximal)),
-            ("perfect merging", len(maximal) - gone + len(mergers)),
-        )
-    ]
+    sizes["interests: perfect merging"] = len(maximal) - gone + len(mergers)
+    return sizes
 
 
 def table_2(states: States, publications: int, naive_publications: int) -> list[Result]:
-    """Milliseconds to match one publication, with diagrams and by looking at every entry."""
-    events = draw_publications(publications)
+    """Milliseconds to match one publication: with diagrams, by looking at every entry, and by the
+    index over interests; with what is looked at."""
+    name = states.workload.name
+    events = states.workload.publications(publications)
+    few = events.slice(0, naive_publications)
     results: list[Result] = []
-    first = 0.0
     for state, boxes in states.items():
         numbered = [(number, [one]) for number, one in enumerate(boxes)]
         diagrams, naive = DiagramMatcher(RELATION), NaiveMatcher(RELATION)
         diagrams.insert_many(numbered)
         naive.insert_many(numbered)
-        ms = _ms_per_event(diagrams, events)
-        first = first or ms
-        theirs = PAPER_TABLE_2[states.name, state]
-        results.append(
+        theirs = PAPER_TABLE_2[name, state]
+        measured = {
+            "diagrams": (_ms_per_event(diagrams, events), theirs[0], len(diagrams.nodes)),
+            "naive": (_ms_per_event(naive, few), theirs[1], sum(map(len, boxes))),
+            "interests": (_ms_on_interests(boxes, few), None, None),
+        }
+        results += [
             {
-                "item": "table 2",
-                "set": states.name,
-                "state": state,
+                "series": f"set {name}, {kind}",
+                "x": state,
+                "ours": round(ms, 5),
+                "paper": paper,
                 "entries": len(boxes),
-                "diagrams_ms": round(ms, 4),
-                "naive_ms": round(_ms_per_event(naive, events.slice(0, naive_publications)), 3),
-                "less_than_at_first": round(1 - ms / first, 3),
-                "paper_diagrams_ms": theirs[0],
-                "paper_naive_ms": theirs[1],
+                "looked_at": looked_at,
             }
-        )
+            for kind, (ms, paper, looked_at) in measured.items()
+        ]
     return results
-
-
-def draw_publications(count: int, seed: int = 5) -> EventBatch:
-    random = np.random.default_rng(seed)
-    columns = random.integers(0, DOMAIN, size=(ATTRIBUTES, count))
-    return EventBatch.of_arrays(RELATION, {f"a{i}": column for i, column in enumerate(columns)})
 
 
 def _ms_per_event(matcher: DiagramMatcher | NaiveMatcher, events: EventBatch) -> float:
     matcher.match_batch(events.slice(0, 1))
+    return _cpu_ms(lambda: matcher.match_batch(events)) / len(events)
+
+
+def _ms_on_interests(boxes: Sequence[Box], events: EventBatch) -> float:
+    index = InterestIndex(SHAPE)
+    index.add_many((number, filter_of(one), 0) for number, one in enumerate(boxes))
+    rows = [events.row(i) for i in range(len(events))]
+    messages = [Message(Position(i, 1), 0, (i,), row, EVERYONE) for i, row in enumerate(rows)]
+    list(index.names(messages[0]))
+    return _cpu_ms(lambda: [list(index.names(one)) for one in messages]) / len(messages)
+
+
+def _cpu_ms(work: Callable[[], object]) -> float:
     began = time.process_time()
-    matcher.match_batch(events)
-    return (time.process_time() - began) / len(events) * 1e3
+    work()
+    return (time.process_time() - began) * 1e3
 
 
-def figure_13(subscriptions: int, block: int = 2_000, name: str = "A") -> list[Result]:
-    """Milliseconds to insert a subscription: with and without the cache, and by two passes."""
-    boxes = draw_boxes(name, subscriptions)
+def figure_13(workload: Workload, block: int) -> list[Result]:
+    """Milliseconds to insert a subscription: with and without the cache, by two passes, and as an
+    interest. The index series are the first step alone, once all predicates are known."""
+    boxes = workload.boxes()
     order = learnt_order(boxes)
     tables = {
         "with cache": DiagramTable(RELATION, order),
         "without cache": DiagramTable(RELATION, order, caches=False),
         "two passes": DiagramTable(RELATION, order),
     }
+    interests = CoverTable({0: SHAPE})
     results: list[Result] = []
-    for start in range(0, subscriptions, block):
-        line: Result = {"item": "figure 13", "set": name, "subscriptions": start + block}
+    for start in range(0, len(boxes), block):
+        part = list(enumerate(boxes[start : start + block], start))
+        spent: dict[str, float] = {}
         for kind, table in tables.items():
-            began = time.process_time()
-            for number in range(start, min(start + block, subscriptions)):
-                if kind == "two passes":
-                    _insert_in_two_passes(table, number, boxes[number])
-                else:
-                    table.insert(number, boxes[number])
-            line[f"{kind}_ms"] = round((time.process_time() - began) / block * 1e3, 4)
-        results.append(line)
-    results[-1] |= {f"paper_{kind}_ms": ms for kind, ms in PAPER_INSERTION_MS.items()}
+            insert = _insert_in_two_passes if kind == "two passes" else _insert
+            spent[kind] = _cpu_ms(lambda: insert(table, part))  # noqa: B023
+        if start + len(part) <= MOST_INTERESTS:
+            spent["interests"] = _cpu_ms(lambda: _enter(interests, part))  # noqa: B023
+        results += [
+            {"series": kind, "x": start + len(part), "ours": round(ms / len(part), 5)}
+            for kind, ms in spent.items()
+        ]
+    for kind, paper in PAPER_INDEX_MS.items():
+        ms = _cpu_ms(lambda: [tables[kind].codes_of(one) for one in boxes[-500:]])  # noqa: B023
+        is_full = len(boxes) == PUBLISHED_SIZE
+        results.append(
+            {
+                "series": f"index {kind}",
+                "x": len(boxes),
+                "ours": round(ms / len(boxes[-500:]), 5),
+                "paper": paper if is_full else None,
+            }
+        )
     return results
 
 
-def _insert_in_two_passes(table: DiagramTable, number: int, one: Box) -> None:
-    relations = table.relations_in_two_passes(one)
-    if relations.covered_by is None:
-        for covered in relations.covers:
-            table.remove(covered)
-        table.add(number, one)
+def _enter(table: CoverTable, part: Sequence[tuple[int, Box]]) -> None:
+    named = {name_of(one): one for one in (filter_of(one) for _, one in part)}
+    table.insert_many(pair for pair in named.items() if pair[0] not in table)
 
 
-def advertisements() -> list[Interest]:
-    half = Interval(ABOVE_NULL, below(DOMAIN // 2))
-    return [filter_of(box({column: half})) for column in range(3)]
+def _insert(table: DiagramTable, part: Sequence[tuple[int, Box]]) -> None:
+    for number, one in part:
+        table.insert(number, one)
+
+
+def _insert_in_two_passes(table: DiagramTable, part: Sequence[tuple[int, Box]]) -> None:
+    for number, one in part:
+        relations = table.relations_in_two_passes(one)
+        if relations.covered_by is None:
+            for covered in relations.covers:
+                table.remove(covered)
+            table.add(number, one)
 
 
 def figures_14_and_15(
-    subscriptions: int, publications: int, thresholds: Sequence[float] = THRESHOLDS
+    workload: Workload, publications: int, thresholds: Sequence[float] = THRESHOLDS
 ) -> list[Result]:
     """Entries that are left by IMT, with and without advertisements, and false positives."""
-    boxes = draw_boxes("A", subscriptions)
+    boxes = workload.boxes()
     order = learnt_order(boxes)
-    events = draw_publications(publications)
-    wanted = _concerned(boxes, events)
+    perfect = merged_boxes([one for _, one in covered_table(boxes, order).items()], order)
+    events = workload.publications(publications)
+    advertised = workload.advertisements()
+    sent = np.zeros(len(events), np.bool_)
+    for one in advertised:
+        sent |= _wanted([one.base], events)
+    wanted = _wanted(boxes, events)
+    is_full = len(boxes) * 2 == PUBLISHED_SIZE
     results: list[Result] = []
     for threshold in thresholds:
-        line: Result = {"item": "figures 14 and 15", "imt": threshold}
-        for kind, advertised in (("", []), ("advertised_", advertisements())):
-            table = covered_table(boxes, order)
-            made = merge_diagrams(table, len(boxes))
-            if threshold or advertised:
-                merge_diagrams(
-                    table,
-                    len(boxes) + made,
-                    measure=MEASURE,
-                    threshold=threshold,
-                    advertised=advertised,
-                )
-            line[f"{kind}left_share"] = round(len(table) / subscriptions, 4)
-            if not advertised:
-                matched = _concerned([one for _, one in table.items()], events)
-                line["false_positive_share"] = round(1 - wanted / max(1, matched), 4)
-        results.append(line)
-    results[0]["paper_left_share"] = PAPER_LEFT_AT_ZERO
+        plain = merged_boxes(perfect, order, workload, threshold) if threshold else perfect
+        with_adverts = merged_boxes(perfect, order, workload, threshold, advertised)
+        for kind, found, counted in (
+            ("", plain, np.ones(len(events), np.bool_)),
+            (", advertised", with_adverts, sent),
+        ):
+            matched = _wanted(found, events) & counted
+            right = wanted & counted
+            results.append(
+                {
+                    "series": f"entries{kind}",
+                    "x": threshold,
+                    "ours": len(found),
+                    "share": round(len(found) / len(boxes), 4),
+                    "wanted_share": round(float(right.sum()) / max(1.0, float(counted.sum())), 4),
+                    "false_positive_share": round(
+                        1 - float(right.sum()) / max(1.0, float(matched.sum())), 4
+                    ),
+                    "paper": round(PAPER_LEFT_AT_ZERO * len(boxes))
+                    if is_full and not threshold and not kind
+                    else None,
+                }
+            )
     return results
 
 
-def _concerned(boxes: Sequence[Box], events: EventBatch) -> int:
+def _wanted(boxes: Sequence[Box], events: EventBatch) -> np.ndarray:
     """Publications that somebody wants."""
     matcher = DiagramMatcher(RELATION)
     matcher.insert_many((number, [one]) for number, one in enumerate(boxes))
-    return int(matcher.any_match(events).sum())
+    return matcher.any_match(events)

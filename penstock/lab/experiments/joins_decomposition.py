@@ -4,6 +4,9 @@ The same inserts are carried out with the queries split in one way after the oth
 algorithm chooses by each cost model, by the plain rule, and in all six ways in which S, which has
 a choice, can prefer its neighbours. Counted is what the server sends (each message once) and what
 subscribers get (each message once for each of them).
+
+With `--star`, also what Figure 14 compares: whole join rows, one message each, by Enum-J, Ref-J and
+Ref-J+. (Over the general schema they are prohibitively many: one insert may give 147,000.)
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from penstock.flow.planning import Method, cost_model
 from penstock.joins.accounting import message_bytes
 from penstock.joins.decomposition.greedy import decompose
 from penstock.lab.benchmarks._measuring import Result, progress, show
+from penstock.lab.join_rows import SCHEMES, JoinRowServer
 from penstock.lab.workloads.multiway import MultiwayWorkload
+from penstock.messages import Message, Position
 from penstock.query import Query
 from penstock.routing import recipients
 from penstock.spaces import Choice, Decomposition, Replan, plain_rule
@@ -45,12 +50,20 @@ def joins_decomposition(
         int, typer.Option(help="Inserts, of all tables alike.", min=8, max=10_000_000)
     ] = 200,
     star: Annotated[bool, typer.Option("--star", help="S as a fact table.")] = False,
+    share: Annotated[
+        float, typer.Option(help="Of the star's 28,000 rows.", min=0.001, max=1.0)
+    ] = 1.0,
+    heavy_facts: Annotated[
+        bool, typer.Option("--heavy-facts", help="Facts have payloads, too.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Chooses subscriptions, rows and events.", min=0)] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Bytes per event with queries split by each cost model, and in every other way."""
     with progress("filling tables"):
-        workload = MultiwayWorkload(subscriptions, star=star, seed=seed)
+        workload = MultiwayWorkload(
+            subscriptions, star=star, seed=seed, share=share, heavy_facts=heavy_facts
+        )
         inserts = workload.inserts(events)
     results: list[Result] = []
     queries = workload.engine.queries
@@ -62,18 +75,50 @@ def joins_decomposition(
     plain = {number: plain_rule(query) for number, query in queries.items()}
     results.append(_measured(workload, "plain rule", plain, inserts))
     for order in permutations("rtu"):
-        some = {number: _preferring(query, order) for number, query in queries.items()}
+        some = {number: preferring(query, order) for number, query in queries.items()}
         results.append(_measured(workload, f"S by {', '.join(order)}", some, inserts))
+    if star:
+        with progress("join rows"):
+            results += _join_rows(workload, inserts)
     results.sort(key=lambda result: float(str(result["delivered_kb_per_event"])))
     show(results, json, COLUMNS)
 
 
-def _preferring(query: Query, order: Sequence[str]) -> Decomposition:
+def _join_rows(workload: MultiwayWorkload, inserts: list[Change]) -> list[Result]:
+    catalog = workload.engine.catalog
+    server = JoinRowServer.of_queries(workload.engine.queries)
+    position = Position(0, 1)
+    for change in workload.loaded:
+        relation = catalog[change.table]
+        server.load(relation, relation.store_row(change.row))
+    sent: dict[str, list[Message]] = {scheme: [] for scheme in SCHEMES}
+    for change in inserts:
+        relation = catalog[change.table]
+        for scheme, messages in server.change(
+            position, relation, None, relation.store_row(change.row)
+        ).items():
+            sent[scheme] += messages
+    enumerated = [message_bytes(one) for one in sent["Enum-J"]]
+    reached = sum(len(one.recipients) for one in sent["Enum-J"])
+    return [
+        {
+            "decomposition": scheme,
+            "choosing_ms": 0.0,
+            "messages_per_event": round(len(messages) / len(inserts), 2),
+            "kb_per_event": round(sum(map(message_bytes, messages)) / len(inserts) / 1000, 2),
+            "deliveries_per_event": round(reached / len(inserts), 1),
+            "delivered_kb_per_event": round(sum(enumerated) / len(inserts) / 1000, 2),
+        }
+        for scheme, messages in sent.items()
+    ]
+
+
+def preferring(query: Query, order: Sequence[str]) -> Decomposition:
     """S, the first node, is filtered by the first of its neighbours; everything else by S."""
     aliases = [node.alias for node in query.nodes]
     first = next(aliases.index(name) for name in order if name in aliases)
     plain = plain_rule(query)
-    column = plain[0][1].columns  # all tables have the same columns
+    column = plain[0][1].columns  # the one that all tables have in the same place
     return tuple((Choice(first, column), *row[1:]) for row in plain)
 
 

@@ -13,25 +13,7 @@ EXAMPLES = """
   penstock lab run network-tables
   penstock lab run network-tables --subscriptions 200000 --publications 50000 --json
 """
-COLUMNS = (
-    "item",
-    "set",
-    "state",
-    "entries",
-    "covered_share",
-    "paper_covered_share",
-    "subscriptions",
-    "with cache_ms",
-    "without cache_ms",
-    "two passes_ms",
-    "diagrams_ms",
-    "naive_ms",
-    "less_than_at_first",
-    "imt",
-    "left_share",
-    "advertised_left_share",
-    "false_positive_share",
-)
+COLUMNS = ("item", "series", "x", "ours", "share", "entries", "looked_at", "false_positive_share")
 
 
 def network_tables(
@@ -44,13 +26,19 @@ def network_tables(
     from penstock.lab.experiments import _li2005_routing as li2005
 
     results: list[Result] = []
+
+    def add(item: str, found: list[Result]) -> None:
+        results.extend({"item": item} | one for one in found)
+
     for name in li2005.SETS:
         with progress(f"set {name}"):
-            states = li2005.states_of(name, subscriptions)
-            results += li2005.figure_12(states)
-            results += li2005.table_2(states, publications, min(naive, publications))
+            states = li2005.states_of(li2005.Workload(name, subscriptions))
+            add("figure 12", li2005.figure_12(states))
+            add("table 2", li2005.table_2(states, publications, min(naive, publications)))
     with progress("insertion"):
-        results += li2005.figure_13(subscriptions, block=max(1, subscriptions // 10))
+        block = max(1, subscriptions // 10)
+        add("figure 13", li2005.figure_13(li2005.Workload("B", subscriptions), block))
     with progress("imperfect merging"):
-        results += li2005.figures_14_and_15(subscriptions // 2, publications)
+        half = li2005.Workload("A", subscriptions // 2, of=subscriptions)
+        add("figures 14 and 15", li2005.figures_14_and_15(half, publications))
     show(results, json, COLUMNS)

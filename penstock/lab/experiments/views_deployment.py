@@ -1,7 +1,7 @@
 """A deployment of views, simulated: Figures 7, 8 and 9 of Karanasos et al. (2013).
 
-10,000 views, of which 3,000 are different, over documents of 10 to 40 KB that nearly all of them
-match; the source may feed 72. Plans are made under several bounds and carried out document by
+10,000 views, of which some 3,000 are different, over documents of 10 to 40 KB that nearly all of
+them match; the source may feed 72. Plans are made under several bounds and carried out document by
 document: how many levels they have, how long views wait, when the last one has its results.
 """
 
@@ -22,7 +22,7 @@ from penstock.views.resource_model import Sites
 
 EXAMPLES = """
   penstock lab run views-deployment
-  penstock lab run views-deployment --views 1000 --unique 300 --documents 5 --json
+  penstock lab run views-deployment --views 1000 --documents 5 --json
 """
 COLUMNS = (
     "bound",
@@ -46,12 +46,14 @@ PAPER_DELIVERY_S = "2–2.5"
 
 def views_deployment(
     views: Annotated[int, typer.Option(help="Views.", min=10)] = 10_000,
-    unique: Annotated[int, typer.Option(help="Different views among them.", min=1)] = 3_000,
     documents: Annotated[int, typer.Option(help="Documents.", min=1)] = 20,
     source_bound: Annotated[int, typer.Option(help="Views that the source may feed.", min=0)] = 72,
     bound: Annotated[
         list[int] | None, typer.Option(help="Views that a view may feed; 0: any number.", min=0)
     ] = None,
+    published_coverage: Annotated[
+        bool, typer.Option("--published-coverage", help="Contents are not navigated.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Chooses views, documents and sites.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -63,11 +65,17 @@ def views_deployment(
     with progress("compiling"):
         warm_up()
     with progress("choosing views and documents"):
-        deployment = Deployment.of(views, unique, documents, seed)
+        deployment = Deployment.of(views, documents, seed)
     with progress("measuring results"):
         measured = measure_results(deployment)
     with progress("embedding and rewriting"):
-        network = ViewNetwork.of(deployment.views, model=Network().model(), seed=seed)
+        network = ViewNetwork.of(
+            deployment.views,
+            navigation=not published_coverage,
+            model=Network().model(measured.seconds_per_row),
+            documents=deployment.documents,
+            seed=seed,
+        )
     sites = Sites.at_random(views, seed)
     results: list[Result] = []
     for one in bound or [5, 10, 30, 50, 100, 0]:
@@ -86,7 +94,7 @@ def views_deployment(
                     "plan": name,
                     "levels": int(plan.levels().max()),
                     "paper_levels": PAPER_LEVELS.get((name, one)),
-                    **_times(seconds),
+                    **delivery_times(seconds),
                     "paper_mean_latency_s": PAPER_MEAN_LATENCY_S,
                     "paper_slowest_s": PAPER_SLOWEST_S.get((name, one)),
                     "paper_delivery_s": PAPER_DELIVERY_S,
@@ -95,10 +103,12 @@ def views_deployment(
                     "largest_load": int(plan.loads().max()),
                 }
             )
-    show(results, json, COLUMNS, match_share=deployment.match_share)
+    unique = len(deployment.unique)
+    show(results, json, COLUMNS, unique_views=unique, match_share=deployment.match_share)
 
 
-def _times(seconds: NDArray[np.float64]) -> Result:
+def delivery_times(seconds: NDArray[np.float64]) -> dict[str, float]:
+    """Of one plan, over all documents and views: Figures 8 and 9."""
     delivery = seconds.max(axis=1)
     return {
         "mean_latency_s": float(seconds.mean()),

@@ -39,6 +39,14 @@ ZIPF = 0.8
 JOINLESS_SHARE = 0.3
 """Of all join values, so many have no row in S."""
 
+CENTRE_SPREADS = (10_000, 6_000)
+"""Standard deviations of the centres of ranges over R.a and S.c."""
+
+CHANGES = 2
+"""Of the streams of random numbers; 0 and 1 are for the first rows of R and S."""
+DAILY_CHANGE = 0.02
+"""Of a stock's price/earnings ratio."""
+
 Random: TypeAlias = np.random.Generator
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
@@ -68,10 +76,12 @@ class Interests:
     c_high: Numbers
 
     @classmethod
-    def draw(cls, subscriptions: int, random: Random) -> Interests:
-        a = _either(random, 30_000, 70_000, 10_000, subscriptions)
+    def draw(
+        cls, subscriptions: int, random: Random, spreads: tuple[float, float] = CENTRE_SPREADS
+    ) -> Interests:
+        a = _either(random, 30_000, 70_000, spreads[0], subscriptions)
         a_width = _widths(random, 20_000, 5_000, subscriptions)
-        c = _either(random, 15_000, 85_000, 6_000, subscriptions)
+        c = _either(random, 15_000, 85_000, spreads[1], subscriptions)
         c_width = _widths(random, 6_000, 5_000, subscriptions)
         return cls(
             _stored(a - a_width / 2),
@@ -99,13 +109,21 @@ class JoinWorkload:
     s_rows: int = 5_100
     join_values: int = 100
     seed: int = 1
+    interest_seed: int | None = None
+    """Of the subscriptions, if it is another: the paper repeats runs with other events alone. Rows
+    of R, rows of S and changes are then drawn apart, so that more rows of one table change nothing
+    about the rest."""
+    centre_spreads: tuple[float, float] = CENTRE_SPREADS
     groups: dict[JoinValue, Group] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         # Apart, so that the tables and changes of a seed are the same for any number of
         # subscriptions: the hundred centres that are drawn matter more than anything else.
         self._random = np.random.default_rng([self.seed, 0])
-        self.interests = Interests.draw(self.subscriptions, np.random.default_rng([self.seed, 1]))
+        interest_seed = self.seed if self.interest_seed is None else self.interest_seed
+        self.interests = Interests.draw(
+            self.subscriptions, np.random.default_rng([interest_seed, 1]), self.centre_spreads
+        )
         self.catalog = Catalog()
         for offset, sql in enumerate((R_TABLE, S_TABLE)):
             self.catalog.add(parse_relation(sql), offset)
@@ -117,7 +135,11 @@ class JoinWorkload:
         self._s_shares[joinless] = 0
         self._s_shares /= self._s_shares.sum()
         self._next_id = 0
+        self._streams = [self._random] * 3
+        if self.interest_seed is not None:
+            self._streams = [np.random.default_rng([self.seed, 2 + i]) for i in range(3)]
         self._fill()
+        self._random = self._streams[CHANGES]
 
     def _fill(self) -> None:
         self.groups = {(value,): Group() for value in range(self.join_values)}
@@ -126,19 +148,24 @@ class JoinWorkload:
         per_value[: self.r_rows % self.join_values] += 1
         for value in range(self.join_values):
             for side, count in ((0, per_value[value]), (1, counts[value])):
+                self._random = self._streams[side]
                 for row in self.draw_rows(side, value, int(count)):
                     self.groups[value,].sides[side][row[0],] = row  # type: ignore[index]
 
     def draw_rows(self, side: int, value: int, count: int) -> list[Row]:
         """New rows of R (side 0) or S (side 1) with one join value."""
-        centre, spread = (self._r_centres, 8_000) if side == 0 else (self._s_centres, 3_000)
-        numbers = _stored(self._random.normal(centre[value], spread, count)).tolist()
+        numbers = _stored(self.draw_numbers(side, value, count)).tolist()
         first = self._next_id
         self._next_id += count
         payload = "x" * PAYLOAD_BYTES
         if side == 0:
             return [(first + i, number, value, payload) for i, number in enumerate(numbers)]
         return [(first + i, value, number, payload) for i, number in enumerate(numbers)]
+
+    def draw_numbers(self, side: int, value: int, count: int) -> npt.NDArray[np.float64]:
+        """Of R.a or S.c, for rows with one join value."""
+        centre, spread = (self._r_centres, 8_000) if side == 0 else (self._s_centres, 3_000)
+        return self._random.normal(centre[value], spread, count)
 
     @cached_property
     def spaces(self) -> list[SpacePoints]:
@@ -166,3 +193,24 @@ class JoinWorkload:
             rows = self.groups[value].sides[side]
             key = next(iter(rows))
             yield value, GroupStep(step.offset, 2, side, key, rows[key], None)
+
+
+@dataclass
+class StockJoinWorkload(JoinWorkload):
+    """Stocks for R and ratings for S, made up in the image of section 6.1's real data, which is not
+    to be had: price/earnings ratios wander by about 2 % a day; ratings from 1 to 5 are mapped to
+    the range of values and perturbed."""
+
+    s_rows: int = 2_300
+    _ratios: dict[int, float] = field(default_factory=dict, repr=False)
+
+    def draw_numbers(self, side: int, value: int, count: int) -> npt.NDArray[np.float64]:
+        if side == 1:
+            usual = 1 + 4 * self._s_centres[value] / TOP_VALUE
+            ratings = np.clip(np.rint(self._random.normal(usual, 1.0, count)), 1, 5)
+            return (ratings - 0.5) * TOP_VALUE / 5 + self._random.normal(0, 4_000, count)
+        steps = np.exp(np.cumsum(self._random.normal(0, DAILY_CHANGE, count)))
+        ratios = self._ratios.get(value, self._r_centres[value]) * steps
+        if count:
+            self._ratios[value] = float(np.clip(ratios[-1], 0.05 * TOP_VALUE, 0.95 * TOP_VALUE))
+        return np.asarray(ratios, np.float64)

@@ -3,17 +3,21 @@
 S stands in the middle and joins R, T and U by one column. Of one join value there are 10 rows of R,
 70 of S, 70 of T and 30 of U. Subscriptions are a mix of R-S, R-S-T, R-S-T-U (each 5 parts of 17)
 and S-T-U (2 parts), with a range over each table; ranges over R and S are wide, over T and U
-narrow, and values lie as normal distributions have them. With `star`, S is a fact table instead:
-each of its rows joins one row of each of the others.
+narrow, and values lie as normal distributions have them.
+
+With `star`, S is a fact table instead: 25,000 rows, each of which joins exactly one of the 1,000
+rows of each other table, by a column for each. Facts that come join rows that are there, and rows
+of the other tables come with keys of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.catalog import Outside
 from penstock.flow.changes import Change, Op
 from penstock.flow.engine import Engine
 from penstock.flow.events import encode_change
@@ -22,7 +26,8 @@ from penstock.messages import Message
 
 TABLES = ("r", "s", "t", "u")
 ROWS_PER_VALUE = {"r": 10, "s": 70, "t": 70, "u": 30}
-STAR_ROWS_PER_VALUE = {"r": 1, "s": 25, "t": 1, "u": 1}
+STAR_ROWS = {"r": 1_000, "t": 1_000, "u": 1_000, "s": 25_000}
+"""The facts come last: what they refer to is there."""
 MIX = (("rs", 5), ("rst", 5), ("rstu", 5), ("stu", 2))
 WIDTHS = {"r": 20_000, "s": 20_000, "t": 6_000, "u": 3_000}
 PAYLOAD = "x" * 100
@@ -31,34 +36,49 @@ TOP_VALUE = 100_000
 
 @dataclass
 class MultiwayWorkload:
-    """Tables in an engine, the subscriptions to them, and inserts to come."""
+    """Tables in an engine, the subscriptions to them, and inserts to come. A star can be made
+    smaller by `share`; its facts have a payload if `heavy_facts`."""
 
     subscriptions: int
     star: bool = False
     join_values: int = 10
     seed: int = 1
+    share: float = 1.0
+    heavy_facts: bool = False
 
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(self.seed)
         self._next_id = self._offset = 0
         self.engine = Engine()
         for table in TABLES:
+            keys = "kr INTEGER, kt INTEGER, ku INTEGER" if self._is_fact(table) else "k INTEGER"
             self.engine.define(
                 self._offset,
-                f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, k INTEGER, a INTEGER, p VARCHAR)",
+                f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, a INTEGER, p VARCHAR, {keys})",
             )
             self._offset += 1
-        for table, count in self._rows_per_value().items():
-            for value in range(self.join_values):
-                for _ in range(count):
-                    self.apply(self._insert(table, value))
+        self._dimension_rows = dict.fromkeys(STAR_ROWS, 0)
+        self.loaded = list(self._first_rows())
+        for change in self.loaded:
+            self.apply(change)
         self.engine.statistics = Statistics()  # the tables are loaded: what comes is another matter
         for sql in self._queries():
             self.engine.subscribe(self._offset, self.engine.bind(sql))
             self._offset += 1
 
-    def _rows_per_value(self) -> dict[str, int]:
-        return STAR_ROWS_PER_VALUE if self.star else ROWS_PER_VALUE
+    def _is_fact(self, table: str) -> bool:
+        return self.star and table == "s"
+
+    def _first_rows(self) -> Iterator[Change]:
+        if self.star:
+            for table, count in STAR_ROWS.items():
+                for _ in range(max(1, round(count * self.share))):
+                    yield self._star_insert(table)
+            return
+        for table, count in ROWS_PER_VALUE.items():
+            for value in range(self.join_values):
+                for _ in range(count):
+                    yield self._insert(table, {"k": value})
 
     def apply(self, change: Change) -> list[Message]:
         """Carry out one change; what it makes the server send."""
@@ -72,26 +92,40 @@ class MultiwayWorkload:
         return self._offset - 1
 
     def inserts(self, count: int) -> list[Change]:
-        """Rows to come, of all tables alike."""
+        """Rows to come: of all tables alike; of a star, as many of each as it has."""
+        if self.star:
+            weights = np.array(list(STAR_ROWS.values())) / sum(STAR_ROWS.values())
+            drawn = self._random.choice(list(STAR_ROWS), count, p=weights).tolist()
+            return [self._star_insert(table) for table in drawn]
         tables = self._random.choice(len(TABLES), count).tolist()
         values = self._random.choice(self.join_values, count).tolist()
-        return [self._insert(TABLES[t], v) for t, v in zip(tables, values, strict=True)]
+        return [self._insert(TABLES[t], {"k": v}) for t, v in zip(tables, values, strict=True)]
 
-    def _insert(self, table: str, value: int) -> Change:
+    def _star_insert(self, table: str) -> Change:
+        rows = self._dimension_rows
+        if table != "s":
+            rows[table] += 1
+            return self._insert(table, {"k": rows[table] - 1})
+        keys = {f"k{one}": int(self._random.integers(rows[one])) for one in rows if one != "s"}
+        return self._insert(table, keys, PAYLOAD if self.heavy_facts else "")
+
+    def _insert(self, table: str, keys: Mapping[str, int], payload: str = PAYLOAD) -> Change:
         self._next_id += 1
         number = round(float(np.clip(self._random.normal(50_000, 20_000), 0, TOP_VALUE)))
-        return Change(
-            table, Op.INSERT, {"id": self._next_id, "k": value, "a": number, "p": PAYLOAD}
-        )
+        row: dict[str, Outside] = {"id": self._next_id, "a": number, "p": payload, **keys}
+        return Change(table, Op.INSERT, row)
 
     def _queries(self) -> Iterator[str]:
         total = sum(parts for _, parts in MIX)
         for tables, parts in MIX:
             for _ in range(round(self.subscriptions * parts / total)):
                 others = [table for table in tables if table != "s"]
-                joins = " ".join(f"JOIN {table} ON s.k = {table}.k" for table in others)
+                joins = " ".join(f"JOIN {one} ON s.{self._key(one)} = {one}.k" for one in others)
                 where = " AND ".join(self._range(table) for table in tables)
                 yield f"SELECT * FROM s {joins} WHERE {where}"
+
+    def _key(self, table: str) -> str:
+        return f"k{table}" if self.star else "k"
 
     def _range(self, table: str) -> str:
         centre = self._random.normal(50_000, 20_000)

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from penstock.views.patterns import (
+from penstock.documents.patterns import (
     MAX_PATTERN_NODES,
     Axis,
     Operator,
@@ -121,6 +121,12 @@ class ViewParameters:
     """A leaf is compared with a constant."""
     same_structure: float = 0.05
     """A view that differs from another one only in what it returns is kept."""
+    within: tuple[str, ...] = ()
+    """Children of the root that views may be about; empty: all."""
+    single: bool = False
+    """A view may be a single node, and begin with a leaf."""
+    skew: float = 0.0
+    """The nth child of an element is chosen with weight 1 / n^skew, as by YFilter's generator."""
 
 
 def unique_views(
@@ -143,6 +149,16 @@ def unique_views(
     return list(views)
 
 
+def drawn_views(seed: int = 1, parameters: ViewParameters | None = None) -> Iterator[TreePattern]:
+    """Views as they are drawn, endlessly: simple ones come again and again."""
+    given = parameters or ViewParameters()
+    rng = random.Random(seed)
+    while True:
+        view = _random_view(rng, given)
+        if view is not None:
+            yield view
+
+
 @dataclass
 class _Walker:
     """A view while it grows: nodes in the order in which they are added."""
@@ -151,13 +167,21 @@ class _Walker:
     given: ViewParameters
     nodes: list[PatternNode]
 
+    def child_of(self, label: str) -> str:
+        children = DTD[label]
+        if label == ROOT and self.given.within:
+            children = tuple(child for child in children if child.label in self.given.within)
+        if not self.given.skew:
+            return self.rng.choice(children).label
+        weights = [1 / (place + 1) ** self.given.skew for place in range(len(children))]
+        return self.rng.choices(children, weights)[0].label
+
     def walk(self, label: str, steps: int, parent: int) -> None:
         axis = Axis.CHILD
         for step in range(steps):
-            children = DTD.get(label)
-            if not children:
+            if label not in DTD:
                 return
-            label = self.rng.choice(children).label
+            label = self.child_of(label)
             if self.rng.random() < self.given.descendant and label in DTD and step < steps - 1:
                 axis = Axis.DESCENDANT
                 continue
@@ -170,12 +194,14 @@ class _Walker:
         if self.rng.random() < self.given.anywhere:
             skipped = self.rng.randint(1, 3)
             for _ in range(skipped):
-                label = self.rng.choice(DTD[label]).label
-                if label not in DTD:
-                    return
+                if label in DTD:
+                    label = self.child_of(label)
+        if label not in DTD and not self.given.single:
+            return
         axis = Axis.DESCENDANT if skipped else Axis.CHILD
         self.nodes.append(PatternNode(label, -1, axis))
-        self.walk(label, max(1, steps - max(1, skipped)), 0)
+        shortest = 0 if self.given.single else 1
+        self.walk(label, max(shortest, steps - max(1, skipped)), 0)
 
     def branch(self) -> None:
         for _ in range(self.given.most_branches):
