@@ -5,11 +5,17 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.cli.output import Output, count, size
 from penstock.flow.events import encode_change
 from penstock.lab.demo import DemoReport
+
+if TYPE_CHECKING:
+    from penstock.lab.news_demo import NewsDemo
 
 MAX_TEXT = 30  # characters of a review: a row should fit on a line
 
@@ -113,3 +119,43 @@ def _program() -> str:
     if called.name == "penstock" and shutil.which("penstock") is None:
         return shlex.quote(sys.argv[0])
     return "penstock"
+
+
+def show_news(out: Output, done: NewsDemo, svg: Path | None) -> None:
+    """What the source of a network of views is relieved of."""
+    plan = done.planned.plan
+    levels = {str(level): number for level, number in Counter(plan.levels().tolist()).items()}
+    out.result(
+        {
+            "results": [
+                {"way": way, **asdict(relief)}
+                for way, relief in (("alone", done.alone), ("network", done.relieved))
+            ],
+            "documents": done.documents,
+            "sites": done.sites,
+            "levels": levels,
+            "busiest_site_bytes": done.busiest_site_bytes,
+            "moved_views": done.moved,
+            "svg": None if svg is None else str(svg),
+        }
+    )
+    out.say(
+        f"{done.alone.views:,} views at {done.sites} sites, {done.documents:,} documents of "
+        f"{size(round(done.document_bytes))}. What the source does for each document:"
+    )
+    alone, relieved = done.alone, done.relieved
+    rows = [
+        ("views that it feeds", f"{alone.views:,}", f"{relieved.views:,}"),
+        ("rows that it sends", f"{alone.rows:,.0f}", f"{relieved.rows:,.0f}"),
+        ("bytes that it sends", f"{alone.bytes:,.0f}", f"{relieved.bytes:,.0f}"),
+        ("CPU ms to extract", f"{alone.milliseconds:.2f}", f"{relieved.milliseconds:.2f}"),
+    ]
+    out.table(("", "alone", "views feed views"), rows, ("alone", "views feed views"))
+    shown = ", ".join(f"{number} at level {level}" for level, number in sorted(levels.items()))
+    out.say(f"Views: {shown}. The busiest site sends {size(round(done.busiest_site_bytes))}.")
+    out.say(
+        f"One site was lost on the way: {done.moved} views moved, and every subscriber has what "
+        "the home returns."
+    )
+    if svg is not None:
+        out.say(f"Levels, and who feeds whom: {svg}")

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import typer
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def lease_text(seconds: float | None) -> str:
+    """As `--lease` takes it, in the largest unit that leaves a whole number."""
+    if seconds is None:
+        return "none"
+    whole = (unit for unit, length in reversed(_SECONDS.items()) if seconds % length == 0)
+    unit = next(whole, "s")
+    return f"{seconds / _SECONDS[unit]:g}{unit}"
+
+
+def lease_or_none(text: str) -> float:
+    """Seconds; infinity for `none`."""
+    return math.inf if text.strip() == "none" else duration(text)
 
 
 def duration(text: str) -> float:

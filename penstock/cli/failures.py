@@ -15,6 +15,7 @@ from penstock.errors import (
     CorruptionError,
     ExtraError,
     NetworkError,
+    OperatorError,
     PenstockError,
     PlanError,
     SqlError,
@@ -47,6 +48,7 @@ EXIT_CODES = {
     ExtraError.exit_code: "a library of an extra is not installed",
     PlanError.exit_code: "views cannot be planned within their limits",
     NetworkError.exit_code: "a broker, a link or an overlay cannot be worked with",
+    OperatorError.exit_code: "an operator is missing, badly defined or used wrongly",
     INTERRUPTED: "ended by Ctrl-C",
 }
 

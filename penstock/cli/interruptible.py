@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from types import FrameType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
 
@@ -19,6 +21,16 @@ class Ended(Generic[Result]):
     result: Result
     by_interrupt: bool
     """Whether Ctrl-C ended it before its time."""
+
+
+async def run_until_signal(work: Coroutine[Any, Any, None]) -> None:
+    """Run something that serves until Ctrl-C or SIGTERM cancels it."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 def run_interruptible(work: Callable[[threading.Event], Result]) -> Ended[Result]:

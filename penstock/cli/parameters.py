@@ -29,6 +29,16 @@ JsonLinesOption = Annotated[
     bool,
     typer.Option("--json", callback=_remember_json, help="Print one JSON object on each line."),
 ]
+TicketOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ticket",
+        metavar="TICKET",
+        envvar="PENSTOCK_TICKET",
+        help="Act by the right of this ticket alone, not by that of the home's owner; one for each "
+        "ID, in their order.",
+    ),
+]
 LimitOption = Annotated[
     int, typer.Option(metavar="N", min=0, help="Rows to show in a table; 0 shows all.")
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,11 +21,10 @@ Advance = Callable[[int, int], None]
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """A sign of life while something of unknown length is done."""
-    console = text_console(to_stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():  # loading Rich takes longer than most of what is waited for
         yield
         return
-    with console.status(literal(what)):
+    with text_console(to_stderr=True).status(literal(what)):
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from penstock.errors import ChangeError, HomeError
@@ -12,7 +13,7 @@ from penstock.flow.planning import Method, better_choices, explain_plan
 from penstock.flow.splitting import Filtering, filterings
 from penstock.joins.decomposition.costs import SelectiveCost, UniformCost
 from penstock.joins.decomposition.greedy import improvements
-from penstock.registry import AnalysedStatistics, Registry, StoredSubscription
+from penstock.registry import AnalysedStatistics, HomeOperators, Registry, StoredSubscription
 from penstock.spaces import Decomposition
 from penstock.storage import Home, RecordKind, load_statistics, replay_tables
 
@@ -48,7 +49,9 @@ def _explain(home: Home, subscription: int, change: Change, offset: int) -> Expl
     engine = replay_tables(home, offset).engine
     query = stored.query(registry.catalog())
     engine.learn(subscription, query, chosen_before(registry, stored, offset))
-    found = explain(subscription, query, change, engine.catalog, engine.rows, offset)
+    with closing(HomeOperators(registry.catalog, home.path)) as operators:
+        tables = engine.catalog, engine.rows
+        found = explain(subscription, query, change, *tables, offset, lambda: operators.runtime)
     return replace(found, filters=explain_plan(engine, subscription))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from penstock.cli.durations import lease_text
 from penstock.cli.output import count, size
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ def status_members(status: Status, traffic: Traffic | None) -> dict[str, object]
         "waiting": status.waiting,
         "suspended": status.suspended,
         "set_aside": status.set_aside,
+        "lacking_rows": status.lacking_rows,
+        "default_lease_seconds": status.default_lease_seconds,
         "bytes": {
             "log": status.log_bytes,
             "messages": status.message_bytes,
@@ -54,6 +57,7 @@ def status_rows(status: Status, traffic: Traffic | None) -> list[tuple[str, str]
         ("log", f"{count(status.log_end, 'record')}, {size(status.log_bytes)}"),
         ("lag", count(status.lag, "record")),
         ("subscriptions", f"{status.subscriptions:,}{waiting}"),
+        ("default lease", lease_text(status.default_lease_seconds)),
         ("message log", size(status.message_bytes)),
         ("quarantine", size(status.quarantine_bytes)),
         ("checkpoint", size(status.checkpoint_bytes)),
@@ -62,6 +66,11 @@ def status_rows(status: Status, traffic: Traffic | None) -> list[tuple[str, str]
         failed = f"{count(status.set_aside, 'record')} whose processing failed"
         failed += f", {count(status.suspended, 'subscription')} suspended"
         rows.append(("set aside", f"{failed} (penstock quarantine HOME list)"))
+    if status.lacking_rows:
+        lack = (
+            f"{count(status.lacking_rows, 'subscription')} without rows on which operators failed"
+        )
+        rows.append(("left out", f"{lack} (penstock quarantine HOME list)"))
     return rows + _batch_rows(status) + _traffic_rows(traffic)
 
 

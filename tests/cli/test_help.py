@@ -18,10 +18,10 @@ from penstock.errors import PenstockError
 from tests.cli.conftest import Cli
 
 DOORS = {
-    "analyse", "backtest", "bench", "compact", "content", "cursors", "deliver", "demo", "execute",
-    "explain", "init", "kernels", "lab", "network", "publish", "quarantine", "rebuild", "renew",
-    "reoptimise", "run", "status", "subscribe", "subscriptions", "tables", "tail", "unsubscribe",
-    "verify", "version", "watch",
+    "analyse", "backtest", "bench", "broker", "compact", "content", "cursors", "deliver", "demo",
+    "execute", "explain", "init", "kernels", "lab", "network", "publish", "quarantine", "rebuild",
+    "renew", "reoptimise", "run", "site", "status", "subscribe", "subscriptions", "tables", "tail",
+    "unsubscribe", "verify", "version", "views", "watch",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from penstock.kernels import fast_gear, preparation
+from penstock.kernels import cache_directory, fast_gear, preparation
 from penstock.kernels.cache_directory import DIRECTORY_VARIABLE
 from penstock.kernels.preparation import GEAR_VARIABLE, KernelSet
 from tests.cli.conftest import Cli
@@ -55,6 +55,16 @@ def test_a_failure_is_told(cli: Cli) -> None:
     assert ran.code == 1
     assert "could not be compiled" in ran.err
     assert "the plain gear goes on serving" in ran.err
+
+
+@pytest.mark.parametrize("how", [[], ["--beside"], ["--json"]])
+def test_no_place_for_them_is_a_failure(cli: Cli, how: list[str]) -> None:
+    with mock.patch.object(cache_directory, "_directory", return_value=None):
+        ran = cli("kernels", "prepare", *how)
+        assert "no directory can be written" in cli("kernels", "status").out
+    assert ran.code == 1
+    assert "no directory can be written" in ran.err
+    assert DIRECTORY_VARIABLE in ran.err
 
 
 def test_the_plan_says_that_kernels_are_not_ready(cli: Cli, home: Path) -> None:

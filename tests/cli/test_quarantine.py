@@ -23,7 +23,11 @@ def infected(cli: Cli, home: Path, process: Callable[[], None]) -> Path:
 
 def test_empty(cli: Cli, home: Path) -> None:
     assert cli("quarantine", home, "list").out == "the quarantine is empty\n"
-    assert cli("quarantine", home, "list", "--json").json == {"events": [], "suspended": []}
+    assert cli("quarantine", home, "list", "--json").json == {
+        "events": [],
+        "suspended": [],
+        "left_out": [],
+    }
 
 
 def test_a_suspended_subscription(cli: Cli, home: Path) -> None:

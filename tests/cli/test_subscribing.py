@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
+from penstock.cli.durations import lease_or_none, lease_text
 from tests.cli.conftest import Cli
 
 
 def test_subscribe_prints_the_id(cli: Cli, home: Path) -> None:
     ran = cli("subscribe", home, "SELECT * FROM stocks WHERE per < 20")
-    assert (ran.code, ran.out, ran.err) == (0, "2\n", "")
+    assert (ran.code, ran.out) == (0, "2\n")
+    assert re.fullmatch(r"ticket of subscription 2: [\w-]{32}\n", ran.err)
 
 
 def test_subscribe_json(cli: Cli, home: Path) -> None:
     sql = "SELECT symbol FROM stocks WHERE per < 20"
     ran = cli("subscribe", home, sql, "--owner", "ann", "--json")
-    assert ran.json == {
+    assert ran.err == ""
+    assert len(ran.json["ticket"]) == 32
+    assert {name: one for name, one in ran.json.items() if name != "ticket"} == {
         "id": 2,
         "sql": sql,
         "owner": "ann",
@@ -149,3 +158,65 @@ def test_leases(cli: Cli, home: Path) -> None:
     cli("unsubscribe", home, 2)
     (ended,) = cli("subscriptions", home, "--ended", "--json").json["subscriptions"]
     assert ended["state"] == "withdrawn"
+
+
+def test_tickets(cli: Cli, home: Path) -> None:
+    first = cli("subscribe", home, "SELECT * FROM stocks", "--lease", "1h", "--json").json["ticket"]
+    second = cli("subscribe", home, "SELECT * FROM stocks").err.split()[-1]
+    assert (
+        cli("renew", home, 2, 3, "--lease", "2h", "--ticket", first, "--ticket", second).code == 0
+    )
+    for command in ("renew", "unsubscribe"):
+        for number, ticket in ((2, second), (99, second), (0, first)):
+            refused = cli(command, home, number, "--ticket", ticket)
+            assert refused.code == 5
+            assert "not the ticket" in refused.err
+            assert ticket not in refused.err
+    assert cli("renew", home, 2, 3, "--ticket", first).code == 5
+    assert cli("unsubscribe", home, 2, "--ticket", first).code == 0
+    assert cli("unsubscribe", home, 3).code == 0
+    for looked in ("subscriptions", "status", "tables"):
+        shown = cli(looked, home, "--json").out
+        assert first not in shown
+        assert second not in shown
+
+
+def test_the_tickets_of_a_file(cli: Cli, home: Path, tmp_path: Path) -> None:
+    script = tmp_path / "interests.sql"
+    script.write_text("SELECT * FROM stocks;\nSELECT * FROM reviews;")
+    ran = cli("subscribe", home, "--file", script)
+    assert ran.out == "2\n3\n"
+    said = [line.rpartition(" ") for line in ran.err.splitlines()]
+    assert [what for what, _, _ in said] == [f"ticket of subscription {n}:" for n in (2, 3)]
+    assert len({ticket for _, _, ticket in said}) == 2
+
+
+def test_a_default_lease(cli: Cli, tmp_path: Path) -> None:
+    home = tmp_path / "shop"
+    assert cli("init", home, "--default-lease", "36h").code == 0
+    assert "default lease     36h" in cli("status", home).out
+    assert cli("status", home, "--json").json["default_lease_seconds"] == 129_600
+    cli("execute", home, "CREATE TABLE stocks (id INT PRIMARY KEY)")
+    sql = "SELECT * FROM stocks"
+    leases = [("--lease", "1d"), (), ("--lease", "none")]
+    begins = datetime.now(UTC)
+    ends = [cli("subscribe", home, sql, *lease, "--json").json["expires"] for lease in leases]
+    hours = [one and (datetime.fromisoformat(one) - begins).total_seconds() // 3600 for one in ends]
+    assert hours == [24, 36, None]
+    assert cli("renew", home, 2).code == 0
+    assert (
+        "none" in cli("renew", home, 2, "--lease", "none").err
+    )  # a lease cannot be renewed to none
+
+
+@pytest.mark.parametrize(("lease", "code"), [("400d", 6), ("0.5s", 6), ("never", 2), ("5w", 2)])
+def test_default_leases_that_cannot_be(cli: Cli, tmp_path: Path, lease: str, code: int) -> None:
+    assert cli("init", tmp_path / "shop", "--default-lease", lease).code == code
+    assert not (tmp_path / "shop").exists()
+
+
+@pytest.mark.parametrize("seconds", [None, 1, 90, 900, 43_200, 86_400, 129_600, 1.5])
+def test_leases_are_shown_as_they_are_written(seconds: float | None) -> None:
+    shown = lease_text(seconds)
+    assert shown in ("none", "1s", "90s", "15m", "12h", "1d", "36h", "1.5s")
+    assert lease_or_none(shown) == (math.inf if seconds is None else seconds)

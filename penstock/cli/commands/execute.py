@@ -37,7 +37,7 @@ def execute(
     """
     from penstock.cli.statements import given_statements, in_place
     from penstock.registry import Registry
-    from penstock.sql import parse_relation
+    from penstock.sql import parse_declaration
     from penstock.storage import Home
 
     statements = given_statements(sql, file)
@@ -47,7 +47,7 @@ def execute(
     for statement in statements:
         with in_place(statement, file):
             offset = registry.define(statement.sql)
-        relation = parse_relation(statement.sql)
+        relation = parse_declaration(statement.sql)
         declared.append({"name": relation.name, "kind": relation.kind, "offset": offset})
         out.say(f"declared {relation.kind} {relation.name}")
     out.result({"declared": declared})

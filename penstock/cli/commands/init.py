@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.durations import duration
 from penstock.cli.output import Output
 from penstock.cli.parameters import HomeArgument, JsonOption
 
@@ -15,6 +16,7 @@ EXAMPLES = """
   penstock init /var/lib/penstock/shop --json
   penstock init /srv/shop --group-access
   penstock init shop --buckets 16
+  penstock init shop --default-lease 1d
   penstock init /shared/shop --shared      (for a cluster: docs/cluster.md)
 """
 
@@ -39,12 +41,27 @@ def init(
             "many tasks share the work of a batch. It cannot be changed later.",
         ),
     ] = 8,
+    default_lease: Annotated[
+        float | None,
+        typer.Option(
+            metavar="TIME",
+            parser=duration,
+            help="Lease of subscriptions that do not ask for one, such as 90s, 15m, 12h, 1d: they "
+            "end after this time, unless renewed. By default they last until withdrawn.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Create a home: a directory with a log and everything derived from it."""
     from penstock.storage import Home
 
-    created = Home.create(home, shared=shared, group_access=group_access, buckets=buckets)
+    created = Home.create(
+        home,
+        shared=shared,
+        group_access=group_access,
+        buckets=buckets,
+        default_lease_seconds=default_lease,
+    )
     out = Output(as_json=as_json)
     out.result({"home": str(created.path)})
     out.say(f"made {created.path}")

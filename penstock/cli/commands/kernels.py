@@ -55,10 +55,17 @@ def prepare(
     as_json: JsonOption = False,
 ) -> None:
     """Compile the kernels now. Does nothing if they are compiled, or another process is at it."""
+    from penstock.kernels.cache_directory import kernel_directory
     from penstock.kernels.fast_gear import FAST_GEAR
     from penstock.kernels.preparation import kernels_ready, start_preparation
 
     out = Output(as_json=as_json)
+    if kernel_directory() is None:
+        raise PenstockError(
+            "no directory can be written to keep compiled kernels in",
+            detail="the plain gear goes on serving, with the same results",
+            hint="name one that only you may write: PENSTOCK_KERNEL_CACHE=DIR",
+        )
     if not kernels_ready(FAST_GEAR):
         process = start_preparation(FAST_GEAR)
         if process is not None and not beside and process.wait() != 0:

@@ -1,21 +1,38 @@
-"""`penstock lab`: the experiments of penstock.lab."""
+"""`penstock lab`: the experiments of penstock.lab, and the papers that they are from."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from penstock.cli.groups import epilog, group_of
 from penstock.cli.listing import list_found
+from penstock.cli.output import Output
+from penstock.cli.parameters import JsonOption
 from penstock.kernels.preparation import GEAR_VARIABLE
 
 PANEL = "Try and measure"
 PACKAGE = "penstock.lab.experiments"
 EXAMPLES = """
-  penstock lab run              (lists them)
+  penstock lab list
+  penstock lab paper liu2007
+  penstock lab run              (lists experiments)
   penstock lab run NAME --json
 """
+PAPER_EXAMPLES = """
+  penstock lab paper liu2007
+  penstock lab paper all --out evidence
+  penstock lab paper liu2007 --full --json
+  penstock lab paper liu2007 --full --item spreads --item "scheduling time"
+"""
+LIST_EXAMPLES = """
+  penstock lab list
+  penstock lab list --json
+"""
+DEFAULT_DIRECTORY = Path("build/lab")
 
 app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES))
 experiments = typer.Typer(cls=group_of(PACKAGE), rich_markup_mode="rich", epilog=epilog(EXAMPLES))
@@ -24,7 +41,7 @@ app.add_typer(experiments, name="run")
 
 @app.callback(invoke_without_command=True)
 def lab(ctx: typer.Context) -> None:
-    """Reproduce the experiments behind the figures."""
+    """Reproduce the experiments behind the figures, and those of the papers."""
     if ctx.invoked_subcommand is None:
         list_found(PACKAGE, "experiment", "penstock lab run")
 
@@ -32,6 +49,57 @@ def lab(ctx: typer.Context) -> None:
 @experiments.callback(invoke_without_command=True)
 def run(ctx: typer.Context) -> None:
     """Run an experiment. Without a name, list them."""
-    os.environ.setdefault(GEAR_VARIABLE, "fast")  # figures are of compiled kernels
+    _wait_for_kernels()
     if ctx.invoked_subcommand is None:
         list_found(PACKAGE, "experiment", "penstock lab run")
+
+
+@app.command(epilog=epilog(PAPER_EXAMPLES))
+def paper(
+    name: Annotated[str, typer.Argument(help="Of a paper (see penstock lab list), or all.")],
+    full: Annotated[
+        bool, typer.Option("--full", help="In the published sizes: minutes to hours.")
+    ] = False,
+    item: Annotated[
+        list[str] | None,
+        typer.Option(help='Only items whose names begin like this, as "figure 6". Repeatable.'),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="Directory for the pages.", file_okay=False)
+    ] = DEFAULT_DIRECTORY,
+    json: JsonOption = False,
+) -> None:
+    """Run the tables and figures of a paper again, beside its own, and judge its claims.
+
+    Writes one HTML page for each paper and an index. Exits with 1 if a claim fails.
+    """
+    _wait_for_kernels()
+    from penstock.cli.paper_report import run_papers
+    from penstock.lab.evidence.model import Size
+    from penstock.lab.evidence.registry import ALL, PAPERS, find_papers
+
+    if name not in (*PAPERS, ALL):
+        raise typer.BadParameter(f"{name[:60]!r} is none of {', '.join((*PAPERS, ALL))}")
+    size = Size.FULL if full else Size.SMALL
+    papers = find_papers(name)
+    if item:
+        known = [one.name for paper in papers for one in paper.items]
+        papers = [one.only(item) for one in papers]
+        if not any(one.items for one in papers):
+            raise typer.BadParameter(f"{' or '.join(item)[:60]!r} is none of {', '.join(known)}")
+    if not run_papers(papers, size, out, Output(as_json=json)):
+        raise typer.Exit(1)
+
+
+@app.command("list", epilog=epilog(LIST_EXAMPLES))
+def list_items(
+    json: JsonOption = False,
+) -> None:
+    """List the papers: their tables and figures, the sizes, and about how long they take."""
+    from penstock.cli.paper_report import list_papers
+
+    list_papers(Output(as_json=json))
+
+
+def _wait_for_kernels() -> None:
+    os.environ.setdefault(GEAR_VARIABLE, "fast")  # figures are of compiled kernels

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from penstock.cli.commands.broker import FalsePositivesOption, PayloadCacheOption
 from penstock.cli.groups import epilog
 from penstock.cli.output import Output
-from penstock.cli.parameters import JsonOption
+from penstock.cli.parameters import HomeArgument, JsonOption
 
 PANEL = "Try and measure"
 EXAMPLES = """
   penstock network demo
   penstock network demo --brokers 60 --svg overlay.svg
+  penstock network up shop --brokers 3
 """
+LOOK_EVERY_SECONDS = 0.5
 
 app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_help=True)
 
@@ -23,6 +28,65 @@ app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_h
 @app.callback()
 def network() -> None:
     """Pass messages on over many brokers."""
+
+
+@app.command(epilog=epilog(EXAMPLES))
+def up(
+    home: HomeArgument,
+    brokers: Annotated[int, typer.Option(metavar="N", min=1, max=30, help="How many.")] = 3,
+    payload_cache: PayloadCacheOption = 16,
+    false_positives: FalsePositivesOption = 0.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Start a few brokers on this machine for trying: a chain from a home, until Ctrl-C."""
+    from penstock.cli.interruptible import run_interruptible
+
+    out = Output(as_json=as_json)
+    options = ("--payload-cache", str(payload_cache), "--false-positives", str(false_positives))
+    run_interruptible(lambda stop: _keep_up(home, brokers, options, out, stop))
+
+
+def _keep_up(
+    home: Path, brokers: int, options: Sequence[str], out: Output, stop: threading.Event
+) -> None:
+    from penstock.errors import NetworkError
+    from penstock.service import LocalNetwork
+
+    with LocalNetwork(home, brokers, options) as network:
+        addresses, token_file = list(map(str, network.addresses)), str(network.token_file)
+        out.result({"brokers": addresses, "token_file": token_file})
+        for number, address in enumerate(addresses):
+            out.say(
+                f"{address}  {'at the home' if not number else f'below {addresses[number - 1]}'}"
+            )
+        out.say("Follow a subscription through the last one, in another terminal:")
+        out.say(f"  penstock tail --broker {addresses[-1]} --token-file {token_file} ID")
+        out.say("Ctrl-C ends them all.")
+        while not stop.wait(LOOK_EVERY_SECONDS):
+            if ended := network.ended():
+                raise NetworkError(f"the broker at {ended[0]} has ended", hint="see above")
+    _print_work(addresses, network.statistics, out)
+
+
+def _print_work(
+    addresses: Sequence[str], statistics: Sequence[dict[str, int]], out: Output
+) -> None:
+    """What each broker has done, when all have ended."""
+    out.result({"statistics": statistics})
+    columns = ("broker", "bytes sent", "interests", "sent on", "in vain", "payloads saved")
+    rows = [
+        (
+            address,
+            f"{one['sent_bytes']:,}",
+            f"{one['interests']:,}",
+            f"{one['interests_sent']:,}",
+            f"{one['in_vain']:,} of {one['received']:,}",
+            f"{one['payloads_saved']:,}",
+        )
+        for address, one in zip(addresses, statistics, strict=True)
+        if one
+    ]
+    out.table(columns, rows, columns[1:])
 
 
 @app.command(epilog=epilog(EXAMPLES))

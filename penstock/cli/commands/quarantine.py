@@ -31,21 +31,23 @@ OffsetArgument = Annotated[
 
 @app.callback()
 def quarantine(ctx: typer.Context, home: HomeArgument) -> None:
-    """List and replay events that could not be applied, and subscriptions suspended because
-    processing them failed."""
+    """List and replay events that could not be applied, subscriptions suspended because processing
+    them failed, and rows that an operator kept out of a subscription's first content."""
     ctx.obj = home
 
 
 @app.command("list", epilog=epilog("  penstock quarantine shop list --json"))
 def list_events(ctx: typer.Context, as_json: JsonOption = False) -> None:
-    """List the events in quarantine and the suspended subscriptions, each with the reason."""
-    from penstock.registry import Registry
+    """List the events in quarantine, the suspended subscriptions, and the rows that subscriptions
+    lack because an operator failed on them, each with the reason."""
+    from penstock.registry import Registry, rows_left_out
     from penstock.storage import Home, list_quarantine
 
     home = Home.open(_home(ctx))
     entries = list(list_quarantine(home))
     with Registry(home) as registry:
         suspended = [one for one in registry.numbered(registry.suspended()) if _is_there(one)]
+        left_out = [one for rows in rows_left_out(home.path, registry).values() for one in rows]
     out = Output(as_json=as_json)
     out.result(
         {
@@ -63,8 +65,20 @@ def list_events(ctx: typer.Context, as_json: JsonOption = False) -> None:
                 {"subscription": one.id, "sql": one.sql, "primary": one.suspended}
                 for one in suspended
             ],
+            "left_out": [
+                {
+                    "subscription": one.subscription,
+                    "table": one.table,
+                    "row": one.shown_key,
+                    "primary": one.reason,
+                }
+                for one in left_out
+            ],
         }
     )
+    if left_out:
+        shown = [(one.subscription, one.table, one.shown_key, one.reason) for one in left_out]
+        out.table(("subscription", "lacks row of", "with", "because"), shown)
     if suspended:
         out.table(
             ("subscription", "suspended because processing it failed"),
@@ -75,7 +89,7 @@ def list_events(ctx: typer.Context, as_json: JsonOption = False) -> None:
             (e.event.offset, e.event.primary, ", ".join(map(str, e.replayed_at))) for e in entries
         ]
         out.table(("offset", "reason", "replayed at"), rows)
-    elif not suspended:
+    elif not suspended and not left_out:
         out.say("the quarantine is empty")
 
 
@@ -111,16 +125,16 @@ def replay(
     ctx: typer.Context,
     offsets: Annotated[
         list[int] | None,
-        typer.Argument(metavar="[OFFSET]...", help="Which events, or suspended subscriptions."),
+        typer.Argument(metavar="[OFFSET]...", help="Which events, or which subscriptions."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="All events that were not replayed before.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Publish events again, for instance after the table they need was declared; subscribe what is
-    suspended again, under a new id."""
-    from penstock.registry import Registry
+    """Publish events again, for instance after the table they need was declared; subscribe again,
+    under a new id, what is suspended or lacks rows on which an operator failed."""
+    from penstock.registry import Registry, rows_left_out
     from penstock.storage import Home, list_quarantine
     from penstock.storage import replay as replay_events
 
@@ -131,10 +145,11 @@ def replay(
         offsets = [e.event.offset for e in list_quarantine(home) if not e.replayed_at]
     assert offsets is not None
     with Registry(home) as registry:
-        suspended = [one for one in offsets if one in registry.suspended()]
-        events = [one for one in offsets if one not in suspended]
+        known = {*registry.suspended(), *rows_left_out(home.path, registry)}
+        subscriptions = [one for one in offsets if one in known]
+        events = [one for one in offsets if one not in known]
         pairs = list(zip(events, replay_events(home, events), strict=True))
-        again = [(one, registry.resubscribe(one).id) for one in suspended]
+        again = [(one, registry.resubscribe(one).id) for one in subscriptions]
     out = Output(as_json=as_json)
     out.result({"replayed": [{"offset": old, "replayed_at": new} for old, new in [*pairs, *again]]})
     for old, new in again:

@@ -8,12 +8,13 @@ import typer
 
 from penstock.cli.durations import duration
 from penstock.cli.output import Output
-from penstock.cli.parameters import HomeArgument, JsonOption
+from penstock.cli.parameters import HomeArgument, JsonOption, TicketOption
 
 PANEL = "Publish and subscribe"
 EXAMPLES = """
   penstock renew shop 2
   penstock renew shop 2 3 5 --lease 1h
+  penstock renew shop 2 --ticket TICKET
 """
 
 
@@ -31,6 +32,7 @@ def renew(
             help="New length from now on, such as 90s, 10m, 12h, 7d; by default unchanged.",
         ),
     ] = None,
+    ticket: TicketOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Renew the leases of subscriptions: of all that are given, or of none.
@@ -38,10 +40,10 @@ def renew(
     A lease that ran out ends its subscription when the home is next processed; until then it can
     still be renewed.
     """
-    from penstock.registry import Registry
+    from penstock.registry import OWNER, Registry
     from penstock.storage import Home
 
-    renewed = Registry(Home.open(home)).renew(numbers, lease)
+    renewed = Registry(Home.open(home)).renew(numbers, lease, tickets=ticket or OWNER)
     out = Output(as_json=as_json)
     leases = [(one.id, one.lease) for one in renewed if one.lease is not None]
     for number, found in leases:

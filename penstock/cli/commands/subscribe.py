@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.durations import duration
+from penstock.cli.durations import lease_or_none
 from penstock.cli.output import Output, count
 from penstock.cli.parameters import HomeArgument, JsonOption
 
@@ -23,6 +23,7 @@ EXAMPLES = """
   penstock subscribe shop "SELECT id, photo FROM products" --payload photo
   penstock subscribe shop "SELECT * FROM trades" --initial none
   penstock subscribe shop "SELECT * FROM stocks" --lease 10m
+  penstock subscribe shop "SELECT * FROM stocks" --lease none
   penstock subscribe shop --file interests.sql
 """
 
@@ -65,16 +66,18 @@ def subscribe(
         float | None,
         typer.Option(
             metavar="TIME",
-            parser=duration,
-            help="Lease: it ends after this time, such as 90s, 10m, 12h, 7d, unless renewed.",
+            parser=lease_or_none,
+            help="Lease: it ends after this time, such as 90s, 10m, 12h, 7d, unless renewed; none: "
+            "it lasts until withdrawn. By default as long as the home says (init --default-lease).",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Register a standing query and print its id.
+    """Register a standing query and print its id; beside it, on standard error, its ticket.
 
     It becomes active with the next batch and starts with the rows its SQL returns then. With
-    --initial none it receives every change from now on, and has no content.
+    --initial none it receives every change from now on, and has no content. Who has the ticket may
+    renew and withdraw it without access to the home; it is printed once and stored nowhere.
     """
     from penstock.cli.progress import working
     from penstock.cli.statements import given_statements
@@ -97,6 +100,8 @@ def subscribe(
         for warning in one["warnings"]:
             out.note(f"warning: subscription {one['id']}: {warning}")
         out.say(str(one["id"]))
+        if not as_json:
+            out.note(f"ticket of subscription {one['id']}: {one['ticket']}")
     out.result(subscribed[0] if file is None else {"subscriptions": subscribed})
 
 
@@ -109,4 +114,5 @@ def _described(stored: StoredSubscription, catalog: Catalog) -> dict[str, Any]:
         "initial": stored.initial.wanted,
         "expires": None if stored.lease is None else stored.lease.expires.isoformat(),
         "warnings": list(warnings),
+        "ticket": stored.ticket,
     }

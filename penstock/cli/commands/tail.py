@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.output import Output, shown
-from penstock.cli.parameters import HomeArgument, IdArgument, JsonLinesOption
+from penstock.cli.following import follow_broker, print_news
+from penstock.cli.output import Output
+from penstock.cli.parameters import JsonLinesOption
 
 if TYPE_CHECKING:
-    from penstock.client import Notification
     from penstock.delivery import SubscriptionReader
 
 PANEL = "Look"
@@ -20,6 +21,7 @@ EXAMPLES = """
   penstock tail shop 2 --no-follow --json
   penstock tail shop 2 --from 1042      (the cursor of a content, or a line)
   penstock tail shop 2 --after 1041     (changes behind that offset)
+  penstock tail --broker 127.0.0.1:7071 2
 """
 
 LOOK_EVERY_SECONDS = 0.25
@@ -27,8 +29,20 @@ LOOK_EVERY_SECONDS = 0.25
 
 
 def tail(
-    home: HomeArgument,
-    number: IdArgument,
+    home: Annotated[
+        str, typer.Argument(metavar="[HOME]", help="The directory of a Penstock instance.")
+    ],
+    number: Annotated[
+        int | None,
+        typer.Argument(metavar="ID", min=0, help="The number that `penstock subscribe` printed."),
+    ] = None,
+    broker: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Follow through a broker; without HOME then."),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The token for the broker.")
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", help="Wait for more, until Ctrl-C.")
     ] = True,
@@ -64,12 +78,19 @@ def tail(
 
     if since is not None and after is not None:
         raise typer.BadParameter("give --from or --after, not both")
-    opened = Home.open(home)
+    out = Output(as_json=as_json)
+    if broker is not None:
+        if number is not None:
+            raise typer.BadParameter("give HOME or --broker, not both")
+        follow_broker(out, broker, _id(home), token_file, since, after, follow=follow)
+        return
+    if number is None:
+        raise typer.BadParameter("Missing argument 'ID'.")
+    opened = Home.open(Path(home))
     # Records up to `after` need not be reported, so what they led to may come from a saved content.
     reader = SubscriptionReader(opened, number, since, skip_to=None if after is None else after + 1)
     if after is not None:
         reader.check_reachable(after + 1)
-    out = Output(as_json=as_json)
     if reader.lost_before:
         out.note(f"note: what changed before offset {reader.lost_before} is no longer there")
     _print_new(out, reader, after)
@@ -83,26 +104,11 @@ def tail(
 
 
 def _print_new(out: Output, reader: SubscriptionReader, after: int | None) -> None:
-    from penstock.delivery.json_lines import notification_lines
-
     for news in reader.new():
-        told = [one for one in news.notifications if after is None or one.offset > after]
-        if out.as_json:
-            for line in notification_lines(news._replace(notifications=told)):
-                typer.echo(line)
-        else:
-            for one in told:
-                out.say(f"{one.id}  {one.kind}  {_change_text(one)}")
+        print_news(out, news, after)
 
 
-def _change_text(notification: Notification) -> str:
-    before, after = notification.before, notification.after
-    if before is not None and after is not None:
-        parts = [
-            f"{name}={shown(old)}" + ("" if new == old else f"→{shown(new)}")
-            for (name, old), new in zip(before.items(), after.values(), strict=True)
-        ]
-    else:
-        row = before if after is None else after
-        parts = [f"{name}={shown(value)}" for name, value in (row or {}).items()]
-    return "  ".join(parts)
+def _id(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise typer.BadParameter(f"{text!r} is not a valid integer.", param_hint="'ID'")
+    return int(text)
