@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +17,24 @@ if TYPE_CHECKING:
 # Tests wait for kernels, so that they test them; also in the processes that they start. The plain
 # gear, and the change from one to the other, are tested by those that set it themselves.
 os.environ.setdefault("PENSTOCK_GEAR", "fast")
+
+# Homes are written with fsync, which on a disk is most of what a test waits for, and which proves
+# nothing: no test pulls the plug. So temporary files are in memory where there is room for them.
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 << 30  # a whole run needs less than a quarter of it
+
+
+def _in_memory() -> bool:
+    if not os.access(MEMORY, os.W_OK | os.X_OK):
+        return False
+    found = os.statvfs(MEMORY)
+    free, is_executable = found.f_bavail * found.f_frsize, not found.f_flag & os.ST_NOEXEC
+    return is_executable and free >= MEMORY_BYTES  # Java loads libraries from there
+
+
+if "TMPDIR" not in os.environ and _in_memory():
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None  # pytest has asked where it is already
 
 # Compiling a kernel or starting Spark inside the first example makes it look hopelessly slow, and
 # stories about rare things discard many that have none: that costs time, not truth.

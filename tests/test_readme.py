@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from penstock import Hub, hub, sql
+from penstock.arguments import MAX_LEASE_SECONDS
 from penstock.catalog import catalog as catalogs
 from penstock.cli.failures import EXIT_CODES
 from penstock.cli.output import size
@@ -28,8 +29,8 @@ from penstock.lab.demo import Advance, run_demo
 from penstock.pipeline import offsets
 from penstock.pipeline import run as pipeline
 from penstock.predicates import budget
-from penstock.registry import MAX_SUBSCRIPTIONS_AT_ONCE, leases
-from penstock.storage import frames
+from penstock.registry import MAX_SUBSCRIPTIONS_AT_ONCE
+from penstock.storage import frames, home
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -145,7 +146,8 @@ def test_limits() -> None:
         "changes in one batch of a Hub": hub.MAX_BATCH_CHANGES,
         "bytes of the log in one batch of the pipeline (`--batch-mb`)": offsets.BATCH_BYTES,
         "subscriptions registered at once": MAX_SUBSCRIPTIONS_AT_ONCE,
-        "days that a lease lasts": leases.MAX_LEASE_SECONDS // 86_400,
+        "days that a lease lasts": MAX_LEASE_SECONDS // 86_400,
+        "bytes of the path of a home, from the root on": home.MAX_PATH_BYTES,
         "notifications that wait for one subscription of a Hub": (
             subscription.MAX_PENDING_NOTIFICATIONS
         ),

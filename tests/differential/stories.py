@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.flow.changes import Change, Op
 from penstock.testing.scenario import Define, Publish, Replan, Step, Subscribe, Withdraw
+from tests.differential import expressions
 
 NAN, INF = float("nan"), float("inf")
 
@@ -79,6 +81,13 @@ class Shape:
     """So many more conditions, all of which must hold: boxes with several columns."""
     is_hot: bool = False
     """Most rows share one join value, come in bursts, and move from one join value to another."""
+    expressions: bool = False
+    """Whether queries compute with the columns of their tables."""
+    predicates: Callable[[list[TableSpec]], st.SearchStrategy[str]] | None = None
+    """What conditions are made of, if it is not comparisons; some stand in ON, too."""
+
+    def draw_predicate(self, draw: st.DrawFn, nodes: list[TableSpec]) -> str:
+        return draw((self.predicates or predicates)(nodes))
 
 
 SELECTIONS = Shape(tables=(1, 2), nodes=(1, 1))
@@ -90,6 +99,8 @@ HOT_KEYS = Shape(tables=(1, 2), nodes=(2, 2), is_hot=True)
 WIDE = Shape(tables=(2, 3), nodes=(2, 3), ranges=4)
 JOINS = Shape(tables=(1, 4), nodes=(2, 4))
 MIXED = Shape(tables=(1, 4), nodes=(1, 4))
+COMPUTED = Shape(tables=(1, 1), nodes=(1, 1), expressions=True)
+COMPUTED_JOINS = Shape(tables=(1, 3), nodes=(2, 3), expressions=True)
 
 
 @st.composite
@@ -134,15 +145,25 @@ def queries(draw: st.DrawFn, specs: list[TableSpec], shape: Shape) -> str:
     for i in range(1, len(nodes)):
         other = draw(st.integers(0, i - 1))
         text += f" JOIN {nodes[i].name} x{i} ON {draw(join_conditions(other, i))}"
+        if shape.predicates is not None and draw(st.booleans()):
+            text += f" AND {shape.draw_predicate(draw, nodes[: i + 1])}"
     if len(nodes) > 2 and draw(st.booleans()):
         extra.append(draw(join_conditions(0, len(nodes) - 1)))
     kind = draw(st.sampled_from(["any", "any", "any", "any", "wide", "none"]))
     if kind == "any":
-        extra.append(draw(conditions(nodes)))
+        extra.append(draw(conditions(nodes, shape)))
     elif kind == "wide":
         extra.append(draw(wide_conditions(nodes)))
     extra += [draw(ranges(nodes)) for _ in range(shape.ranges)]
     outputs = draw(st.sampled_from(["*", "x0.id, x0.a AS first", "x0.*"]))
+    if shape.expressions:
+        named = [(f"x{i}", node.types) for i, node in enumerate(nodes)]
+        extra += [
+            draw(expressions.predicates(*draw(st.sampled_from(named))))
+            for _ in range(draw(st.integers(0, 2)))
+        ]
+        if draw(st.booleans()):
+            outputs = f"x0.id, {draw(expressions.outputs(named))}"
     where = f" WHERE {' AND '.join(f'({one})' for one in extra)}" if extra else ""
     return f"SELECT {outputs} FROM {text}{where}"
 
@@ -158,14 +179,14 @@ def join_conditions(draw: st.DrawFn, left: int, right: int) -> str:
 
 
 @st.composite
-def conditions(draw: st.DrawFn, nodes: list[TableSpec], depth: int = 0) -> str:
-    shape = draw(st.integers(0, 5 if depth < 2 else 2))
-    if shape <= 2:
-        return draw(predicates(nodes))
-    if shape == 3:
-        return f"NOT ({draw(conditions(nodes, depth + 1))})"
-    word = "AND" if shape == 4 else "OR"
-    parts = [draw(conditions(nodes, depth + 1)) for _ in range(2)]
+def conditions(draw: st.DrawFn, nodes: list[TableSpec], shape: Shape, depth: int = 0) -> str:
+    form = draw(st.integers(0, 5 if depth < 2 else 2))
+    if form <= 2:
+        return shape.draw_predicate(draw, nodes)
+    if form == 3:
+        return f"NOT ({draw(conditions(nodes, shape, depth + 1))})"
+    word = "AND" if form == 4 else "OR"
+    parts = [draw(conditions(nodes, shape, depth + 1)) for _ in range(2)]
     return f"({parts[0]}) {word} ({parts[1]})"
 
 

@@ -10,22 +10,20 @@ from typing import TypeAlias
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from penstock import Hub, Subscription
 from penstock.client import Notification
 from penstock.errors import SubscriptionError
 from penstock.flow.changes import Change, Op
-from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.sql import bind
 from penstock.storage import Home
 from penstock.testing import LocalPipeline
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Replan, Step, Subscribe, Withdraw
+from tests.differential.pipeline_runs import PipelineRun, pipeline_runs
 from tests.differential.stories import JOINS, MIXED, SELECTIONS, Story, stories
 from tests.pipeline.telling import Teller, told_to
-from tests.pipeline.test_stages import EVENTS, happen
 
 Told: TypeAlias = list[tuple[int, str, str, str]]
 TWIN = "'"
@@ -106,28 +104,19 @@ def check_hub(story: Story) -> None:
         reference.check()
 
 
-def check_pipeline(story: Story, events: list[str], batch_rows: int, many: int) -> None:
+def check_pipeline(story: Story, run: PipelineRun) -> None:
     """Both logs have the same records, so offsets can be compared; what was compacted is gone."""
     with tempfile.TemporaryDirectory() as directory, Hub() as hub, Oracle() as oracle:
         reference = Reference(hub, oracle)
         teller = Teller(Home.create(Path(directory) / "home"))
-        pipeline = LocalPipeline(teller.home, batch_rows, many_newcomers=many)
-        steps = list(with_twins(story))
-        for step, event in zip(steps, events * len(steps), strict=False):
+        for step in run.follow(teller, with_twins(story)):
             reference.tell(step)
-            teller.tell([step])
-            pipeline = happen(event, pipeline, batch_rows)
-        pipeline.run()
         base = teller.home.messages.base
         since = 0 if base is None else base.end
         for name, number in teller.ids.items():
             if name.endswith(TWIN):
                 told = plain(told_to(teller.home, teller.registry, number))
                 assert told == plain(reference.told[name.removesuffix(TWIN)], since), name
-
-
-events = st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24)
-thresholds = st.sampled_from([1, MANY_NEWCOMERS])
 
 
 @settings(max_examples=25)
@@ -143,19 +132,15 @@ def test_over_several_tables(story: Story) -> None:
 
 
 @settings(max_examples=6)
-@given(stories(SELECTIONS, max_steps=10), events, st.integers(1, 9), thresholds)
-def test_a_pipeline_over_one_table(
-    story: Story, events: list[str], batch_rows: int, many: int
-) -> None:
-    check_pipeline(story, events, batch_rows, many)
+@given(stories(SELECTIONS, max_steps=10), pipeline_runs)
+def test_a_pipeline_over_one_table(story: Story, run: PipelineRun) -> None:
+    check_pipeline(story, run)
 
 
 @settings(max_examples=6)
-@given(stories(MIXED, max_steps=10, any_plan=True), events, st.integers(1, 9), thresholds)
-def test_a_pipeline_over_anything(
-    story: Story, events: list[str], batch_rows: int, many: int
-) -> None:
-    check_pipeline(story, events, batch_rows, many)
+@given(stories(MIXED, max_steps=10, any_plan=True), pipeline_runs)
+def test_a_pipeline_over_anything(story: Story, run: PipelineRun) -> None:
+    check_pipeline(story, run)
 
 
 @pytest.mark.slow
@@ -167,11 +152,9 @@ def test_many_stories(story: Story) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=100)
-@given(stories(MIXED, max_steps=16, any_plan=True), events, st.integers(1, 9), thresholds)
-def test_a_pipeline_through_many_stories(
-    story: Story, events: list[str], batch_rows: int, many: int
-) -> None:
-    check_pipeline(story, events, batch_rows, many)
+@given(stories(MIXED, max_steps=16, any_plan=True), pipeline_runs)
+def test_a_pipeline_through_many_stories(story: Story, run: PipelineRun) -> None:
+    check_pipeline(story, run)
 
 
 def test_a_home_that_is_opened_again_tells_the_same(tmp_path: Path) -> None:

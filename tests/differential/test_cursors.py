@@ -17,13 +17,11 @@ from penstock import Hub, Subscription
 from penstock.client import ContentRow, Initial, News, Notification
 from penstock.delivery import SubscriptionReader
 from penstock.errors import HomeError
-from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.storage import Home
-from penstock.testing import LocalPipeline
+from tests.differential.pipeline_runs import PipelineRun, pipeline_runs
 from tests.differential.stories import JOINS, MIXED, SELECTIONS, Story, stories
 from tests.differential.test_changes_only import TWIN, with_twins
 from tests.pipeline.telling import Teller, tell_hub
-from tests.pipeline.test_stages import EVENTS, happen
 
 
 @dataclass(frozen=True)
@@ -84,20 +82,16 @@ def follow(
     return reader, list(reader.new())
 
 
-def check_pipeline(story: Story, events: list[str], batch_rows: int, many: int) -> None:
+def check_pipeline(story: Story, run: PipelineRun) -> None:
     with tempfile.TemporaryDirectory() as directory:
         teller = Teller(Home.create(Path(directory) / "home"))
         home = teller.home
-        pipeline = LocalPipeline(home, batch_rows, many_newcomers=many)
         cuts: list[Cut] = []
-        for step, event in zip(with_twins(story), events * 99, strict=False):
-            teller.tell([step])
-            pipeline = happen(event, pipeline, batch_rows)
+        for _ in run.follow(teller, with_twins(story)):
             for name, number in teller.ids.items():
                 reader, _ = follow(home, number)
                 rows = Counter[str]() if name.endswith(TWIN) else rows_of(reader.rows())
                 cuts.append(Cut(number, rows, reader.cursor))
-        pipeline.run()
         changes_only = {n for name, n in teller.ids.items() if name.endswith(TWIN)}
         for cut in cuts:
             if cut.subscription in teller.ids.values():
@@ -142,10 +136,6 @@ def plain(news: Iterable[News]) -> list[str]:
     return [repr(part) for part in news if part.notifications]
 
 
-events = st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24)
-thresholds = st.sampled_from([1, MANY_NEWCOMERS])
-
-
 @settings(max_examples=20)
 @given(stories(SELECTIONS, max_steps=10), st.integers(1, 3))
 def test_a_hub_over_one_table(story: Story, every: int) -> None:
@@ -159,19 +149,15 @@ def test_a_hub_over_several_tables(story: Story, every: int) -> None:
 
 
 @settings(max_examples=6)
-@given(stories(SELECTIONS, max_steps=10), events, st.integers(1, 9), thresholds)
-def test_a_pipeline_over_one_table(
-    story: Story, events: list[str], batch_rows: int, many: int
-) -> None:
-    check_pipeline(story, events, batch_rows, many)
+@given(stories(SELECTIONS, max_steps=10), pipeline_runs)
+def test_a_pipeline_over_one_table(story: Story, run: PipelineRun) -> None:
+    check_pipeline(story, run)
 
 
 @settings(max_examples=6)
-@given(stories(MIXED, max_steps=10, any_plan=True), events, st.integers(1, 9), thresholds)
-def test_a_pipeline_over_anything(
-    story: Story, events: list[str], batch_rows: int, many: int
-) -> None:
-    check_pipeline(story, events, batch_rows, many)
+@given(stories(MIXED, max_steps=10, any_plan=True), pipeline_runs)
+def test_a_pipeline_over_anything(story: Story, run: PipelineRun) -> None:
+    check_pipeline(story, run)
 
 
 @pytest.mark.slow
@@ -183,8 +169,6 @@ def test_many_stories(story: Story, every: int) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=100)
-@given(stories(MIXED, max_steps=16, any_plan=True), events, st.integers(1, 9), thresholds)
-def test_a_pipeline_through_many_stories(
-    story: Story, events: list[str], batch_rows: int, many: int
-) -> None:
-    check_pipeline(story, events, batch_rows, many)
+@given(stories(MIXED, max_steps=16, any_plan=True), pipeline_runs)
+def test_a_pipeline_through_many_stories(story: Story, run: PipelineRun) -> None:
+    check_pipeline(story, run)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import cycle
+from typing import TypeAlias
 from unittest import mock
 
 import pytest
@@ -16,8 +17,10 @@ from penstock.joins import scheme_names
 from penstock.sql import bind
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable
-from penstock.testing.scenario import Define, Publish, Replan, Subscribe, Withdraw
+from penstock.testing.scenario import Define, Publish, Replan, Step, Subscribe, Withdraw
 from tests.differential.stories import (
+    COMPUTED,
+    COMPUTED_JOINS,
     HOT_KEYS,
     JOINS,
     MIXED,
@@ -31,7 +34,11 @@ from tests.differential.stories import (
 )
 
 EXAMPLES = 450  # five kinds of stories: together more than 2,000
-EXAMPLES_OF_EACH_SCHEME = 20  # there are a dozen, and three kinds of stories for each
+EXAMPLES_OF_EACH_SCHEME = 20  # a dozen at once, and four kinds of stories
+
+
+Audience: TypeAlias = tuple[str, Hub, dict[str, Subscription]]
+"""A Hub, what it is called, and the subscriptions that stand in it."""
 
 
 def tell(
@@ -41,36 +48,46 @@ def tell(
     subscriptions: dict[str, Subscription] | None = None,
 ) -> None:
     """Tell a story to both, and compare all contents after every step."""
-    subscriptions = {} if subscriptions is None else subscriptions
+    tell_all(story, [("", hub, {} if subscriptions is None else subscriptions)], oracle)
+
+
+def tell_all(story: Story, audience: Sequence[Audience], oracle: Oracle) -> None:
+    """The same for several Hubs: what DuckDB makes of a story need not be asked for each."""
     for step in story.steps:
-        match step:
-            case Define(sql):
-                hub.execute(sql)
-                oracle.define(list(hub.catalog)[-1])
-            case Subscribe(name, sql, plan):
-                chosen = (
-                    None if plan is None else numbered_decomposition(bind(sql, hub.catalog), plan)
-                )
-                subscriptions[name] = hub.subscribe(sql, decomposition=chosen)
-            case Replan(name, plan):
-                subscription = subscriptions[name]
-                subscription.notifications()
-                query = bind(subscription.sql, hub.catalog)
-                hub.replan(subscription, numbered_decomposition(query, plan))
-                assert subscription.notifications() == []
-            case Withdraw(name):
-                hub.unsubscribe(subscriptions.pop(name))
-            case Publish(changes):
-                hub.apply(changes)
-                for change in changes:
-                    oracle.apply(change)
-        compare(subscriptions, oracle)
+        for _, hub, subscriptions in audience:
+            tell_hub(step, hub, subscriptions)
+        if isinstance(step, Define):
+            oracle.define(list(audience[0][1].catalog)[-1])
+        elif isinstance(step, Publish):
+            for change in step.changes:
+                oracle.apply(change)
+        for name, _, subscriptions in audience:
+            compare(subscriptions, oracle, name)
 
 
-def compare(subscriptions: dict[str, Subscription], oracle: Oracle) -> None:
+def tell_hub(step: Step, hub: Hub, subscriptions: dict[str, Subscription]) -> None:
+    match step:
+        case Define(sql):
+            hub.execute(sql)
+        case Subscribe(name, sql, plan):
+            chosen = None if plan is None else numbered_decomposition(bind(sql, hub.catalog), plan)
+            subscriptions[name] = hub.subscribe(sql, decomposition=chosen)
+        case Replan(name, plan):
+            subscription = subscriptions[name]
+            subscription.notifications()
+            query = bind(subscription.sql, hub.catalog)
+            hub.replan(subscription, numbered_decomposition(query, plan))
+            assert subscription.notifications() == []
+        case Withdraw(name):
+            hub.unsubscribe(subscriptions.pop(name))
+        case Publish(changes):
+            hub.apply(changes)
+
+
+def compare(subscriptions: dict[str, Subscription], oracle: Oracle, told: str = "") -> None:
     for name, subscription in subscriptions.items():
         content = comparable(row.values() for row in subscription.content())
-        assert content == oracle.content(subscription.sql), f"{name}: {subscription.sql}"
+        assert content == oracle.content(subscription.sql), f"{told} {name}: {subscription.sql}"
 
 
 def check(story: Story) -> None:
@@ -121,22 +138,25 @@ def test_selections_through_the_matcher(story: Story) -> None:
         check(story)
 
 
-def check_with(scheme: str, story: Story) -> None:
-    """Also where `auto` would look through a few points without asking a scheme."""
+def check_schemes(story: Story) -> None:
+    """With all schemes side by side; also where `auto` would look through a few points without
+    asking a scheme."""
     with (
         mock.patch("penstock.joins.schemes.auto.SCANNED_POINTS", 0),
-        Hub(scheme=scheme) as hub,
+        ExitStack() as hubs,
         Oracle() as oracle,
     ):
-        tell(story, hub, oracle)
+        audience: list[Audience] = [
+            (s, hubs.enter_context(Hub(scheme=s)), {}) for s in scheme_names()
+        ]
+        tell_all(story, audience, oracle)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", scheme_names())
 @settings(max_examples=EXAMPLES_OF_EACH_SCHEME)
 @given(story=stories(JOINS))
-def test_every_scheme(scheme: str, story: Story) -> None:
-    check_with(scheme, story)
+def test_every_scheme(story: Story) -> None:
+    check_schemes(story)
 
 
 @pytest.mark.slow
@@ -154,19 +174,17 @@ def test_any_decomposition_of_self_joins(story: Story) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", scheme_names())
 @settings(max_examples=EXAMPLES_OF_EACH_SCHEME)
 @given(story=stories(JOINS, any_plan=True))
-def test_any_decomposition_with_every_scheme(scheme: str, story: Story) -> None:
-    check_with(scheme, story)
+def test_any_decomposition_with_every_scheme(story: Story) -> None:
+    check_schemes(story)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", scheme_names())
 @settings(max_examples=EXAMPLES_OF_EACH_SCHEME)
 @given(story=stories(WIDE, any_plan=True))
-def test_several_filter_columns_with_every_scheme(scheme: str, story: Story) -> None:
-    check_with(scheme, story)
+def test_several_filter_columns_with_every_scheme(story: Story) -> None:
+    check_schemes(story)
 
 
 @contextmanager
@@ -191,12 +209,11 @@ def test_hot_keys(story: Story) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", scheme_names())
 @settings(max_examples=EXAMPLES_OF_EACH_SCHEME)
 @given(story=stories(HOT_KEYS, any_plan=True))
-def test_hot_keys_with_every_scheme(scheme: str, story: Story) -> None:
+def test_hot_keys_with_every_scheme(story: Story) -> None:
     with hurried():
-        check_with(scheme, story)
+        check_schemes(story)
 
 
 @settings(max_examples=20)
@@ -253,4 +270,30 @@ def test_a_quick_look_at_any_decomposition(story: Story) -> None:
 @settings(max_examples=20)
 @given(stories(MIXED, max_steps=8))
 def test_a_quick_look(story: Story) -> None:
+    check(story)
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
+@given(stories(COMPUTED))
+def test_selections_that_compute(story: Story) -> None:
+    check(story)
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
+@given(stories(COMPUTED_JOINS, any_plan=True))
+def test_joins_that_compute(story: Story) -> None:
+    check(story)
+
+
+@settings(max_examples=20)
+@given(stories(COMPUTED, max_steps=8))
+def test_a_quick_look_at_expressions(story: Story) -> None:
+    check(story)
+
+
+@settings(max_examples=20)
+@given(stories(COMPUTED_JOINS, max_steps=8, any_plan=True))
+def test_a_quick_look_at_joins_that_compute(story: Story) -> None:
     check(story)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.network.storms import weather
+from tests.network.storms import weather_of
 
 pytestmark = pytest.mark.soak
 STORMS = 10_000
@@ -14,9 +14,4 @@ STORMS = 10_000
 
 def test_ten_thousand_storms() -> None:
     first = STORMS * int(os.environ.get("PENSTOCK_SEED", "1"))
-    for seed in range(first, first + STORMS):
-        try:
-            weather(seed)
-        except BaseException as error:
-            error.add_note(f"seed {seed}: tests.network.storms.weather({seed}) runs it again")
-            raise
+    weather_of(range(first, first + STORMS))

@@ -1,0 +1,66 @@
+"""Queries with XMLTABLE, expressions, operators and payloads: contents equal DuckDB's, over tables
+of what lxml's trees hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock import Hub
+from penstock.testing.oracle import Oracle
+from tests.differential.document_queries import query_stories
+from tests.differential.stories import Story
+from tests.differential.test_hub import tell
+from tests.operators.evaluating import in_process
+from tests.operators.samples import PREDICATES
+from tests.pipeline.test_operator_stories import OPERATORS
+from tests.pipeline.test_stages import EVENTS, check_contents
+
+
+@pytest.fixture(autouse=True, scope="module")
+def evaluated_here() -> Iterator[None]:
+    with in_process():
+        yield
+
+
+def check(story: Story) -> None:
+    with Hub() as hub, Oracle() as oracle:
+        for one in PREDICATES:
+            hub.register_operator(one)
+            oracle.define_operator(one)
+        tell(story, hub, oracle)
+
+
+@settings(max_examples=40)
+@given(query_stories())
+def test_expressions_and_payloads(story: Story) -> None:
+    check(story)
+
+
+@settings(max_examples=40)
+@given(query_stories(calls=True))
+def test_operators(story: Story) -> None:
+    check(story)
+
+
+@pytest.mark.slow
+@settings(max_examples=500)
+@given(query_stories(calls=True))
+def test_all_together(story: Story) -> None:
+    check(story)
+
+
+HAPPENINGS = st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24)
+
+
+@pytest.mark.parametrize("gear", ["plain", "fast"])
+@settings(max_examples=10)
+@given(query_stories(calls=True), HAPPENINGS, st.integers(1, 5))
+def test_through_the_pipeline(gear: str, story: Story, events: list[str], batch_rows: int) -> None:
+    with mock.patch.dict(os.environ, PENSTOCK_GEAR=gear):
+        check_contents(story, events, batch_rows, operators=OPERATORS)
