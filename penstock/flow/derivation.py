@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 from penstock.catalog import Relation
@@ -30,10 +29,8 @@ from penstock.flow.index import Index
 from penstock.flow.index_source import IndexSource
 from penstock.flow.kinds import Span
 from penstock.flow.operator_columns import OperatorColumns, Settled
-from penstock.flow.state import RowStore
+from penstock.flow.state import RowStore, in_parts
 from penstock.operators.failures import OperatorFailure
-
-ROWS_AT_ONCE = 4096
 
 
 class Derived(NamedTuple):
@@ -161,7 +158,7 @@ class Derivation:
                 one for one in index.derived.lazily_extended(table) if self._is_joined(one)
             ]
             rows = iter(list(rows_of(store, table)))  # what operators say is put into the store
-            while part := list(islice(rows, ROWS_AT_ONCE)):
+            for part in in_parts(rows):
                 run = [Delta(self._span.start, table, key, row, row) for key, row in part]
                 before, after = columns.ask(part, points, self._span.start)
                 found += extended_deltas(joined, run, before, after)

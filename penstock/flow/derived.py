@@ -9,7 +9,6 @@ and each definition once, however many relations have it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.catalog import Relation, Row, RowKey
@@ -18,13 +17,11 @@ from penstock.catalog.payload_split import HalfRelation
 from penstock.catalog.unnested import UnnestedRelation
 from penstock.flow.changes import Delta
 from penstock.flow.payloads import half_deltas, half_rows
+from penstock.flow.state import RowStore, in_parts
 from penstock.flow.unnested import unnested_rows, unnested_table
 
 if TYPE_CHECKING:
     from penstock.flow.index import Index
-    from penstock.flow.state import RowStore
-
-ROWS_AT_ONCE = 4096
 
 LazyValues: TypeAlias = Mapping[Definition, bool | None]
 """The columns of a row that operators have computed."""
@@ -147,7 +144,7 @@ def _extended_rows(
     stored = rows_of(store, relation.base)
     if ask is not None:
         stored = iter(list(stored))  # what operators say is put into the store meanwhile
-    while part := list(islice(stored, ROWS_AT_ONCE)):
+    for part in in_parts(stored):
         results = () if ask is None else ask(part)
         values = DerivedValues([relation], [row for _, row in part], results)
         yield from zip((key for key, _ in part), values.rows(relation), strict=True)

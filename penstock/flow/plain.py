@@ -12,7 +12,6 @@ the steps of groups (`penstock.flow.group_steps`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from penstock.flow.derived import RowOperators, rows_of
 from penstock.flow.group_steps import FIRST_STEP, EdgeSteps, StepCollector
 from penstock.flow.index import Index
 from penstock.flow.payloads import with_payloads
-from penstock.flow.state import GroupStore, RowStore
+from penstock.flow.state import GroupStore, RowStore, in_parts
 from penstock.joins import GroupStep, GroupSteps, Scheme, SpacePoints, StepsByEdge
 from penstock.joins.initial_regions import MANY_NEWCOMERS, newcomer_messages
 from penstock.joins.point_arrays import Mask
@@ -31,8 +30,6 @@ from penstock.joins.selections import NewSelections, Selections
 from penstock.joins.whole_contents import content_messages
 from penstock.messages import EVERYONE, INITIAL_STEP, AnyMessage, Message, Position
 from penstock.spaces import Edge, JoinValue, Space, joiner
-
-_ROWS_AT_ONCE = 4096
 
 
 class RowStage:
@@ -72,7 +69,7 @@ class RowStage:
         """By what the base rows are joined, each once, that some of a few points select."""
         side, relation = points.space.base_side, points.base
         of_row, values = joiner(relation, side.columns), dict[JoinValue, None]()
-        for part in _batched(self._rows(relation), _ROWS_AT_ONCE):
+        for part in in_parts(self._rows(relation)):
             for i in np.flatnonzero(points.selected_by_any(part)).tolist():
                 value = of_row(part[i][1])
                 if value is not None:
@@ -82,7 +79,7 @@ class RowStage:
     def initial(self, offset: int, new: NewSelections) -> Iterator[Message]:
         """The current content of new subscriptions over one table, a message for each row."""
         position, space = Position(offset, INITIAL_STEP), Space(new.relation.name).id
-        for part in _batched(self._rows(new.relation), _ROWS_AT_ONCE):
+        for part in in_parts(self._rows(new.relation)):
             any_match = np.flatnonzero(new.any_match([row for _, row in part]))
             selected = [part[i] for i in any_match.tolist()]
             if new.since is not None and len(new) >= MANY_NEWCOMERS:
@@ -96,7 +93,7 @@ class RowStage:
     def contents(self, offset: int, points: SpacePoints) -> Iterator[Message]:
         """The current content of all subscriptions over one table, a message for each row."""
         position, all_of_them = Position(offset, INITIAL_STEP), NewSelections(points)
-        for part in _batched(self._rows(points.base), _ROWS_AT_ONCE):
+        for part in in_parts(self._rows(points.base)):
             any_match = np.flatnonzero(all_of_them.any_match([row for _, row in part]))
             for key, row in (part[i] for i in any_match.tolist()):
                 yield Message(position, points.space.id, key, row, EVERYONE)
@@ -239,8 +236,3 @@ def _somebody_selects(rows: Sequence[Row | None], points: Selections) -> Mask:
     present = [i for i, row in enumerate(rows) if row is not None]
     found[present] = points.any_match([row for row in rows if row is not None])
     return found
-
-
-def _batched(rows: Iterator[tuple[RowKey, Row]], size: int) -> Iterator[list[tuple[RowKey, Row]]]:
-    while part := list(islice(rows, size)):
-        yield part

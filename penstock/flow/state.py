@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Protocol
 
 from penstock.catalog import Relation, Row, RowKey
 from penstock.joins import Group
 from penstock.spaces import Edge, JoinValue
+
+ROWS_AT_ONCE = 4096
 
 
 class RowStore(Protocol):
@@ -28,3 +31,9 @@ class GroupStore(Protocol):
     def put(self, edge: Edge, value: JoinValue, group: Group) -> None: ...
 
     def groups(self, edge: Edge) -> Iterator[tuple[JoinValue, Group]]: ...
+
+
+def in_parts(rows: Iterator[tuple[RowKey, Row]]) -> Iterator[list[tuple[RowKey, Row]]]:
+    """Rows of a store, as many at once as are worth a call and do not fill memory."""
+    while part := list(islice(rows, ROWS_AT_ONCE)):
+        yield part
