@@ -11,13 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import Hub
-from penstock.testing.oracle import Oracle
 from tests.differential.document_queries import query_stories
+from tests.differential.operator_checks import check
 from tests.differential.stories import Story
-from tests.differential.test_hub import tell
 from tests.operators.evaluating import in_process
-from tests.operators.samples import PREDICATES
 from tests.pipeline.test_operator_stories import OPERATORS
 from tests.pipeline.test_stages import EVENTS, check_contents
 
@@ -26,14 +23,6 @@ from tests.pipeline.test_stages import EVENTS, check_contents
 def evaluated_here() -> Iterator[None]:
     with in_process():
         yield
-
-
-def check(story: Story) -> None:
-    with Hub() as hub, Oracle() as oracle:
-        for one in PREDICATES:
-            hub.register_operator(one)
-            oracle.define_operator(one)
-        tell(story, hub, oracle)
 
 
 @settings(max_examples=40)

@@ -8,28 +8,17 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 
-from penstock import Hub
 from penstock.operators.schedules.registry import schedule_names
-from penstock.testing.oracle import Oracle
+from tests.differential.operator_checks import check
 from tests.differential.operator_stories import ALIKE, OVER_ANY, OVER_ONE, OVER_SEVERAL
 from tests.differential.stories import Story, stories
-from tests.differential.test_hub import tell
 from tests.operators.evaluating import in_process
-from tests.operators.samples import PREDICATES
 
 
 @pytest.fixture(autouse=True, scope="module")
 def evaluated_here() -> Iterator[None]:
     with in_process():
         yield
-
-
-def check(story: Story) -> None:
-    with Hub() as hub, Oracle() as oracle:
-        for one in PREDICATES:
-            hub.register_operator(one)
-            oracle.define_operator(one)
-        tell(story, hub, oracle)
 
 
 @settings(max_examples=40)

@@ -6,7 +6,7 @@ Everything follows from a seed: the overlay, the subscriptions, the changes, and
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from penstock import Change, Hub, Op
@@ -27,6 +27,7 @@ from penstock.spaces import Decomposition, place
 from penstock.sql import bind
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable
+from tests.drawn_changes import DrawnChanges
 
 SOURCE = "home"
 TIMING = Timing(resend_after=1.0, fail_after=4.0)
@@ -99,8 +100,7 @@ class Storm:
         self.network = self._network(self.random.getrandbits(30))
         self.published = 0
         self.subscribers: dict[str, Subscriber] = {}
-        self.rows: dict[str, list[int]] = {"r": [], "s": []}
-        self.next_id = 1
+        self.changes = DrawnChanges(("r", "s"))
         for _ in range(2):
             self._subscribe()
         for _ in range(steps):
@@ -152,24 +152,13 @@ class Storm:
         self._publish()
 
     def _draw_change(self) -> Change:
-        table = self.random.choice(("r", "s"))
-        known = self.rows[table]
-        op = self.random.choice((Op.INSERT, Op.INSERT, Op.UPDATE, Op.DELETE))
-        if op is Op.INSERT or not known:
-            op, key = Op.INSERT, self.next_id
-            self.next_id += 1
-            known.append(key)
-        else:
-            key = self.random.choice(known)
-        row: dict[str, object] = {"id": key}
-        if op is Op.DELETE:
-            known.remove(key)
-        else:
-            row["k"] = self.random.choice((0, 1))
-            names = ("a", "text") if table == "r" else ("b", "c")
-            for name in names:
-                row[name] = self.random.choice(TEXTS if name == "text" else VALUES)
-        return Change(table, op, row)
+        change = self.changes.draw(self.random)
+        if change.op is Op.DELETE:
+            return change
+        row = {**change.row, "k": self.random.choice((0, 1))}
+        for name in ("a", "text") if change.table == "r" else ("b", "c"):
+            row[name] = self.random.choice(TEXTS if name == "text" else VALUES)
+        return replace(change, row=row)
 
     def _publish(self) -> None:
         for message in self._messages()[self.published :]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 from penstock import Change, Hub, Op
 from penstock.service import Address, Broker, BrokerReader, BrokerSettings, parse_address
 from penstock.testing.oracle import Oracle, comparable
+from tests.drawn_changes import DrawnChanges
 
 Result = TypeVar("Result")
 
@@ -39,8 +41,7 @@ class ServedHome:
         for sql in TABLES:
             self.hub.execute(sql)
             self.oracle.define(list(self.hub.catalog)[-1])
-        self.rows: dict[str, list[int]] = {"r": [], "s": []}
-        self.next_id = 1
+        self.changes = DrawnChanges(("r", "s"))
 
     def __enter__(self) -> ServedHome:
         return self
@@ -62,24 +63,14 @@ class ServedHome:
                 self.oracle.apply(change)
 
     def _draw_change(self, text: str) -> Change:
-        table = self.random.choice(("r", "s"))
-        known = self.rows[table]
-        op = self.random.choice((Op.INSERT, Op.INSERT, Op.UPDATE, Op.DELETE))
-        if op is Op.INSERT or not known:
-            op, key = Op.INSERT, self.next_id
-            self.next_id += 1
-            known.append(key)
-        else:
-            key = self.random.choice(known)
-        row: dict[str, object] = {"id": key}
-        if op is Op.DELETE:
-            known.remove(key)
-        else:
-            row["k"] = self.random.randrange(4)
-            row["a" if table == "r" else "b"] = self.random.randrange(9)
-            if table == "r":
-                row["text"] = text
-        return Change(table, op, row)
+        change = self.changes.draw(self.random)
+        if change.op is Op.DELETE:
+            return change
+        row = {**change.row, "k": self.random.randrange(4)}
+        row["a" if change.table == "r" else "b"] = self.random.randrange(9)
+        if change.table == "r":
+            row["text"] = text
+        return replace(change, row=row)
 
     def check(self, sql: str, reader: BrokerReader) -> None:
         found = comparable(row.values() for row in reader.rows())
