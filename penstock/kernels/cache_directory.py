@@ -1,4 +1,5 @@
-"""Where compiled kernels are kept: one directory per user, Python, numba and CPU.
+"""Where compiled kernels are kept: one directory per user, Python, numba and CPU; and where other
+things are that are made once for a user and a machine.
 
 Nothing here loads numba, so asking whether kernels are compiled is cheap.
 """
@@ -29,29 +30,34 @@ def checks_bounds() -> bool:
 
 def kernel_directory() -> Path | None:
     """The directory for this user and machine, made if it is missing; None if none is writable."""
-    return _directory(os.environ.get(DIRECTORY_VARIABLE), os.environ.get("XDG_CACHE_HOME"))
+    return private_directory("kernels", os.environ.get(DIRECTORY_VARIABLE), environment_name())
+
+
+def private_directory(kind: str, chosen: str | None, below: str = "") -> Path | None:
+    """A directory to keep things of one kind in, for this user alone and made if it is missing;
+    None if none is writable."""
+    return _directory(kind, chosen, os.environ.get("XDG_CACHE_HOME"), below)
 
 
 @cache
-def _directory(chosen: str | None, cache_home: str | None) -> Path | None:
-    for base in _candidates(chosen, cache_home):
-        found = base / environment_name()
-        if _is_usable(found):
-            return found
+def _directory(kind: str, chosen: str | None, cache_home: str | None, below: str) -> Path | None:
+    for base in _candidates(kind, chosen, cache_home):
+        if _is_usable(base / below):
+            return base / below
     return None
 
 
-def _candidates(chosen: str | None, cache_home: str | None) -> Iterator[Path]:
+def _candidates(kind: str, chosen: str | None, cache_home: str | None) -> Iterator[Path]:
     """The first that can be written is used: executors may run without a home directory."""
     if chosen:
         yield Path(chosen)
     if cache_home:
-        yield Path(cache_home) / "penstock" / "kernels"
+        yield Path(cache_home) / "penstock" / kind
     elif os.path.expanduser("~") != "~":
-        yield Path("~/.cache/penstock/kernels").expanduser()
-    yield Path(__file__).parent / "__pycache__" / "kernels"
+        yield Path("~/.cache/penstock").expanduser() / kind
+    yield Path(__file__).parent / "__pycache__" / kind
     user = os.getuid() if hasattr(os, "getuid") else "all"
-    yield Path(tempfile.gettempdir()) / f"penstock-kernels-{user}"
+    yield Path(tempfile.gettempdir()) / f"penstock-{kind}-{user}"
 
 
 def _is_usable(directory: Path) -> bool:

@@ -64,11 +64,15 @@ def prepare_kernels(kernels: KernelSet) -> subprocess.Popen[bytes]:
     It outlives this process. Only one such process of a user compiles the same set at a time: a
     second one ends at once.
     """
-    command = [sys.executable, "-m", __name__, kernels.name, kernels.warm_up, *kernels.rooms]
+    return start_beside(__name__, kernels.name, kernels.warm_up, *kernels.rooms)
+
+
+def start_beside(module: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Run a module of this package in a process that outlives this one, and says nothing."""
     inherited = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(_PACKAGE_DIRECTORY.parent), *([inherited] if inherited else [])])
     return subprocess.Popen(
-        command,
+        [sys.executable, "-m", module, *arguments],
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -40,15 +40,19 @@ def find_java(environ: Mapping[str, str]) -> Java | None:
 
     A JAVA_HOME that leads nowhere is still the answer, because Spark would not look further.
     """
+    executable = java_executable(environ)
+    if executable is None:
+        return None
+    return Java(executable, _major_version(executable, environ))
+
+
+def java_executable(environ: Mapping[str, str]) -> Path | None:
+    """The same, without asking it for its version."""
     home = environ.get("JAVA_HOME", "")
     if home:
-        executable = Path(home, "bin", "java")
-    else:
-        on_path = shutil.which("java", path=environ.get("PATH", ""))
-        if on_path is None:
-            return None
-        executable = Path(on_path)
-    return Java(executable, _major_version(executable, environ))
+        return Path(home, "bin", "java")
+    on_path = shutil.which("java", path=environ.get("PATH", ""))
+    return None if on_path is None else Path(on_path)
 
 
 def trouble_with(java: Java | None) -> str:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 
@@ -29,10 +30,11 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import PipelineError
 from penstock.pipeline import allocator as kept_memory
-from penstock.pipeline.in_java import class_directory, compiled
+from penstock.pipeline.class_archive import ClassArchive, class_archive, start_making
+from penstock.pipeline.in_java import class_directory, compile_into, settings_to_use_them
 from penstock.pipeline.java import HOW_TO_INSTALL, find_java, trouble_with
 from penstock.pipeline.scratch import Scratch
-from penstock.pipeline.spark_home import lean_spark_home
+from penstock.pipeline.spark_home import CONF_DIRECTORY, CONF_VARIABLE, lean_spark_home
 from penstock.storage import make_directory, open_appending, os_errors
 
 # State is stored by partition, and a checkpoint keeps the number it was begun with: a query that
@@ -42,7 +44,6 @@ from penstock.storage import make_directory, open_appending, os_errors
 STATE_PARTITIONS = 2
 
 LOOPBACK = "127.0.0.1"
-CONF_DIRECTORY = Path(__file__).parent / "conf"
 
 # The name of a socket has 108 characters at most (104 on macOS), of which Spark's own part has 43.
 MAX_SOCKET_DIRECTORY = 60
@@ -60,7 +61,7 @@ QUOTED_LOG_LINES = 12
 TASK_TRIES = 4
 
 # Java needs about half a second to end; it must not hold up our own end for long.
-JAVA_EXIT_TIMEOUT_SECONDS = 10
+JAVA_EXIT_TIMEOUT_SECONDS = 10.0
 
 JVM_EXIT_GRACE_SECONDS = 2.0  # a process that is killed closes its connections before it is gone
 
@@ -74,6 +75,7 @@ def spark_session(
     log_file: Path | None = None,
     held_descriptors: Sequence[int] = (),
     umask: int = OTHERS_OUT,
+    archive: ClassArchive | None = None,
 ) -> SparkSession:
     """Start Spark, or return the session that this process already has.
 
@@ -90,6 +92,8 @@ def spark_session(
     `umask` is that of Java and of the workers: what they write is for this user alone, unless a
     home is for a group (`penstock.storage.file_access.umask_of`).
 
+    `archive` is for the one who makes it; everybody else uses what there is.
+
     A process has one Java, which keeps the log file, the descriptors and the umask it was started
     with.
     """
@@ -98,17 +102,20 @@ def spark_session(
         raise ended
     if SparkContext._active_spark_context is not None:
         return _adjusted(SparkSession.builder.getOrCreate(), conf or {})
-    settings = _settings(app_name, master, ui, umask) | dict(conf or {})
-    is_local = _is_local(settings["spark.master"])
+    is_local = _is_local((conf or {}).get("spark.master", master))
+    archive = (archive or _archive()) if is_local else None
+    settings = _settings(app_name, master, ui, umask, archive) | dict(conf or {})
     _set_environment(local=is_local)
     spark_conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     _quieten_py4j()
-    with lean_spark_home(_scratch().path) if is_local else contextlib.nullcontext():
+    with _place_of_spark(archive) if is_local else contextlib.nullcontext():
         gateway = SparkContext._gateway or _launch_java(
             spark_conf, log_file, held_descriptors, umask
         )
     if is_local:
-        for name, value in compiled(gateway, class_directory(_scratch().path)).items():
+        if archive is None:
+            compile_into(class_directory(_scratch().path), gateway)
+        for name, value in settings_to_use_them(gateway).items():
             spark_conf.setIfMissing(name, value)
     try:
         _quieten(SparkContext(conf=spark_conf, gateway=gateway))
@@ -121,7 +128,22 @@ def spark_session(
         ) from error
 
 
-def _settings(app_name: str, master: str, ui: bool, umask: int) -> dict[str, str]:
+def _archive() -> ClassArchive | None:
+    """The archive for Java to use. Where there is none yet, it is made beside this process."""
+    archive = class_archive()
+    if archive is None or archive.is_ready:
+        return archive
+    start_making(archive)
+    return None
+
+
+def _place_of_spark(archive: ClassArchive | None) -> AbstractContextManager[None]:
+    return lean_spark_home(_scratch().path) if archive is None else archive.launching()
+
+
+def _settings(
+    app_name: str, master: str, ui: bool, umask: int, archive: ClassArchive | None
+) -> dict[str, str]:
     settings = {
         "spark.app.name": app_name,
         "spark.master": retrying(master),
@@ -155,18 +177,20 @@ def _settings(app_name: str, master: str, ui: bool, umask: int) -> dict[str, str
     }
     if _is_local(master):
         scratch = _scratch().path
+        classes = class_directory(scratch) if archive is None else archive.library
         settings |= {
             "spark.driver.host": LOOPBACK,
             "spark.driver.bindAddress": LOOPBACK,
             "spark.local.dir": str(scratch),
             "spark.python.unix.domain.socket.dir": str(_socket_directory(scratch)),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            "spark.driver.extraClassPath": str(class_directory(scratch)),
+            "spark.driver.extraClassPath": str(classes),
             # The work is done in Python and in RocksDB: what Java's optimising compiler finds to
             # do costs more than it gains (25 instead of 51 s of processor time for a run of 10,000
             # events, at the same speed).
             "spark.driver.defaultJavaOptions": (
                 f'-Djava.io.tmpdir="{scratch}" -XX:TieredStopAtLevel=1{_collector()}'
+                f"{'' if archive is None else f' {archive.options}'}"
             ),
         }
     return settings
@@ -196,7 +220,7 @@ def retrying(master: str) -> str:
 
 def _set_environment(*, local: bool) -> None:
     """Set what Spark reads from the environment only. Java and the workers inherit it."""
-    os.environ.setdefault("SPARK_CONF_DIR", str(CONF_DIRECTORY))
+    os.environ.setdefault(CONF_VARIABLE, str(CONF_DIRECTORY))
     if local:
         # The workers of this machine must run this very Python, whatever was set before: any
         # other has other packages, and another version is refused.
@@ -344,7 +368,13 @@ def _scratch_locks() -> list[int]:
     return [scratch.lock_descriptor for scratch in made]
 
 
-def _end_java(gateway: JavaGateway) -> None:
+def end_java(patience_seconds: float) -> None:
+    """End the Java of this process, if it has one, now."""
+    if SparkContext._gateway is not None:
+        _end_java(SparkContext._gateway, patience_seconds)
+
+
+def _end_java(gateway: JavaGateway, patience_seconds: float = JAVA_EXIT_TIMEOUT_SECONDS) -> None:
     """End Spark before the interpreter ends, so that Java does not outlive its directory."""
     if SparkContext._active_spark_context is not None:
         with contextlib.suppress(Py4JError, OSError):  # Java may be gone already
@@ -356,6 +386,6 @@ def _end_java(gateway: JavaGateway) -> None:
     gateway._gateway_client.is_connected = False
     process.stdin.close()  # Java's sign to end
     try:
-        process.wait(timeout=JAVA_EXIT_TIMEOUT_SECONDS)
+        process.wait(timeout=patience_seconds)
     except subprocess.TimeoutExpired:
         process.kill()

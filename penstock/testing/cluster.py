@@ -23,7 +23,8 @@ from pathlib import Path
 import pyspark
 
 from penstock.errors import PipelineError
-from penstock.pipeline.session import CONF_DIRECTORY, LOOPBACK
+from penstock.pipeline.session import LOOPBACK
+from penstock.pipeline.spark_home import CONF_DIRECTORY
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 START_SECONDS = 60.0

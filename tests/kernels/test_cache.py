@@ -179,7 +179,7 @@ def test_without_a_directory_kernels_still_run(kernels: Kernels, tmp_path: Path)
 
 
 def test_the_directory_of_the_user_comes_before_the_shared_ones() -> None:
-    chosen, user, *others = map(str, _candidates("/chosen", "/home/cache"))
+    chosen, user, *others = map(str, _candidates("kernels", "/chosen", "/home/cache"))
     assert chosen == "/chosen"
     assert user == "/home/cache/penstock/kernels"
     assert all("penstock" in other for other in others)

@@ -37,16 +37,34 @@ def class_directory(scratch: Path) -> Path:
     return directory
 
 
-def compiled(gateway: JavaGateway, directory: Path) -> dict[str, str]:
-    """Compile the classes into that directory; the settings that make Spark use them."""
+def sources() -> list[Path]:
+    return sorted(Path(__file__).parent.glob("*.java"))
+
+
+def compiled(gateway: JavaGateway) -> dict[str, bytes]:
+    """The code of all classes, by the names of their files. Py4JError, where there is no
+    compiler."""
+    found: dict[str, bytes] = {}
+    for source in sources():
+        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.cook(source.read_text(encoding="utf-8"))
+        for name, code in compiler.getBytecodes().items():
+            found[f"{name.replace('.', '/')}.class"] = code
+    return found
+
+
+def compile_into(directory: Path, gateway: JavaGateway) -> None:
+    """Compile the classes into a directory where Java looks for them, if that can be done."""
+    with suppress(*_NOT_THERE):
+        for name, code in compiled(gateway).items():
+            path = directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(code)
+
+
+def settings_to_use_them(gateway: JavaGateway) -> dict[str, str]:
+    """What makes Spark use the classes, if Java finds them."""
     try:
-        for source in sorted(Path(__file__).parent.glob("*.java")):
-            compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-            compiler.cook(source.read_text(encoding="utf-8"))
-            for name, code in compiler.getBytecodes().items():
-                path = directory / f"{name.replace('.', '/')}.class"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(code)
         gateway.jvm.java.lang.Class.forName(_LOCAL_FILES)
     except _NOT_THERE:
         return {}

@@ -1,0 +1,114 @@
+"""Making the archive of `class_archive.py`: a process that runs a small home through the pipeline,
+so that all classes are loaded that a run needs, and lets its Java write them down when it ends."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pyspark
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from penstock.errors import PipelineError
+from penstock.kernels.preparation import GEAR_VARIABLE
+from penstock.pipeline.class_archive import (
+    LOWEST_PRIORITY,
+    ClassArchive,
+    class_archive,
+    note_failure,
+    remove_others,
+)
+from penstock.pipeline.in_java import compiled
+from penstock.pipeline.java import java_executable
+from penstock.pipeline.run import run
+from penstock.pipeline.session import end_java, spark_session
+from penstock.registry import Registry
+from penstock.storage import Home, RecordKind
+
+MAKING_SECONDS = 600.0
+"""For Java to write the archive when it ends: fifteen, on an idle machine."""
+STATEMENTS = (
+    "CREATE TABLE t (id BIGINT PRIMARY KEY, k BIGINT)",
+    "CREATE TABLE u (id BIGINT PRIMARY KEY, k BIGINT)",
+)
+SUBSCRIPTION = "SELECT * FROM t JOIN u USING (k) WHERE t.id > 0"
+EVENTS = (
+    b'{"table": "t", "op": "insert", "row": {"id": 1, "k": 1}}',
+    b'{"table": "u", "op": "insert", "row": {"id": 1, "k": 1}}',
+    b'{"table": "t", "op": "delete", "row": {"id": 2}}',
+)
+
+
+def make(archive: ClassArchive) -> bool:
+    """Make an archive; False if another process is at it, or it is there."""
+    with archive.being_made() as is_mine:
+        if not is_mine or archive.is_ready:
+            return False
+        archive.lay_out()
+        _make_library(archive.library)
+        aside = archive.directory / "classes.new"
+        with tempfile.TemporaryDirectory(prefix="penstock-") as scratch:
+            home = _small_home(Path(scratch))
+            spark_session(
+                log_file=archive.directory / "java.log", archive=replace(archive, made_at=aside)
+            )
+            run(home, once=True)
+        end_java(MAKING_SECONDS)
+        if not aside.exists():
+            raise PipelineError("Java wrote no archive", detail=f"see {archive.directory}/java.log")
+        aside.replace(archive.file)
+        remove_others(archive)
+    return True
+
+
+def _make_library(path: Path) -> None:
+    """The classes of `in_java`, compiled by a Java that does nothing else."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    port, token = launch_gateway(
+        jarpath=str(next(jars.glob("py4j-*.jar"))),
+        classpath=str(jars / "*"),
+        java_path=str(java_executable(os.environ)),
+        die_on_exit=True,
+        enable_auth=True,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    try:
+        code = compiled(gateway)
+    finally:
+        gateway.shutdown()
+    aside = path.with_suffix(".new")
+    with zipfile.ZipFile(aside, "w") as library:
+        for name, data in sorted(code.items()):
+            library.writestr(name, data)
+    aside.replace(path)
+
+
+def _small_home(directory: Path) -> Path:
+    home = Home.create(directory / "home")
+    with Registry(home) as registry:
+        for sql in STATEMENTS:
+            registry.define(sql)
+        registry.subscribe(SUBSCRIPTION)
+    home.log.append([(RecordKind.EVENT, event) for event in EVENTS])
+    return home.path
+
+
+def main() -> None:
+    """The process that `start_making` starts."""
+    os.nice(LOWEST_PRIORITY)
+    os.environ[GEAR_VARIABLE] = "plain"  # kernels are of no use for a few events
+    archive = class_archive()
+    if archive is None:
+        return
+    try:
+        make(archive)
+    except Exception as error:
+        note_failure(archive, f"{type(error).__name__}: {error}")
+        raise
+
+
+if __name__ == "__main__":
+    main()

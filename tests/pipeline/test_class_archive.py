@@ -1,0 +1,148 @@
+"""The archive from which Java starts: who makes it, who uses it, and what if it is of no use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from penstock.errors import PipelineError
+from penstock.pipeline import class_archive as module
+from penstock.pipeline import making_archives
+from penstock.pipeline.class_archive import (
+    DIRECTORY_VARIABLE,
+    ClassArchive,
+    class_archive,
+    failure,
+    forget_failure,
+    note_failure,
+    remove_others,
+    start_making,
+)
+from penstock.pipeline.session import _archive
+
+SESSION = """
+import sys
+from pathlib import Path
+from penstock.pipeline.in_java import LOCAL_FILES_SETTING
+from penstock.pipeline.session import spark_session
+
+log = f"-Xlog:class+load:file={sys.argv[1]}"
+conf = {"spark.driver.extraJavaOptions": log} if sys.argv[1] else {}
+spark = spark_session(master="local[1]", conf=conf, log_file=Path(sys.argv[2]))
+assert spark.conf.get(LOCAL_FILES_SETTING) == "penstock.QuickLocalFileSystem"
+print(spark.range(5).count())
+"""
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassArchive:
+    """The place for one, in an empty directory."""
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "java"))
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    found = class_archive()
+    assert found is not None
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_made_used_and_damaged(archive: ClassArchive, tmp_path: Path) -> None:
+    making = start_making(archive)
+    assert making is not None
+    assert making.wait() == 0, failure(archive)
+    assert archive.is_ready
+
+    loaded = _session(tmp_path)
+    archived = [line for line in loaded if "shared objects file (top)" in line]
+    of_spark = [line for line in archived if "org.apache.spark." in line]
+    assert len(archived) > len(loaded) / 2
+    assert of_spark
+    assert any("penstock.QuickLocalFileSystem" in line for line in archived)
+
+    archive.file.chmod(0o600)
+    with archive.file.open("r+b") as file:
+        file.write(b"this is no archive")
+    assert not any("shared objects file (top)" in line for line in _session(tmp_path))
+
+
+def _session(directory: Path) -> list[str]:
+    """Which classes the Java of a session has loaded, and from where."""
+    classes, log = directory / "classes.log", directory / "java.log"
+    command = [sys.executable, "-c", SESSION, str(classes), str(log)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "5"), ran.stderr
+    return classes.read_text().splitlines()
+
+
+def test_a_session_without_one_has_it_made(archive: ClassArchive) -> None:
+    with mock.patch.object(module, "start_beside") as started:
+        assert _archive() is None
+        assert started.call_count == 1
+        with archive.being_made():
+            assert _archive() is None
+        assert started.call_count == 1
+        note_failure(archive, "no reason")
+        assert _archive() is None
+        assert started.call_count == 1
+        forget_failure(archive)
+        assert _archive() is None
+        assert started.call_count == 2
+        archive.file.touch()
+        assert _archive() == archive
+        assert started.call_count == 2
+
+
+def test_a_failure_is_remembered(archive: ClassArchive) -> None:
+    with (
+        mock.patch.object(os, "nice"),
+        mock.patch.dict(os.environ),
+        mock.patch.object(making_archives, "make", side_effect=PipelineError("no room")),
+        pytest.raises(PipelineError, match="no room"),
+    ):
+        making_archives.main()
+    assert failure(archive) == "PipelineError: no room"
+
+
+def test_where_there_is_no_java(archive: ClassArchive) -> None:
+    assert archive.directory.exists()
+    with mock.patch.dict(os.environ, {"JAVA_HOME": "/nowhere"}):
+        assert class_archive() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("SPARK_HOME", "/opt/spark"), ("SPARK_CONF_DIR", "/etc/spark"), (DIRECTORY_VARIABLE, "")],
+)
+@pytest.mark.usefixtures("archive")
+def test_no_archive_for_what_others_choose(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert class_archive() is None
+
+
+def test_another_java_has_another(archive: ClassArchive, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "bin").mkdir(parents=True)
+    (other / "bin" / "java").write_text("#!/bin/sh\n")
+    with mock.patch.dict(os.environ, {"JAVA_HOME": str(other)}):
+        found = class_archive()
+    assert found is not None
+    assert found.directory.parent == archive.directory.parent
+    assert found != archive
+
+
+def test_a_few_are_kept(archive: ClassArchive) -> None:
+    for i in range(4):
+        old = archive.directory.parent / f"old{i}"
+        old.mkdir()
+        os.utime(old, (i, i))
+    remove_others(archive)
+    kept = {one.name for one in archive.directory.parent.iterdir()}
+    assert kept == {archive.directory.name, "old3"}
