@@ -73,6 +73,7 @@ def start_beside(module: str, *arguments: str) -> subprocess.Popen[bytes]:
     path = os.pathsep.join([str(_PACKAGE_DIRECTORY.parent), *([inherited] if inherited else [])])
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
+        cwd=_PACKAGE_DIRECTORY.parent,  # it stays: Java does not start in a directory that is gone
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

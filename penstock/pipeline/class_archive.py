@@ -21,6 +21,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ DIRECTORY_VARIABLE = "PENSTOCK_JAVA_CACHE"
 """Names the directory to use instead of the user's cache directory; empty: no archive."""
 KEPT_ARCHIVES = 2
 """Of one user: 170 MB each. Others are of Pythons, Javas or releases that were used before."""
+RETRY_SECONDS = 24 * 3600.0
+"""After a failure: a disk that was full may have room, but no session should cost half a minute."""
 LOWEST_PRIORITY = 19
 FORMAT = 1
 
@@ -143,16 +146,16 @@ def _key(java: Path) -> str:
 
 
 def start_making(archive: ClassArchive) -> subprocess.Popen[bytes] | None:
-    """Make an archive in a process that outlives this one; None if another process is at it, or it
-    was tried in vain."""
+    """Make an archive in a process that outlives this one; None if another process is at it, or one
+    has lately tried in vain."""
     with archive.being_made() as is_mine:
-        if not is_mine or archive.is_ready or _failed(archive).exists():
+        if not is_mine or archive.is_ready or _failed_lately(archive):
             return None
     return start_beside("penstock.pipeline.making_archives")
 
 
 def note_failure(archive: ClassArchive, reason: str) -> None:
-    """It is not tried again, unless somebody asks for it."""
+    """It is not tried again for a day, unless somebody asks for it."""
     _failed(archive).write_text(f"{reason}\n", encoding="utf-8")
 
 
@@ -174,6 +177,13 @@ def remove_others(archive: ClassArchive) -> None:
     by_age = sorted(places, key=lambda one: one.stat().st_mtime, reverse=True)
     for old in [one for one in by_age if one != archive.directory][KEPT_ARCHIVES - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _failed_lately(archive: ClassArchive) -> bool:
+    try:
+        return time.time() - _failed(archive).stat().st_mtime < RETRY_SECONDS
+    except OSError:
+        return False
 
 
 def _failed(archive: ClassArchive) -> Path:

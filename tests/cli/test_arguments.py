@@ -98,6 +98,13 @@ COMMANDS = {path: command for path, command in ALL_COMMANDS.items() if path[0] n
 LAB_COMMANDS = {path: command for path, command in ALL_COMMANDS.items() if path[0] in LABS}
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`penstock kernels prepare` would be at it for minutes."""
+    monkeypatch.setattr("penstock.kernels.preparation.start_preparation", lambda _: None)
+    monkeypatch.setattr("penstock.pipeline.class_archive.start_making", lambda _: None)
+
+
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory, pattern: Path) -> Path:
     """A home with subscription 2, a row, and an event in quarantine at offset 5."""

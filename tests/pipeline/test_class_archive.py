@@ -52,8 +52,15 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassArchive:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_made_used_and_damaged(archive: ClassArchive, tmp_path: Path) -> None:
-    making = start_making(archive)
+def test_made_used_and_damaged(
+    archive: ClassArchive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with monkeypatch.context() as there:
+        there.chdir(gone)
+        making = start_making(archive)
+        gone.rmdir()  # who asks for it may end before it is made, and its directory with it
     assert making is not None
     assert making.wait() == 0, failure(archive)
     assert archive.is_ready
@@ -90,12 +97,16 @@ def test_a_session_without_one_has_it_made(archive: ClassArchive) -> None:
         note_failure(archive, "no reason")
         assert _archive() is None
         assert started.call_count == 1
-        forget_failure(archive)
+        os.utime(archive.directory / "failed", (0, 0))  # long ago
         assert _archive() is None
         assert started.call_count == 2
+        note_failure(archive, "no reason")
+        forget_failure(archive)
+        assert _archive() is None
+        assert started.call_count == 3
         archive.file.touch()
         assert _archive() == archive
-        assert started.call_count == 2
+        assert started.call_count == 3
 
 
 def test_a_failure_is_remembered(archive: ClassArchive) -> None:
