@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 LOCKER := build/locker
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bounds coverage fast lint format bench lab soak lock clean
+.PHONY: help setup demo test archive bounds coverage fast lint format bench lab soak lock clean
 # Where kernels are tested against plain twins, which is where wrong indices show.
 KERNEL_TESTS := tests/joins/test_kernels.py tests/joins/test_gap_steps.py \
   tests/joins/test_steps_codec.py tests/matching/test_kernels.py tests/routing/test_regions.py \
@@ -35,8 +35,12 @@ $(READY): requirements-dev.lock pyproject.toml
 demo: $(READY)  ## see it work
 	$(BIN)/penstock demo $(ARGS)
 
-test: $(READY) bounds  ## run all tests, Spark included
+test: $(READY) archive bounds  ## run all tests, Spark included
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --hypothesis-profile=ci $(PYTEST_ARGS)
+
+# Tests start Spark some seventy times. Without an archive they take longer, and are as good.
+archive: $(READY)  ## have Java start quickly (half a minute, once for a machine)
+	-@$(BIN)/python -m penstock.pipeline.making_archives
 
 # Kernels do not check indices; here they do, compiled apart (kept in the user's cache directory).
 bounds: $(READY)  ## run the tests of kernels with index checks

@@ -10,7 +10,7 @@ these have a place of their own in the user's cache directory:
     penstock.jar  the classes of `in_java`, compiled
     classes.jsa   the archive; it is put there last, so where it is all the rest is
 
-It is made once for a machine, in a process of its own at lowest priority, while the first session
+It is made once for a machine, in a process of its own at low priority, while the first session
 runs without it. A Java that cannot use it says so in its log, and loads classes as ever.
 """
 
@@ -48,7 +48,8 @@ KEPT_ARCHIVES = 2
 """Of one user: 170 MB each. Others are of Pythons, Javas or releases that were used before."""
 RETRY_SECONDS = 24 * 3600.0
 """After a failure: a disk that was full may have room, but no session should cost half a minute."""
-LOWEST_PRIORITY = 19
+LOW_PRIORITY = 10
+"""Not the lowest: Spark gives up if it gets no processor at all beside the session."""
 FORMAT = 1
 
 

@@ -15,7 +15,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from penstock.errors import PipelineError
 from penstock.kernels.preparation import GEAR_VARIABLE
 from penstock.pipeline.class_archive import (
-    LOWEST_PRIORITY,
+    LOW_PRIORITY,
     ClassArchive,
     class_archive,
     note_failure,
@@ -28,7 +28,7 @@ from penstock.pipeline.session import end_java, spark_session
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 
-MAKING_SECONDS = 600.0
+MAKING_SECONDS = 3600.0
 """For Java to write the archive when it ends: fifteen, on an idle machine."""
 STATEMENTS = (
     "CREATE TABLE t (id BIGINT PRIMARY KEY, k BIGINT)",
@@ -98,7 +98,7 @@ def _small_home(directory: Path) -> Path:
 
 def main() -> None:
     """The process that `start_making` starts."""
-    os.nice(LOWEST_PRIORITY)
+    os.nice(LOW_PRIORITY)
     os.environ[GEAR_VARIABLE] = "plain"  # kernels are of no use for a few events
     archive = class_archive()
     if archive is None:
