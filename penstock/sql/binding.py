@@ -79,7 +79,7 @@ def _analyse(source: Source, catalog: Catalog) -> Analysis:
     select = _parse_select(source)
     warnings: list[str] = []
     scope = Scope(source, catalog)
-    tables = TableBinder(scope, ConditionBinder(scope, warnings))
+    tables = TableBinder(scope, ConditionBinder(scope, warnings, select))
     tables.bind_from(select)
     outputs = bind_outputs(scope, select.expressions)
     where = select.args.get("where")

@@ -30,7 +30,8 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeE
 class ConditionBinder:
     """Binds conditions against the tables of one SELECT. Warnings are collected on the way."""
 
-    def __init__(self, scope: Scope, warnings: list[str]) -> None:
+    def __init__(self, scope: Scope, warnings: list[str], select: exp.Expr) -> None:
+        self._any_variables = has_variables(select)
         self.scope = scope
         self.source = scope.source
         self.warnings = warnings
@@ -55,17 +56,22 @@ class ConditionBinder:
 
     def bind_all(self, parts: Sequence[exp.Expr], negated: bool = False) -> Iterator[Condition]:
         """Conditions that are combined by AND; those that share variables become one."""
-        shared = [unparenthesised(part) for part in parts if has_variables(part)]
+        sharing = [self.has_variables(part) for part in parts]
+        shared = [unparenthesised(part) for part, yes in zip(parts, sharing, strict=True) if yes]
         alternatives = [part for part in shared if isinstance(part, exp.Or)]
         leaves = [part for part in shared if not isinstance(part, exp.Or)]
-        for part in parts:
-            if not has_variables(part):
+        for part, yes in zip(parts, sharing, strict=True):
+            if not yes:
                 yield self.bind(part, negated)
         self._check_apart(alternatives, leaves)
         for part in alternatives:
             yield self.bind(part, negated)
         for together in _sharing(leaves):
             yield self._group(together, negated)
+
+    def has_variables(self, part: exp.Expr) -> bool:
+        """Looks at a part only if the statement has any: a long one has thousands of parts."""
+        return self._any_variables and has_variables(part)
 
     def _check_apart(self, alternatives: Sequence[exp.Expr], leaves: Sequence[exp.Expr]) -> None:
         """SqlError if a variable of an OR is used outside of it."""
@@ -108,7 +114,7 @@ class ConditionBinder:
         constant = read_constant(expression)
         if constant is not None:
             return _constant_condition(constant, negated)
-        if has_variables(expression):
+        if self.has_variables(expression):
             return self._group([expression], negated)
         if isinstance(expression, exp.Anonymous):
             return self._call(expression, negated)
@@ -314,6 +320,8 @@ class _NoIntervalError(SqlError):
 
 
 def _names_columns(expression: exp.Expr) -> bool:
+    if isinstance(expression, exp.Column | exp.Literal):  # nearly all: no need to walk
+        return isinstance(expression, exp.Column)
     return expression.find(exp.Column) is not None
 
 

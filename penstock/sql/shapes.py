@@ -91,7 +91,7 @@ class _Shape:
         in_conditions = sum(len(list(one.find_all(exp.Literal))) for one in analysis.conditions)
         if spans != found or len(found) != in_conditions:
             return None
-        binder = ConditionBinder(analysis.scope, [])
+        binder = ConditionBinder(analysis.scope, [], analysis.select)
         numbers = {id(literal): i for i, literal in enumerate(analysis.literals)}
         parts = tuple(
             _simple_part(one, numbers, binder) or _any_part(one, numbers, binder)

@@ -10,7 +10,6 @@ from penstock.predicates.simplify import Place
 from penstock.query import MAX_TABLES, Join
 from penstock.sql.conditions import ConditionBinder, operands, unparenthesised
 from penstock.sql.names import clause_name, other_arguments
-from penstock.sql.operators import has_variables
 from penstock.sql.scope import Scope, Visible, did_you_mean, known
 from penstock.sql.xml_tables import bind_xml_table
 
@@ -154,7 +153,7 @@ class TableBinder:
             if pair is not None:
                 with self.source.pointing_at(part):
                     self._add_equality(*pair)
-            elif has_variables(part):
+            elif self.conditions.has_variables(part):
                 shared.append(part)
             else:
                 self.local.append(self.conditions.bind(part))

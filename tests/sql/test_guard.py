@@ -6,6 +6,7 @@ import gc
 import inspect
 import sys
 import time
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -214,6 +215,14 @@ def test_long_conditions_on_one_column_are_no_bombs(condition: str) -> None:
     assert len(query.branches) == 1
     assert len(collections) <= 4  # before and after
     assert gc.isenabled()
+
+
+def test_a_long_statement_is_searched_for_variables_once() -> None:
+    """Not once for each of its parts, and for the parts of these."""
+    pairs = " AND ".join(f"(per <> {i} OR id <> {i})" for i in range(8))
+    with mock.patch("penstock.sql.conditions.has_variables", return_value=False) as search:
+        bind(where(pairs), CATALOG)
+    assert search.call_count == 1
 
 
 STATEMENTS = sorted(case.sql for path in case_files() for case in read_cases(path))
