@@ -38,8 +38,8 @@ demo: $(READY)  ## see it work
 test: $(READY) archive bounds  ## run all tests, Spark included
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --hypothesis-profile=ci $(PYTEST_ARGS)
 
-# Tests start Spark some seventy times. Without an archive they take longer, and are as good.
-archive: $(READY)  ## have Java start quickly (half a minute, once for a machine)
+# Tests start Spark many times. Without an archive they take longer, and are as good.
+archive: $(READY)  ## have Java start quickly (a minute, once for a machine)
 	-@$(BIN)/python -m penstock.pipeline.making_archives
 
 # Kernels do not check indices; here they do, compiled apart (kept in the user's cache directory).

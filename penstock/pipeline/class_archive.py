@@ -152,7 +152,7 @@ def start_making(archive: ClassArchive) -> subprocess.Popen[bytes] | None:
     with archive.being_made() as is_mine:
         if not is_mine or archive.is_ready or _failed_lately(archive):
             return None
-    return start_beside("penstock.pipeline.making_archives")
+    return start_beside("penstock.pipeline.making_archives", "beside")
 
 
 def note_failure(archive: ClassArchive, reason: str) -> None:

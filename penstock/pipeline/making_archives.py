@@ -4,8 +4,10 @@ so that all classes are loaded that a run needs, and lets its Java write them do
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,9 +98,10 @@ def _small_home(directory: Path) -> Path:
     return home.path
 
 
-def main() -> None:
-    """The process that `start_making` starts."""
-    os.nice(LOW_PRIORITY)
+def main(arguments: Sequence[str]) -> None:
+    """`beside`: at low priority, which is what `start_making` starts."""
+    if "beside" in arguments:
+        os.nice(LOW_PRIORITY)
     os.environ[GEAR_VARIABLE] = "plain"  # kernels are of no use for a few events
     archive = class_archive()
     if archive is None:
@@ -111,4 +114,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

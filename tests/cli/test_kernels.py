@@ -95,8 +95,8 @@ def test_the_archive_of_classes(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mo
     assert state() == "could not be made (no space left)"
     assert class_archive.start_making(archive) is None  # nobody tries again by himself
 
-    def made(module: str) -> mock.Mock:
-        assert module == "penstock.pipeline.making_archives"
+    def made(module: str, how: str) -> mock.Mock:
+        assert (module, how) == ("penstock.pipeline.making_archives", "beside")
         archive.file.touch()
         return mock.Mock()
 
