@@ -18,7 +18,9 @@ EXAMPLES = """
   penstock bench NAME --json
 """
 
-app = typer.Typer(cls=group_of(PACKAGE), rich_markup_mode="rich", epilog=epilog(EXAMPLES))
+app = typer.Typer(
+    cls=group_of(PACKAGE), add_completion=False, rich_markup_mode="rich", epilog=epilog(EXAMPLES)
+)
 
 
 @app.callback(invoke_without_command=True)

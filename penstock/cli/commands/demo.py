@@ -36,7 +36,7 @@ NEWS_EXAMPLES = """
 MOST = 1_000_000
 """The demonstration keeps all it does in memory, to compare: a kilobyte or so for each."""
 
-app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES))
+app = typer.Typer(add_completion=False, rich_markup_mode="rich", epilog=epilog(EXAMPLES))
 
 
 @app.callback(invoke_without_command=True)

@@ -18,7 +18,9 @@ EXAMPLES = """
   penstock kernels prepare               (compiles them now: a minute or two)
 """
 
-app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_help=True
+)
 
 
 @app.callback()

@@ -34,8 +34,10 @@ LIST_EXAMPLES = """
 """
 DEFAULT_DIRECTORY = Path("build/lab")
 
-app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES))
-experiments = typer.Typer(cls=group_of(PACKAGE), rich_markup_mode="rich", epilog=epilog(EXAMPLES))
+app = typer.Typer(add_completion=False, rich_markup_mode="rich", epilog=epilog(EXAMPLES))
+experiments = typer.Typer(
+    cls=group_of(PACKAGE), add_completion=False, rich_markup_mode="rich", epilog=epilog(EXAMPLES)
+)
 app.add_typer(experiments, name="run")
 
 

@@ -22,7 +22,9 @@ EXAMPLES = """
   penstock quarantine shop replay --all
 """
 
-app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_help=True
+)
 
 OffsetArgument = Annotated[
     int, typer.Argument(metavar="OFFSET", min=0, help="Where the event is in the log.")

@@ -28,7 +28,9 @@ EXAMPLES = """
 """
 LOOK_EVERY_SECONDS = 0.5
 
-app = typer.Typer(rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, rich_markup_mode="rich", epilog=epilog(EXAMPLES), no_args_is_help=True
+)
 
 DocumentsOption = Annotated[
     str | None,
