@@ -111,6 +111,8 @@ class _Multiplier:
             if values in (ANY_VALUE, ANY_BUT_NULL) and values not in unions:
                 self.findings.tautologies.append((place, values))
             found.update(self._product({place: values}))
+        if not others and () not in found:
+            return sorted(found)  # each limits another column: none is inside another
         for part in others:
             found.update(self.products(part))
         return self._simplified(found)

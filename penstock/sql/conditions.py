@@ -17,7 +17,7 @@ from penstock.sql.expressions import ExpressionBinder
 from penstock.sql.literal_rules import check_digits, rules_of
 from penstock.sql.literals import compared, read_constant
 from penstock.sql.names import clause_name, other_arguments
-from penstock.sql.operators import OperatorBinder, has_variables, variables_of
+from penstock.sql.operators import OperatorBinder, has_variables, may_have_variables, variables_of
 from penstock.sql.scope import Scope
 from penstock.sql.truth import ISNULL, Truth, any_of
 
@@ -31,9 +31,9 @@ class ConditionBinder:
     """Binds conditions against the tables of one SELECT. Warnings are collected on the way."""
 
     def __init__(self, scope: Scope, warnings: list[str], select: exp.Expr) -> None:
-        self._any_variables = has_variables(select)
         self.scope = scope
         self.source = scope.source
+        self._any_variables = may_have_variables(scope.source.sql) and has_variables(select)
         self.warnings = warnings
         self.expressions = ExpressionBinder(scope)
         self.operators = OperatorBinder(scope)

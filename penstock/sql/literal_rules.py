@@ -123,6 +123,8 @@ def check_digits(constants: Sequence[Constant], value_type: ValueType) -> None:
     digits_of = rules_of(value_type).digits
     if digits_of is None:
         return
+    if isinstance(value_type, IntegerType) and all(one.kind == "integer" for one in constants):
+        return  # nearly all there are; nothing stands behind a point
     exact = [one for one in constants if one.kind in ("integer", "decimal")]
     scale, before = digits_of(value_type)
     for one in exact:
@@ -169,7 +171,8 @@ def _place_number(constant: Constant, value_type: ValueType, digits_after: int) 
     assert isinstance(value, int | float | Decimal)
     if isinstance(value, float) and not math.isfinite(value):
         return _between(ABOVE_NULL if value == -math.inf else TOP)  # NaN is above everything
-    scaled = Fraction(value) * scale
+    # Nearly all are integers, and fractions are slow.
+    scaled = value * scale if isinstance(value, int) else Fraction(value) * scale
     if isinstance(value, float) and -2 * highest <= scaled <= 2 * highest:
         scaled = _exactly_meant(value, scale, highest)
     if scaled > highest:

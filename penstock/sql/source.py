@@ -84,14 +84,9 @@ class Source:
         if span is not None:
             error.sql, error.position, error.length = self.sql, span[0], span[1] - span[0] + 1
 
-    @contextmanager
-    def pointing_at(self, at: exp.Expr | Token | None) -> Iterator[None]:
+    def pointing_at(self, at: exp.Expr | Token | None) -> _PointingAt:
         """Errors that know no place get this one."""
-        try:
-            yield
-        except SqlError as error:
-            self.locate(error, at)
-            raise
+        return _PointingAt(self, at)
 
     def token_after(self, expression: exp.Expr) -> Token | None:
         """The token right behind an expression."""
@@ -114,6 +109,23 @@ class Source:
         while words and words[-1] in own:
             words.pop()
         return words[-1] if words else ""
+
+
+class _PointingAt:
+    """A class, because a long statement has thousands of places, and generators are slow."""
+
+    __slots__ = ("at", "source")
+
+    def __init__(self, source: Source, at: exp.Expr | Token | None) -> None:
+        self.source = source
+        self.at = at
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, SqlError):
+            self.source.locate(error, self.at)
 
 
 def _words(expression: exp.Expr) -> list[tuple[int, int]]:
