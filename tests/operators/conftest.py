@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from penstock.operators.worker_process import ProcessEvaluator
 from tests.operators.evaluating import Call, in_process
 
 
@@ -15,3 +16,9 @@ def calls() -> Iterator[Counter[Call]]:
     """Operators are evaluated in this process; how often each was asked about what."""
     with in_process() as counted:
         yield counted
+
+
+@pytest.fixture
+def processes() -> Iterator[ProcessEvaluator]:
+    with ProcessEvaluator() as made:
+        yield made
