@@ -68,8 +68,10 @@ bench: $(READY)  ## run the benchmarks
 lab: $(READY)  ## run the experiments of all papers again, at small size (ARGS=--full: as published)
 	$(BIN)/penstock lab paper all $(ARGS)
 
+# What only soaks, and the stories of `make test` with twenty times as many examples, others for each SEED.
 soak: $(READY)  ## compare with the oracle for a long time (SEED=n chooses the run)
-	PENSTOCK_SOAK=1 PENSTOCK_SEED=$(SEED) $(BIN)/python -m pytest -m soak --hypothesis-seed=$(SEED) $(PYTEST_ARGS) tests/soak
+	PENSTOCK_SOAK=1 PENSTOCK_SEED=$(SEED) $(BIN)/python -m pytest -m "soak or (slow and not spark)" \
+	  --hypothesis-seed=$(SEED) $(PYTEST_ARGS) tests/soak tests/differential
 
 # One file for all supported versions of Python: the resolver writes markers where they differ.
 lock:  ## write the lock files anew, with the newest versions that pyproject.toml allows

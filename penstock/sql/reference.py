@@ -100,7 +100,7 @@ def _unambiguous(expression: exp.Expr) -> str:
             around = exp.Paren()
             part.replace(around)
             around.set("this", part)
-    return write_sql(written, comments=False)
+    return write_sql(written, comments=False, copy=False)
 
 
 def _stands_alone(part: exp.Expr) -> bool:

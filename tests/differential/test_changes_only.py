@@ -23,6 +23,7 @@ from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Replan, Step, Subscribe, Withdraw
 from tests.differential.pipeline_runs import PipelineRun, pipeline_runs
 from tests.differential.stories import JOINS, MIXED, SELECTIONS, Story, stories
+from tests.examples import examples
 from tests.pipeline.telling import Teller, told_to
 
 Told: TypeAlias = list[tuple[int, str, str, str]]
@@ -144,14 +145,14 @@ def test_a_pipeline_over_anything(story: Story, run: PipelineRun) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=examples(120))
 @given(stories(MIXED, max_steps=16, any_plan=True))
 def test_many_stories(story: Story) -> None:
     check_hub(story)
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=examples(40))
 @given(stories(MIXED, max_steps=16, any_plan=True), pipeline_runs)
 def test_a_pipeline_through_many_stories(story: Story, run: PipelineRun) -> None:
     check_pipeline(story, run)

@@ -21,6 +21,7 @@ from penstock.storage import Home
 from tests.differential.pipeline_runs import PipelineRun, pipeline_runs
 from tests.differential.stories import JOINS, MIXED, SELECTIONS, Story, stories
 from tests.differential.test_changes_only import TWIN, with_twins
+from tests.examples import examples
 from tests.pipeline.telling import Teller, tell_hub
 
 
@@ -161,14 +162,14 @@ def test_a_pipeline_over_anything(story: Story, run: PipelineRun) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=examples(120))
 @given(stories(MIXED, max_steps=16, any_plan=True), st.integers(1, 3))
 def test_many_stories(story: Story, every: int) -> None:
     check_hub(story, every)
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=examples(40))
 @given(stories(MIXED, max_steps=16, any_plan=True), pipeline_runs)
 def test_a_pipeline_through_many_stories(story: Story, run: PipelineRun) -> None:
     check_pipeline(story, run)

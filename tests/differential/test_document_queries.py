@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.differential.document_queries import query_stories
 from tests.differential.operator_checks import check
 from tests.differential.stories import Story
+from tests.examples import examples
 from tests.operators.evaluating import in_process
 from tests.pipeline.test_operator_stories import OPERATORS
 from tests.pipeline.test_stages import EVENTS, check_contents
@@ -38,7 +39,7 @@ def test_operators(story: Story) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@settings(max_examples=examples(150))
 @given(query_stories(calls=True))
 def test_all_together(story: Story) -> None:
     check(story)

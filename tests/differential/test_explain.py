@@ -169,13 +169,13 @@ def check_change(
         check_counts(query, explained, before, after, key)
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(80))
 @given(stories(SELF_JOINS))
 def test_changes_of_self_joins(story: Story) -> None:
     foretell(story)
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(80))
 @given(stories(FEW))
 def test_changes_of_joins(story: Story) -> None:
     foretell(story)
@@ -188,7 +188,7 @@ def test_changes_under_hot_keys(story: Story) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 @given(stories(MULTI_WAY))
 def test_changes_of_joins_of_many_tables(story: Story) -> None:
     foretell(story)
@@ -213,7 +213,7 @@ def test_changes_of_joins_that_compute(story: Story) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 @given(stories(MIXED))
 def test_changes_of_anything(story: Story) -> None:
     foretell(story)

@@ -12,6 +12,7 @@ from penstock.operators.schedules.registry import schedule_names
 from tests.differential.operator_checks import check
 from tests.differential.operator_stories import ALIKE, OVER_ANY, OVER_ONE, OVER_SEVERAL
 from tests.differential.stories import Story, stories
+from tests.examples import examples
 from tests.operators.evaluating import in_process
 
 
@@ -34,14 +35,14 @@ def test_a_quick_look_at_joins(story: Story) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=examples(150))
 @given(stories(OVER_ANY, max_steps=16, any_plan=True))
 def test_all_together(story: Story) -> None:
     check(story)
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 @given(stories(OVER_ONE, max_steps=16))
 def test_selections_through_matchers(story: Story) -> None:
     with (
@@ -68,7 +69,7 @@ def test_a_quick_look_at_calls_that_are_shared(story: Story) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=examples(150))
 @given(stories(ALIKE, max_steps=24, any_plan=True))
 def test_calls_that_are_shared(story: Story) -> None:
     check(story)

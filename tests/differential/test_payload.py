@@ -21,6 +21,7 @@ from penstock.testing import LocalPipeline
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Subscribe, Withdraw
 from tests.differential.stories import SELECTIONS, Story, stories
+from tests.examples import examples
 from tests.pipeline.telling import Chorus, Teller, values_of
 
 PAYLOADS = ("a", "b", "a, b")
@@ -63,7 +64,7 @@ def tell(story: Story, hub: Hub, oracle: Oracle) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=examples(60))
 @given(payload_stories())
 def test_contents_equal_the_sql(story: Story) -> None:
     with Hub() as hub, Oracle() as oracle:
@@ -72,7 +73,7 @@ def test_contents_equal_the_sql(story: Story) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", scheme_names())
-@settings(max_examples=20)
+@settings(max_examples=examples(8))
 @given(story=payload_stories())
 def test_with_every_scheme(scheme: str, story: Story) -> None:
     with (

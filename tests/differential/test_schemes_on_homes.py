@@ -63,7 +63,7 @@ def turns(draw: st.DrawFn) -> tuple[list[Story], list[str], list[bool]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", scheme_names())
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(8))
 @given(drawn=turns())
 def test_every_scheme_on_a_home_that_others_use(
     scheme: str, drawn: tuple[list[Story], list[str], list[bool]]
