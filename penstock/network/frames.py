@@ -10,10 +10,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
-
-from penstock.errors import NetworkError, WireError
+from penstock.errors import NetworkError, shortened
 from penstock.messages import Message, decode_message, encode_message
+from penstock.network.members import UNREADABLE, check_members, numbered
 from penstock.packing import pack, unpack
 from penstock.routing.interests import Interest, interest_from
 
@@ -230,10 +229,11 @@ def decode_frame(data: bytes) -> Frame:
         raise NetworkError(f"a frame of {len(data)} bytes", detail=f"limit: {MAX_FRAME_BYTES}")
     try:
         sender, receiver, number, arrived, body = unpack(memoryview(data)[1:])
-        read = None if body is None else _body(body[0], body[1:])
-        return Frame(int(sender), int(receiver), int(number), int(arrived), read)
-    except (msgspec.DecodeError, WireError, TypeError, ValueError, IndexError) as error:
-        raise NetworkError("a frame cannot be read", detail=str(error)) from None
+        read = Frame(sender, receiver, number, arrived, None if body is None else _body(*body))
+        check_members(read)
+        return read
+    except UNREADABLE as error:
+        raise NetworkError("a frame cannot be read", detail=shortened(str(error))) from None
 
 
 def body_bytes(body: Body) -> int:
@@ -267,10 +267,11 @@ def _parcel(plain: Any) -> Parcel:
         return Parcel(decode_message(message), encoded=message)
     payload_id, columns, payload = rest
     narrow = decode_message(message)
+    columns = tuple(columns)
     if narrow.row is None or not all(0 <= column < len(narrow.row) for column in columns):
         raise ValueError("a payload for columns that are not there")
     check_payload(payload_id, payload)
-    return Parcel(narrow, payload_id, tuple(columns), payload, message)
+    return Parcel(narrow, payload_id, columns, payload, message)
 
 
 def payload_name(payload: bytes) -> bytes:
@@ -286,12 +287,11 @@ def check_payload(payload_id: Any, payload: Any) -> None:
         raise ValueError("a payload without an id")
 
 
-def _body(number: int, plain: list[Any]) -> Body:
-    kind = BODIES[number]
+def _body(number: int, *members: Any) -> Body:
+    kind, plain = numbered(BODIES, number), list(members)
     if kind is Publish:
-        source, sequence, parcel = plain
-        return Publish(source, sequence, _parcel(parcel))
-    if kind is Replayed:
+        plain[2] = _parcel(plain[2])
+    elif kind is Replayed:
         plain[2] = tuple((sequence, _parcel(parcel)) for sequence, parcel in plain[2])
         plain[3] = tuple(plain[3])
     elif kind is Subscribe or kind is Advertise:
@@ -309,4 +309,5 @@ def _body(number: int, plain: list[Any]) -> Body:
         check_payload(plain[0], plain[1])
         plain[2] = tuple(plain[2])
     read: Body = kind(*plain)
+    check_members(read)
     return read

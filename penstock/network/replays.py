@@ -145,7 +145,9 @@ class Replays:
             self._take_own(link, body)
             return
         self._asked.pop((body.number, body.path), None)
-        if body.is_last:
+        # It says nothing about what others here want: the next node may still be catching up, and
+        # such an answer overtakes what that one is sent again.
+        if body.is_last and body.source not in self._data.reached:
             self._note_reached(link, body)
         *rest, back = body.path
         if back == LOCAL:

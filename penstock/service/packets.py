@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
-
 from penstock.catalog.plain import plain_relation, relation_from_plain
 from penstock.errors import (
     CompactedError,
@@ -18,10 +16,10 @@ from penstock.errors import (
     NetworkError,
     PenstockError,
     SubscriptionError,
-    WireError,
     shortened,
 )
 from penstock.messages import Message, Point, PointId, decode_message, encode_message
+from penstock.network.members import UNREADABLE, check_members, numbered
 from penstock.packing import pack, unpack
 from penstock.predicates.intervals import Interval
 from penstock.routing.interests import SpaceShape, interest_from, interest_of
@@ -162,20 +160,12 @@ def decode_packet(body: bytes) -> Packet:
     """NetworkError if the bytes are no packet."""
     try:
         number, *plain = unpack(body)
-        kind = PACKETS[number]
+        kind = numbered(PACKETS, number)
         read: Packet = kind(*_members(kind, plain))
-    except (
-        msgspec.DecodeError,
-        WireError,
-        TypeError,
-        ValueError,
-        LookupError,
-        ArithmeticError,
-        RecursionError,
-    ) as error:
+        check_members(read)
+        return read
+    except UNREADABLE as error:
         raise NetworkError("a packet cannot be read", detail=shortened(str(error))) from None
-    _check_types(read)
-    return read
 
 
 def _plain(packet: Packet) -> tuple[object, ...]:
@@ -196,6 +186,7 @@ def _members(kind: type[Any], plain: list[Any]) -> list[Any]:
         plain[1] = decode_message(plain[1])
     elif kind is NotDescribed:
         plain[1] = Refused(*plain[1])
+        check_members(plain[1])
     elif kind is Spaces:
         plain[0] = tuple((space, relation, filters) for space, relation, filters in plain[0])
     elif kind is Route:
@@ -215,32 +206,6 @@ def _point(point_id: list[int], interest: Any, changes_only: bool) -> Point:
         tuple(more),
         bool(changes_only),
     )
-
-
-_TYPES: dict[str, type] = {
-    "version": int,
-    "role": str,
-    "name": str,
-    "nonce": bytes,
-    "proof": bytes,
-    "kind": str,
-    "primary": str,
-    "detail": str,
-    "hint": str,
-    "data": bytes,
-    "number": int,
-    "subscription": int,
-    "after": int,
-    "sequence": int,
-}
-
-
-def _check_types(packet: Packet) -> None:
-    for name, value in packet._asdict().items():
-        if not isinstance(value, _TYPES.get(name, object)):
-            raise NetworkError(
-                f"the {name} of a {type(packet).__name__} packet is no {_TYPES[name].__name__}"
-            )
 
 
 _ERRORS = {one.__name__: one for one in (CompactedError, HomeError, SubscriptionError)}

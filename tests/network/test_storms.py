@@ -23,6 +23,12 @@ def test_whatever_goes_wrong_every_content_is_right_in_the_end(first: int) -> No
     weather_of(range(first, first + 25))
 
 
+def test_an_answer_that_overtakes_what_the_next_node_is_sent_again() -> None:
+    """A client's question passes a node that is behind; its answer says nothing about what others
+    beyond that node have. In this storm a link failed just then, and they lost five messages."""
+    weather(57_689)
+
+
 def test_nothing_is_lost_or_resumed_while_links_only_delay() -> None:
     for seed in range(1_000, 1_020):
         storm = Storm(Random(seed), is_calm=True)
