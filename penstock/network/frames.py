@@ -231,6 +231,8 @@ def decode_frame(data: bytes) -> Frame:
         sender, receiver, number, arrived, body = unpack(memoryview(data)[1:])
         read = Frame(sender, receiver, number, arrived, None if body is None else _body(*body))
         check_members(read)
+        if (read.body is None) != (read.number < 0):
+            raise ValueError(f"frame {read.number} has {'no' if read.body is None else 'a'} body")
         return read
     except UNREADABLE as error:
         raise NetworkError("a frame cannot be read", detail=shortened(str(error))) from None

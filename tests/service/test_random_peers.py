@@ -129,8 +129,9 @@ async def until_refused(connection: Connection) -> None:
 
 
 async def trouble(broker: RunningBroker, chance: random.Random) -> None:
+    """Who comes back under the same name goes on with its session: each has one of its own."""
     if chance.random() < 0.5:
-        peer = await RawBroker.join(broker.address, f"raw@127.0.0.1:{chance.randrange(1, 99)}")
+        peer = await RawBroker.join(broker.address, f"{chance.getrandbits(64):x}@127.0.0.1:9")
         frames = [odd_frame(peer, peer.sent + i, chance) for i in range(chance.randrange(1, 6))]
         await send_all(peer.connection, frames)
     else:
@@ -143,10 +144,13 @@ def test_others_are_served(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
 
     async def story(served: ServedHome) -> None:
+        faults: list[object] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: faults.append(context.get("exception")))
         number = served.hub.subscribe(SELECTION).id
         async with chained(served.path, 2) as brokers:
             following = Following(brokers[1].address, number)
-            for _ in range(examples(60)):
+            for _ in range(examples(40)):
                 await trouble(brokers[1], chance)
                 assert not any(one.task.done() for one in brokers), brokers[1].reports[-3:]
                 if chance.random() < 0.1:
@@ -155,6 +159,7 @@ def test_others_are_served(tmp_path: Path, seed: int) -> None:
             await following.reach(served.end)
             served.check(SELECTION, following.reader)
             assert not following.troubles
+            assert not faults, "errors that nobody has named"
             await following.end()
 
     with ServedHome(tmp_path / "home") as served:
