@@ -1,21 +1,23 @@
-"""Documents and XMLTABLE through every command, without Spark and on it, in both gears."""
+"""Documents and XMLTABLE through every command, without Spark and on it; in both gears without."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from penstock import Hub
+from penstock.storage import Home
+from penstock.testing import LocalPipeline
 from tests.cli.conftest import Cli, insert, lines
+from tests.operators.evaluating import in_process
+from tests.pipeline.test_packed_stages import check as assert_gears_agree
 
 TABLES = (
     "CREATE TABLE news (id BIGINT PRIMARY KEY, place VARCHAR, doc XML)",
@@ -159,26 +161,27 @@ def contents(cli: Cli, home: Path) -> list[list[str]]:
     return [sorted(map(json.dumps, rows)) for rows in found]
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("gear", ["plain", "fast"])
-def test_on_spark(cli: Cli, subscribed: Path, tmp_path: Path, gear: str) -> None:
+def test_in_either_gear(cli: Cli, subscribed: Path, tmp_path: Path) -> None:
+    """Without Spark: both gears publish the same bytes, and what they publish is right."""
     publish_first(cli, subscribed, tmp_path)
-    on_spark(gear, "run", subscribed, "--once")
     publish_changes(cli, subscribed)
-    on_spark(gear, "run", subscribed, "--once", "--batch-rows", "7")
+    home = Home.open(subscribed)
+    with in_process():
+        for batch_rows in (7, 1000):
+            assert_gears_agree(home, batch_rows)
+        LocalPipeline(home, batch_rows=7).run()
+    check_everything(cli, subscribed)
+
+
+def test_on_spark(spark: SparkSession, cli: Cli, subscribed: Path, tmp_path: Path) -> None:
+    publish_first(cli, subscribed, tmp_path)
+    assert cli("run", subscribed, "--once").code == 0
+    publish_changes(cli, subscribed)
+    assert cli("run", subscribed, "--once", "--batch-rows", "20").code == 0
     check_everything(cli, subscribed)
     mine = [i for i, sql in enumerate(QUERIES) if "hasLetter" not in sql]  # backtests ask nobody
     statements = tmp_path / "queries.sql"
     statements.write_text(";\n".join(QUERIES[i] for i in mine))
-    tested = json.loads(on_spark(gear, "backtest", subscribed, "--file", statements, "--json"))
+    tested = cli("backtest", subscribed, "--file", statements, "--json").json
     found = contents(cli, subscribed)
     assert [one["rows"] for one in tested["queries"]] == [len(found[i]) for i in mine]
-
-
-def on_spark(gear: str, *arguments: object) -> str:
-    """A command in a process of its own: the gear of its workers is that of their environment."""
-    command = [sys.executable, "-m", "penstock", *map(str, arguments)]
-    environment = {**os.environ, "PENSTOCK_GEAR": gear}
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
