@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -124,7 +125,8 @@ def command(home: Home, batch_rows: int) -> list[str]:
 
 
 def start(home: Home, directory: Path, batch_rows: int, **environ: str) -> subprocess.Popen[bytes]:
-    """A run in a session of its own; what it says goes to a file in the directory."""
+    """A run in a session of its own, by somebody who lets everybody read what he writes; what it
+    says goes to a file in the directory."""
     with (directory / "said.txt").open("ab") as said:
         return subprocess.Popen(
             command(home, batch_rows),
@@ -132,11 +134,24 @@ def start(home: Home, directory: Path, batch_rows: int, **environ: str) -> subpr
             start_new_session=True,
             stdout=said,
             stderr=said,
+            umask=0o022,
         )
 
 
 def said(directory: Path) -> str:
     return (directory / "said.txt").read_text(encoding="utf-8")
+
+
+def assert_java_is_missed(said: str) -> None:
+    """One message about Java's end, and no trace of a library."""
+    told = [line for line in said.splitlines() if not line.startswith("batch ")]
+    assert [line.split(":")[0].strip() for line in told] == ["error", "detail", "hint"], said
+    assert "Java process" in told[0]
+
+
+def assert_nobody_else_reads(home: Home) -> None:
+    for path in home.path.rglob("*"):
+        assert stat.S_IMODE(path.lstat().st_mode) & 0o077 == 0, path
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

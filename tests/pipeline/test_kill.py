@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -13,25 +12,21 @@ import pytest
 from penstock.storage import Home
 from tests.pipeline.disturbing import (
     PATIENCE_SECONDS,
-    REFUSED,
     done,
-    end,
     fill,
-    java,
-    kill_one,
     outputs,
     pipeline_process,
     planned,
     published,
     said,
     staged,
-    start,
     under_way,
     undisturbed,
     wait_until,
 )
+from tests.pipeline.killing import BATCH_ROWS, killed_at_random
 
-BATCH_ROWS = 10
+WORKERS_KILLED = 6
 
 STRIKING = Path(__file__).parent / "striking"
 
@@ -79,75 +74,8 @@ def test_killed_at_every_point_of_a_commit(tmp_path: Path) -> None:
     assert list(home.staging.iterdir()) == []
 
 
-VICTIMS = ["worker"] * 18 + ["java", "driver"]  # whatever ends a run costs a start
-LONGEST_WAIT_SECONDS = 0.3  # a batch takes at least as long
-MOST_STARTS = 1 + 2 + 3
-"""A worker that is killed does not end a run, unless the same task is hit again and again."""
-
-
-class Restarted:
-    """A run that is started again whenever it has ended."""
-
-    def __init__(self, home: Home, directory: Path) -> None:
-        self._home = home
-        self._directory = directory
-        self.process = start(home, directory, BATCH_ROWS)
-        self.starts = 1
-
-    def see_to_it(self) -> None:
-        """Start it again if it has ended, which it may only in one of two ways."""
-        if self.process.poll() is not None:
-            assert self.process.returncode in (REFUSED, -signal.SIGKILL), said(self._directory)
-            self.process = start(self._home, self._directory, BATCH_ROWS)
-            self.starts += 1
-            assert self.starts <= MOST_STARTS, said(self._directory)
-
-    def strike(self, victim: str, chance: random.Random) -> None:
-        """Kill one process at a random moment of a batch, and see what becomes of the run."""
-
-        def struck() -> bool:
-            self.see_to_it()
-            if not under_way(self._home):
-                return False
-            time.sleep(chance.uniform(0, LONGEST_WAIT_SECONDS))
-            return under_way(self._home) and kill_one(victim, self.process, chance)
-
-        wait_until(struck, victim)
-        before = done(self._home)
-        if victim == "worker":
-            ended = self.process
-            wait_until(
-                lambda: done(self._home) > before or ended.poll() is not None,
-                "no batch ends after a worker was killed",
-            )
-        elif victim == "java":
-            assert self.process.wait(PATIENCE_SECONDS) == REFUSED
-            assert "Java process has ended" in said(self._directory)
-        else:
-            self.process.wait(PATIENCE_SECONDS)
-            wait_until(lambda: not java(self.process), "Java goes on without its driver")
-
-    def finish(self) -> None:
-        while self.process.wait(PATIENCE_SECONDS) != 0:
-            self.see_to_it()
-
-
 @pytest.mark.slow
 @pytest.mark.spark
-def test_killed_twenty_times_at_random(tmp_path: Path) -> None:
-    """Workers, Java and the driver, one at a time, at any moment of a batch."""
-    home = Home.create(tmp_path / "home")
-    fill(home, 330)
-    expected = undisturbed(home, tmp_path, BATCH_ROWS)
-    chance = random.Random(20)
-    victims = chance.sample(VICTIMS, len(VICTIMS))
-    restarted = Restarted(home, tmp_path)
-    try:
-        for victim in victims:
-            restarted.strike(victim, chance)
-        restarted.finish()
-    finally:
-        end(restarted.process)
-
-    assert outputs(home) == expected
-    assert list(home.staging.iterdir()) == []
+def test_killed_at_random(tmp_path: Path) -> None:
+    """`make soak` does it more often, and at other moments."""
+    killed_at_random(tmp_path, WORKERS_KILLED, random.Random(20))
