@@ -177,12 +177,20 @@ def test_any_changes_whether_they_can_be_made_or_not(
         check(filled(Path(directory) / "home", texts, lines), batch_rows)
 
 
+SHAPES = (SELECTIONS, JOINS, HOT_KEYS, MIXED, COMPUTED, COMPUTED_JOINS)
+ANY_BATCH_ROWS = st.sampled_from([2, 10, 1000])
+
+
 @pytest.mark.slow
-@settings(max_examples=30)
-@given(data=st.data(), batch_rows=st.sampled_from([2, 10, 1000]))
-@pytest.mark.parametrize("shape", [SELECTIONS, JOINS, HOT_KEYS, MIXED, COMPUTED, COMPUTED_JOINS])
+@settings(max_examples=12)
+@given(data=st.data(), batch_rows=ANY_BATCH_ROWS)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_any_story(shape: Shape, data: st.DataObject, batch_rows: int) -> None:
-    story: Story = data.draw(stories(shape, max_steps=24, any_plan=True))
+    """`make soak` tells more of them."""
+    check_story(data.draw(stories(shape, max_steps=24, any_plan=True)), batch_rows)
+
+
+def check_story(story: Story, batch_rows: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         teller = Teller(Home.create(Path(directory) / "home"))
         teller.tell(story.steps)
