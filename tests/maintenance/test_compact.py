@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -308,9 +309,10 @@ def test_stories_with_compactions(
     shutil.rmtree(path)
 
 
-@pytest.mark.spark
 @pytest.mark.slow
-def test_a_pipeline_goes_on_with_its_checkpoint_and_without(tmp_path: Path) -> None:
+def test_a_pipeline_goes_on_with_its_checkpoint_and_without(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     from penstock.pipeline.run import run
 
     path = tmp_path / "home"
