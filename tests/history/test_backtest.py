@@ -224,7 +224,7 @@ def test_with_spark_against_the_pipeline(spark: SparkSession, tmp_path: Path) ->
     start = teller.home.log.end
     assert run(tmp_path / "home", once=True).position == start
     teller.tell(step for step in steps if not isinstance(step, Define | Subscribe))
-    run(tmp_path / "home", once=True, batch_rows=20)
+    run(tmp_path / "home", once=True, batch_rows=100)
     names = list(teller.ids)
     texts = [step.sql for step in steps if isinstance(step, Subscribe)]
     tested = backtest(tmp_path / "home", texts, start=start)

@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from tests.differential.stories import Story
 from tests.pipeline.coming_and_going import live_through, stories_in_rounds
 
-# A story takes a dozen batches: there is no time to look for a shorter one that fails.
-lengthy = settings(max_examples=4, phases=[Phase.generate])
+# A story takes a dozen batches: there is no time to look for a shorter one that fails, nor for many
+# of them (make soak).
+lengthy = settings(max_examples=2, phases=[Phase.generate])
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from tests.pipeline.telling import (
     values_of,
 )
 
-RUNS = 5
+RUNS = 3
 
 
 @pytest.mark.parametrize("path", scenario_paths(), ids=lambda path: path.stem)
@@ -83,7 +83,7 @@ def test_the_pipeline_lives_through_all_scenarios_in_one_run(
 ) -> None:
     teller = Teller(Home.create(tmp_path / "home"))
     teller.tell(interleaved(scenario_paths()))
-    summary = run(tmp_path / "home", once=True, batch_rows=25)
+    summary = run(tmp_path / "home", once=True, batch_rows=50)
     assert summary.position == teller.home.log.end
     assert [event.raw for event in teller.home.quarantine.entries()] == teller.bad
     assert summary.bad == len(teller.bad)
@@ -111,7 +111,7 @@ def test_the_pipeline_lives_through_all_scenarios_in_several_runs(
             share = steps[len(steps) * i // RUNS : len(steps) * (i + 1) // RUNS]
             teller.tell(share)
             chorus.tell(share)
-            run(tmp_path / "home", once=True, batch_rows=40)
+            run(tmp_path / "home", once=True, batch_rows=80)
             contents = {name: teller.content(name) for name in teller.ids}
             named = {name: None if c is None else values_of(c) for name, c in contents.items()}
             assert named == chorus.contents()
