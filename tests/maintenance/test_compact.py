@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 from penstock import Hub
 from penstock.errors import CorruptionError, HomeError, LockedError

@@ -66,17 +66,21 @@ EVENTS = (
 )
 
 
+MANY = st.sampled_from([1, 2, MANY_NEWCOMERS])
+
+
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     story=stories(MIXED, max_steps=16, any_plan=True),
     events=st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24),
     batch_rows=st.integers(1, 5),
-    many=st.sampled_from([1, 2, MANY_NEWCOMERS]),
+    many=MANY,
 )
 def test_whatever_happens_contents_equal_the_sql(
     story: Story, events: list[str], batch_rows: int, many: int
 ) -> None:
+    """`make soak` tells more of them."""
     check_contents(story, events, batch_rows, many)
 
 

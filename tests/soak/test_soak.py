@@ -7,7 +7,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.differential import test_changes_only, test_cursors
 from tests.differential.operator_stories import ALIKE, OVER_ANY
+from tests.differential.pipeline_runs import PipelineRun, pipeline_runs
 from tests.differential.stories import MIXED, Shape, Story, stories
 from tests.differential.test_hub import check
 from tests.operators.evaluating import in_process
@@ -15,6 +17,7 @@ from tests.pipeline.coming_and_going import live_through, stories_in_rounds
 from tests.pipeline.test_operator_stories import GEARS, HAPPENINGS
 from tests.pipeline.test_operator_stories import check as check_operators
 from tests.pipeline.test_packed_stages import ANY_BATCH_ROWS, SHAPES, check_story
+from tests.pipeline.test_stages import MANY, check_contents
 
 pytestmark = pytest.mark.soak
 
@@ -48,3 +51,21 @@ def test_operators_whatever_happens(
     story = data.draw(stories(shape, max_steps=40, any_plan=True))
     with in_process():
         check_operators(gear, story, events, batch_rows)
+
+
+@settings(max_examples=500)
+@given(stories(MIXED, max_steps=30, any_plan=True), HAPPENINGS, st.integers(1, 5), MANY)
+def test_whatever_happens(story: Story, events: list[str], batch_rows: int, many: int) -> None:
+    check_contents(story, events, batch_rows, many)
+
+
+@settings(max_examples=500)
+@given(stories(MIXED, max_steps=30, any_plan=True), pipeline_runs)
+def test_cursors_of_a_pipeline(story: Story, run: PipelineRun) -> None:
+    test_cursors.check_pipeline(story, run)
+
+
+@settings(max_examples=500)
+@given(stories(MIXED, max_steps=30, any_plan=True), pipeline_runs)
+def test_changes_of_a_pipeline(story: Story, run: PipelineRun) -> None:
+    test_changes_only.check_pipeline(story, run)
