@@ -15,14 +15,12 @@ from tests.pipeline.disturbing import (
     assert_nobody_else_reads,
     done,
     end,
-    fill,
     java,
     kill_one,
     outputs,
     said,
     start,
     under_way,
-    undisturbed,
     wait_until,
 )
 
@@ -44,7 +42,8 @@ class Restarted:
         self._start()
 
     def _start(self) -> None:
-        self._said_before = len(said(self._directory)) if self.starts else 0
+        (self._directory / "said.txt").touch()
+        self._said_before = said(self._directory)
         self.process = start(self._home, self._directory, BATCH_ROWS)
         self.starts += 1
         assert self.starts <= MOST_STARTS, said(self._directory)
@@ -75,7 +74,7 @@ class Restarted:
             )
         elif victim == "java":
             assert self.process.wait(PATIENCE_SECONDS) == REFUSED
-            assert_java_is_missed(said(self._directory)[self._said_before :])
+            assert_java_is_missed(said(self._directory).removeprefix(self._said_before))
             assert_nobody_else_reads(self._home)
         else:
             self.process.wait(PATIENCE_SECONDS)
@@ -86,14 +85,11 @@ class Restarted:
             self.see_to_it()
 
 
-def killed_at_random(directory: Path, workers: int, chance: random.Random) -> None:
-    """Kill so many workers, Java once and the driver once, in any order; what is published is what
-    a run that nothing happens to publishes."""
+def kill_at_random(home: Home, directory: Path, workers: int, chance: random.Random) -> None:
+    """Kill so many workers, Java once and the driver once, in any order, and let a last run come to
+    the end of the log, which has room for all of it (`records_for`)."""
     victims = ["worker"] * workers + ["java", "driver"]  # whatever ends a run costs a start
     chance.shuffle(victims)
-    home = Home.create(directory / "home")
-    fill(home, RECORDS_PER_VICTIM * len(victims))
-    expected = undisturbed(home, directory, BATCH_ROWS)
     restarted = Restarted(home, directory)
     try:
         for victim in victims:
@@ -102,5 +98,11 @@ def killed_at_random(directory: Path, workers: int, chance: random.Random) -> No
     finally:
         end(restarted.process)
 
+
+def records_for(workers: int) -> int:
+    return RECORDS_PER_VICTIM * (workers + 2)
+
+
+def assert_as_if_nothing_had_happened(home: Home, expected: dict[str, bytes]) -> None:
     assert outputs(home) == expected
     assert list(home.staging.iterdir()) == []

@@ -34,23 +34,21 @@ STORIES = 1
 
 
 def drive(home: Path, master: str, conf: dict[str, str]) -> None:
-    """All scenarios in two runs; after each, contents equal those of the Hub and of DuckDB."""
+    """All scenarios in one run; contents equal those of the Hub and of DuckDB."""
     teller = Teller(Home.create(home, shared=True))
     steps = interleaved(scenario_paths())
-    half = len(steps) // 2
     live: dict[str, Subscription] = {}
     with Oracle() as oracle, Hub() as hub:
         chorus = Chorus(oracle, teller.registry)
-        for share in (steps[:half], steps[half:]):
-            teller.tell(share)
-            chorus.tell(share)
-            tell_hub(hub, share, live)
-            summary = run(home, once=True, master=master, conf=conf, batch_rows=200)
-            assert summary.position == teller.home.log.end
-            contents = {name: teller.content(name) for name in teller.ids}
-            named = {name: None if c is None else values_of(c) for name, c in contents.items()}
-            assert named == chorus.contents()
-            assert contents == {name: plain(one.content()) for name, one in live.items()}
+        teller.tell(steps)
+        chorus.tell(steps)
+        tell_hub(hub, steps, live)
+        summary = run(home, once=True, master=master, conf=conf, batch_rows=200)
+        assert summary.position == teller.home.log.end
+        contents = {name: teller.content(name) for name in teller.ids}
+        named = {name: None if c is None else values_of(c) for name, c in contents.items()}
+        assert named == chorus.contents()
+        assert contents == {name: plain(one.content()) for name, one in live.items()}
     assert [event.raw for event in teller.home.quarantine.entries()] == teller.bad
     # Whoever had been there from the beginning would have ended with the same rows.
     tested = backtest(home, list(chorus.sql.values()), master=master, conf=conf)

@@ -11,10 +11,8 @@ import pytest
 
 from penstock.storage import Home
 from tests.pipeline.disturbing import (
-    PATIENCE_SECONDS,
     done,
     fill,
-    outputs,
     pipeline_process,
     planned,
     published,
@@ -24,8 +22,14 @@ from tests.pipeline.disturbing import (
     undisturbed,
     wait_until,
 )
-from tests.pipeline.killing import BATCH_ROWS, killed_at_random
+from tests.pipeline.killing import (
+    BATCH_ROWS,
+    assert_as_if_nothing_had_happened,
+    kill_at_random,
+    records_for,
+)
 
+RECORDS_PER_POINT = 2 * BATCH_ROWS  # of a run's first batches, the second one is hit
 WORKERS_KILLED = 6
 
 STRIKING = Path(__file__).parent / "striking"
@@ -57,9 +61,11 @@ EXACT_POINTS: dict[str, tuple[bool, bool, bool]] = {
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_killed_at_every_point_of_a_commit(tmp_path: Path) -> None:
+def test_killed_at_every_point_of_a_commit_and_at_random(tmp_path: Path) -> None:
+    """One home lives through all of it: a run that goes on after one kill meets the next one.
+    `make soak` kills more often at random, and at other moments."""
     home = Home.create(tmp_path / "home")
-    fill(home, 110)
+    fill(home, RECORDS_PER_POINT * len(EXACT_POINTS) + records_for(WORKERS_KILLED))
     expected_outputs = undisturbed(home, tmp_path, BATCH_ROWS)
     for point, expected in EXACT_POINTS.items():
         strike_at(point, home, tmp_path)
@@ -67,15 +73,5 @@ def test_killed_at_every_point_of_a_commit(tmp_path: Path) -> None:
         found = (staged(home) > 0, waits, published(home) > done(home) + 1)
         assert found == expected, point
     assert published(home) >= len(EXACT_POINTS)
-
-    with pipeline_process(home, tmp_path, BATCH_ROWS) as process:
-        assert process.wait(PATIENCE_SECONDS) == 0, said(tmp_path)
-    assert outputs(home) == expected_outputs
-    assert list(home.staging.iterdir()) == []
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_killed_at_random(tmp_path: Path) -> None:
-    """`make soak` does it more often, and at other moments."""
-    killed_at_random(tmp_path, WORKERS_KILLED, random.Random(20))
+    kill_at_random(home, tmp_path, WORKERS_KILLED, random.Random(20))
+    assert_as_if_nothing_had_happened(home, expected_outputs)
