@@ -47,7 +47,8 @@ def refused_append(home: Home) -> str:
 
 def drive(disk: Path, aside: Path) -> dict[str, list[str]]:
     """Run on a disk that is fuller or less full, then with room; what was said on the way."""
-    spark_session(master="local[2]", log_file=aside / "spark.log")
+    # A task that finds no room is tried twice instead of four times: every try is a new worker.
+    spark_session(master="local[2,2]", log_file=aside / "spark.log")
     home = Home.create(disk / "home")
     fill(home, 120)
     expected = undisturbed(home, aside, BATCH_ROWS)
