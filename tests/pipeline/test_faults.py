@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.errors import CorruptionError, PenstockError
+from penstock.errors import CorruptionError, PenstockError, PipelineError
 from penstock.pipeline.run import run
 from penstock.pipeline.snapshot_scheduler import SnapshotScheduler
 from penstock.pipeline.snapshots import compile_snapshot
@@ -178,6 +178,12 @@ def test_a_damaged_log(whole: Whole, tmp_path: Path) -> None:
         error = refusal(home)
         assert error is not None
         assert "backup" in str(error)
+    # Spark met this one: whoever wants to know all of it finds it in a file.
+    assert isinstance(error, PipelineError)
+    assert "is damaged at byte" in str(error)
+    log = home / "logs" / "spark.log"
+    assert str(log) in error.hint
+    assert "org.apache" in log.read_text()
     assert_well_once_restored(whole, home, victim)
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock import Change, Hub, Op
-from penstock.errors import HomeError, LockedError, PipelineError
+from penstock.errors import HomeError, LockedError
 from penstock.joins.initial_regions import MANY_NEWCOMERS
 from penstock.maintenance.verification import verify
 from penstock.messages import decode_message
@@ -181,30 +181,6 @@ def test_bad_events_do_not_stop_it(spark: SparkSession, teller: Teller) -> None:
     assert [event.raw for event in teller.home.quarantine.entries()] == bad
     assert all(event.primary for event in teller.home.quarantine.entries())
     assert teller.content("one") == praised("A")
-
-
-def test_a_failure_is_told_in_a_few_lines(spark: SparkSession, teller: Teller) -> None:
-    path = teller.home.path
-    run(path, once=True)
-    teller.publish(*(stock(i, f"S{i}") for i in range(100)))
-    (segment,) = teller.home.log.directory.glob("*.log")
-    with segment.open("r+b") as file:
-        file.seek(-10, 2)
-        byte = file.read(1)
-        file.seek(-10, 2)
-        file.write(bytes([byte[0] ^ 1]))
-    with pytest.raises(PipelineError, match="is damaged at byte") as caught:
-        run(path, once=True)
-    assert len(str(caught.value).splitlines()) < 12
-    assert "org.apache" not in str(caught.value)
-    log = path / "logs" / "spark.log"
-    assert str(log) in caught.value.hint
-    assert "org.apache" in log.read_text()
-    # Nothing was skipped: when the segment is whole again, the run goes on.
-    with segment.open("r+b") as file:
-        file.seek(-10, 2)
-        file.write(byte)
-    assert run(path, once=True).position == teller.home.log.end
 
 
 def test_a_home_restored_in_part_is_refused(spark: SparkSession, teller: Teller) -> None:
