@@ -7,9 +7,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.differential import test_changes_only, test_cursors
 from tests.differential.operator_stories import ALIKE, OVER_ANY
-from tests.differential.pipeline_runs import PipelineRun, pipeline_runs
 from tests.differential.stories import MIXED, Shape, Story, stories
 from tests.differential.test_hub import check
 from tests.operators.evaluating import in_process
@@ -57,15 +55,3 @@ def test_operators_whatever_happens(
 @given(stories(MIXED, max_steps=30, any_plan=True), HAPPENINGS, st.integers(1, 5), MANY)
 def test_whatever_happens(story: Story, events: list[str], batch_rows: int, many: int) -> None:
     check_contents(story, events, batch_rows, many)
-
-
-@settings(max_examples=500)
-@given(stories(MIXED, max_steps=30, any_plan=True), pipeline_runs)
-def test_cursors_of_a_pipeline(story: Story, run: PipelineRun) -> None:
-    test_cursors.check_pipeline(story, run)
-
-
-@settings(max_examples=500)
-@given(stories(MIXED, max_steps=30, any_plan=True), pipeline_runs)
-def test_changes_of_a_pipeline(story: Story, run: PipelineRun) -> None:
-    test_changes_only.check_pipeline(story, run)
