@@ -8,7 +8,7 @@ from typing import Protocol
 from penstock.client import Delivery, Initial, Switch
 from penstock.delivery.registration import Registration
 from penstock.messages import INITIAL_STEP, Message, Position, SpaceFilter, decode_message
-from penstock.spaces import Decomposition, Replan, place
+from penstock.spaces import Decomposition, Replan, space_ids
 from penstock.storage import BatchHeader
 
 
@@ -93,8 +93,7 @@ class SubscriptionBatches:
         return switches_in(header, mine)
 
     def _spaces_of(self, chosen: Decomposition | None) -> frozenset[int]:
-        placed = place(self._registration.query, self._subscription, chosen)
-        return frozenset(one.space.id for one in placed)
+        return space_ids(self._registration.query, chosen)
 
 
 def active_before(header: BatchHeader, initial: Initial) -> int:

@@ -23,6 +23,7 @@ from penstock.spaces.spaces import (
     join_value,
     joiner,
     place,
+    space_ids,
     space_of,
 )
 
@@ -47,5 +48,6 @@ __all__ = [
     "place",
     "plain_decomposition",
     "plain_rule",
+    "space_ids",
     "space_of",
 ]

@@ -170,6 +170,14 @@ def place(
     return placed
 
 
+def space_ids(query: Query, chosen: Decomposition | None = None) -> frozenset[int]:
+    """Of the spaces in which `place` puts points: a thousand branches share a few."""
+    if len(query.nodes) == 1:
+        return frozenset([Space(query.nodes[0].relation.name).id])
+    used = {pair for choices in decomposition_of(query, chosen) for pair in enumerate(choices)}
+    return frozenset(space_of(query, node, choice).id for node, choice in used)
+
+
 def space_of(query: Query, node: int, choice: Choice) -> Space:
     """The space of the semijoins of a node that are filtered as chosen."""
     between = {node, choice.neighbour}

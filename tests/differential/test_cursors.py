@@ -172,4 +172,5 @@ def test_many_stories(story: Story, every: int) -> None:
 @settings(max_examples=examples(40))
 @given(stories(MIXED, max_steps=16, any_plan=True), pipeline_runs)
 def test_a_pipeline_through_many_stories(story: Story, run: PipelineRun) -> None:
+    """`make soak` tells more of them."""
     check_pipeline(story, run)

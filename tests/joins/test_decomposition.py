@@ -26,8 +26,10 @@ from penstock.spaces import (
     decomposition_of,
     fits,
     has_choice,
+    place,
     plain_decomposition,
     plain_rule,
+    space_ids,
     space_of,
 )
 from penstock.sql import Query, bind, parse_relation
@@ -63,6 +65,7 @@ def test_a_decomposition_survives_storing(number: int) -> None:
     assert fits(wanted, chosen)
     stored = decomposition_from_plain(plain_decomposition(chosen))
     assert decomposition_of(wanted, stored) == chosen
+    assert space_ids(wanted, chosen) == {one.space.id for one in place(wanted, 1, chosen)}
 
 
 @pytest.mark.parametrize(
