@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import NetworkError
+from penstock.errors import PenstockError
 from penstock.messages import ANY_FILTER, EVERYONE, Message, Point, PointId, Position
 from penstock.network.frames import (
     Ack,
@@ -29,7 +29,7 @@ from penstock.network.frames import (
 from penstock.packing import pack, unpack
 from penstock.predicates.intervals import EVERYTHING
 from penstock.routing.interests import Interest
-from penstock.service.connections import Connection
+from penstock.service.connections import Connection, FinalError
 from penstock.service.packets import (
     LENGTH_BYTES,
     Ask,
@@ -108,15 +108,10 @@ def odd_frame(peer: RawBroker, number: int, chance: random.Random) -> bytes:
 
 async def send_all(connection: Connection, packets: Sequence[bytes]) -> None:
     """As many as the other side listens to; it may say why it does not, and close."""
-    listening = asyncio.ensure_future(until_refused(connection))
     for packet in packets:
-        if listening.done():
-            break
         connection._writer.write(packet)
-        await asyncio.sleep(0)
-    await asyncio.wait([listening], timeout=0.02)
-    listening.cancel()
-    await asyncio.gather(listening, return_exceptions=True)
+    connection._writer.write_eof()  # it closes when it has read them all, if not before
+    await until_refused(connection)
     connection.close()
 
 
@@ -124,7 +119,7 @@ async def until_refused(connection: Connection) -> None:
     try:
         while True:
             await connection.receive()
-    except (NetworkError, OSError, EOFError):
+    except (FinalError, PenstockError, OSError):
         return
 
 
