@@ -49,16 +49,23 @@ class Restarted:
         assert self.starts <= MOST_STARTS, said(self._directory)
 
     def see_to_it(self) -> None:
-        """Start it again if it has ended, which it may only in one of two ways."""
-        if self.process.poll() is not None:
-            assert self.process.returncode in (REFUSED, -signal.SIGKILL), said(self._directory)
+        """Start it again if it has ended before the log has, which it may in one of two ways."""
+        code = self.process.poll()
+        if code:
+            assert code in (REFUSED, -signal.SIGKILL), said(self._directory)
             self._start()
+
+    @property
+    def has_finished(self) -> bool:
+        return self.process.poll() == 0
 
     def strike(self, victim: str, chance: random.Random) -> None:
         """Kill one process at a random moment of a batch, and see what becomes of the run."""
 
         def struck() -> bool:
             self.see_to_it()
+            if self.has_finished:
+                return True  # this process was kept waiting so long that no batch was left to hit
             if not under_way(self._home):
                 return False
             time.sleep(chance.uniform(0, LONGEST_WAIT_SECONDS))
@@ -66,6 +73,8 @@ class Restarted:
 
         wait_until(struck, victim)
         before = done(self._home)
+        if self.has_finished:
+            return
         if victim == "worker":
             ended = self.process
             wait_until(
