@@ -221,7 +221,6 @@ def check_ending(words: list[str], ran: Ran) -> None:
     assert (ran.code == 0) or ran.err.strip(), said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", ALL_COMMANDS, ids=" ".join)
 def test_completion_is_installed_for_the_whole_command_line(path: tuple[str, ...]) -> None:
     """Not for a part of it, by an option that every part has."""
@@ -229,6 +228,7 @@ def test_completion_is_installed_for_the_whole_command_line(path: tuple[str, ...
     assert not names & {"install_completion", "show_completion"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", LAB_COMMANDS, ids=" ".join)
 def test_odd_arguments_of_demonstrations_and_measurements(
     cli: Cli, places: Path, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
