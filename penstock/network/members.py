@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -65,7 +65,7 @@ def _test(declared: Any) -> Test:
         return lambda _: True
     if declared is int:
         return lambda value: type(value) is int  # True is none, here
-    return lambda value: isinstance(value, NoneType if declared is None else origin or declared)
+    return lambda value: isinstance(value, origin or declared)
 
 
 def _tuple_test(parts: tuple[Any, ...]) -> Test:
