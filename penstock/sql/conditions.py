@@ -37,6 +37,8 @@ class ConditionBinder:
         self.warnings = warnings
         self.expressions = ExpressionBinder(scope)
         self.operators = OperatorBinder(scope)
+        self._plain_truths: dict[tuple[type[exp.Expr], str, bool, ValueType], Truth] = {}
+        """Of comparisons with literals, by their text: 1.0 and 1.00 are of different types."""
 
     def bind(self, expression: exp.Expr, negated: bool = False) -> Condition:
         """The condition, or its negation, as AND and OR over atoms.
@@ -190,12 +192,24 @@ class ConditionBinder:
         if constant == NULL and kind not in _OF_NULL:
             self._warn(f"{self.scope.show(where)} compared with NULL is never true; use IS NULL")
         try:
-            truth = comparison(kind, constant, self.scope.column(where).type)
+            truth = self._truth(kind, constant, right, self.scope.column(where).type)
         except SqlError:
             if isinstance(left, exp.Column):
                 raise
             return self._boolean(expression, negated)
         return self._atom(where, truth, negated)
+
+    def _truth(
+        self, kind: type[exp.Expr], constant: Constant, written: exp.Expr, value_type: ValueType
+    ) -> Truth:
+        """`column <kind> constant`; long conditions compare with the same literals again."""
+        if type(written) is not exp.Literal:
+            return comparison(kind, constant, value_type)
+        key = (kind, str(written.this), bool(written.is_string), value_type)
+        truth = self._plain_truths.get(key)
+        if truth is None:
+            truth = self._plain_truths[key] = comparison(kind, constant, value_type)
+        return truth
 
     def _check_one_table(self, expression: exp.Binary) -> None:
         """SqlError if a comparison is one between columns of several tables."""
