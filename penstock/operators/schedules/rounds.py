@@ -18,7 +18,6 @@ from penstock.operators.schedules.schedule import (
 )
 
 Floats = npt.NDArray[np.float64]
-Benefits = npt.NDArray[np.float32]
 Weights = npt.NDArray[np.int32]
 """Half as wide as they could be, so that what a round goes through fits into a core's cache."""
 
@@ -28,6 +27,8 @@ all further ones): if for so much of it no other predicate is better, it is aske
 rounds ask for what the heap asks for. At 80,000 branches these need 8 rounds instead of 31 and a
 sixth of the time, for 1 % more evaluations. The first rounds are the long ones; falling shares, or
 0.5 in all rounds, need 2 to 3 % more evaluations for the same time (docs/notes/schedules.md)."""
+KNOWN = -np.inf
+"""The rate of a predicate that was evaluated: no branch votes for it again."""
 HEAVIEST_TOTAL = 2**30
 """Of the weights of all branches, so that no sum leaves 32 bits; they are scaled down to it."""
 
@@ -59,7 +60,8 @@ class State(NamedTuple):
     """Branches, the first `size[0]` of which were undecided when the last round was chosen;
     `size[1]` rounds were chosen so far."""
     size: Numbers
-    benefits: Benefits
+    rates: Floats
+    """By predicate: (1 - p) / cost; KNOWN if it was evaluated."""
     votes: Weights
     tops: Numbers
 
@@ -83,7 +85,7 @@ def make_state(prepared: Prepared, candidates: Numbers | None) -> State:
         candidates, values = np.arange(branches, dtype=np.int32), prepared.values.copy()
     else:
         values = np.zeros(predicates, np.int32)
-        _sum_values(prepared.packed, prepared.weights, candidates, values)
+        _add_weights(prepared.packed, prepared.weights, candidates, 1, values)
     left = np.diff(prepared.packed.starts)
     return State(
         values,
@@ -93,17 +95,21 @@ def make_state(prepared: Prepared, candidates: Numbers | None) -> State:
         np.zeros(predicates, np.bool_),
         candidates,
         np.array([len(candidates), 0], np.int32),
-        np.empty(predicates, np.float32),
+        prepared.rates.copy(),
         np.zeros(predicates, np.int32),
         np.empty(len(candidates), np.int32),
     )
 
 
 @njit_when_large
-def _sum_values(packed: Packed, weights: Weights, candidates: Numbers, values: Weights) -> None:
-    for branch in candidates:
+def _add_weights(
+    packed: Packed, weights: Weights, branches: Numbers, sign: int, values: Weights
+) -> None:
+    """Add the weights of some branches to the values of their predicates, or take them away."""
+    for branch in branches:
+        weight = np.int32(sign * weights[branch])
         for node in range(packed.starts[branch], packed.starts[branch + 1]):
-            values[packed.predicates[node]] += weights[branch]
+            values[packed.predicates[node]] += weight
 
 
 def choose_round(prepared: Prepared, state: State) -> Numbers:
@@ -111,7 +117,8 @@ def choose_round(prepared: Prepared, state: State) -> Numbers:
     share = prepared.shares[min(state.size[1], len(prepared.shares) - 1)]
     state.size[1] += 1
     _drop_decided(prepared.packed, prepared.weights, state)
-    return _choose(prepared.packed, prepared.rates, prepared.weights, state, share)
+    # Sorted, so that the branches of what is asked for are read from front to back.
+    return np.sort(_choose(prepared.packed, prepared.weights, state, share))
 
 
 def first_round(prepared: Prepared, state: State) -> Numbers:
@@ -124,37 +131,44 @@ def first_round(prepared: Prepared, state: State) -> Numbers:
 def _drop_decided(packed: Packed, weights: Weights, state: State) -> None:
     """Branches decided since the last round wait for nothing any more.
 
-    In the order of their numbers, which is the order of their nodes in memory: deciding them one by
+    They are parted from the others first, without a jump that depends on the data. Then the weights
+    of the smaller part are summed up: what the decided ones take away, or what the others leave. In
+    the order of their numbers, which is the order of their nodes in memory: deciding them one by
     one, where a predicate decides them, takes twice the time.
     """
-    count = 0
+    count = dropped = 0
+    decided = state.tops  # which nobody needs between two rounds
     for i in range(state.size[0]):
         branch = state.undecided[i]
-        if not state.is_decided[branch]:
-            state.undecided[count] = branch
-            count += 1
-            continue
-        for node in range(packed.starts[branch], packed.starts[branch + 1]):
-            state.values[packed.predicates[node]] -= weights[branch]
+        state.undecided[count] = branch
+        decided[dropped] = branch
+        is_decided = state.is_decided[branch]
+        dropped += is_decided
+        count += not is_decided
     state.size[0] = count
+    if count < dropped:
+        state.values[:] = 0
+        _add_weights(packed, weights, state.undecided[:count], 1, state.values)
+    else:
+        _add_weights(packed, weights, decided[:dropped], -1, state.values)
 
 
 @njit_when_large
-def _choose(packed: Packed, rates: Floats, weights: Weights, state: State, share: float) -> Numbers:
+def _choose(packed: Packed, weights: Weights, state: State, share: float) -> Numbers:
     """Every undecided branch votes, with its weight, for the best of its predicates; a predicate
     with a large enough share of the votes of all branches that have it is chosen. The best of all
-    predicates has all votes, so at least one is chosen while a branch is undecided."""
-    for predicate in range(rates.shape[0]):
-        benefit = np.float32(rates[predicate] * state.values[predicate])
-        state.benefits[predicate] = np.float32(-1) if state.is_evaluated[predicate] else benefit
+    predicates has all votes, so at least one is chosen while a branch is undecided.
+
+    Nothing goes through all predicates: most rounds have a few branches left."""
     count = state.size[0]
     for i in range(count):
         branch = state.undecided[i]
         top, most = np.int32(0), np.float32(-1)
         for node in range(packed.starts[branch], packed.starts[branch + 1]):
-            benefit = state.benefits[packed.predicates[node]]
+            predicate = packed.predicates[node]
+            benefit = np.float32(state.rates[predicate] * state.values[predicate])
             if benefit > most:  # of equal ones the first, which has the smallest number
-                top, most = packed.predicates[node], benefit
+                top, most = predicate, benefit
         state.tops[i] = top
         state.votes[top] += weights[branch]
     chosen = np.empty(min(count, state.values.shape[0]), np.int32)
@@ -174,6 +188,7 @@ def _settle(packed: Packed, state: State, predicates: Numbers, truths: Truths) -
     for i in range(predicates.shape[0]):
         predicate = predicates[i]
         state.is_evaluated[predicate] = True
+        state.rates[predicate] = KNOWN
         for j in range(packed.firsts[predicate], packed.firsts[predicate + 1]):
             branch = packed.branches[j]
             if not truths[i]:
