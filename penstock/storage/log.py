@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.errors import HomeError, LockedError
+from penstock.errors import LockedError
 from penstock.storage.acknowledged import read_acknowledged, write_acknowledged
 from penstock.storage.disk import os_errors
 from penstock.storage.file_store import LOCAL_FILES
 from penstock.storage.frames import MAX_FRAME_RECORDS, RawEntry, encode_frame, kind_bits, record
 from penstock.storage.interfaces import Entry, Record, RecordKind, check_range
+from penstock.storage.log_tail import LogTail, held_tail
 from penstock.storage.segment_files import SegmentFiles
 from penstock.storage.witnesses import Witness, check_witnesses
 
@@ -149,14 +150,11 @@ class Log:
             return tail.append(entries)
 
     @contextmanager
-    def appending(self) -> Iterator[_FileTail]:
+    def appending(self) -> Iterator[LogTail]:
         with LOCAL_FILES.lock(self.lock_path, APPEND_LOCK_SECONDS, self._locked()):
             self._check_before_appending()
-            tail = _FileTail(self, self.end)
-            try:
+            with held_tail(self._append, self.end) as tail:
                 yield tail
-            finally:
-                tail.close()
 
     def _locked(self) -> LockedError:
         return LockedError(
@@ -220,27 +218,3 @@ class Log:
             segment.extend(synced=True)
             write_acknowledged(self.lock_path, max(segment.end, mark))
             return first
-
-
-class _FileTail:
-    """The end of the log while its append lock is held."""
-
-    def __init__(self, log: Log, end: int) -> None:
-        self._log: Log | None = log
-        self._end = end
-
-    @property
-    def end(self) -> int:
-        return self._end
-
-    def append(self, entries: Sequence[Entry]) -> int:
-        if self._log is None:
-            raise HomeError("append after the log's append lock was given back")
-        if not entries:
-            return self._end
-        first = self._log._append(entries)
-        self._end = first + len(entries)
-        return first
-
-    def close(self) -> None:
-        self._log = None

@@ -22,6 +22,7 @@ from penstock.storage.interfaces import (
     check_follows,
     check_range,
 )
+from penstock.storage.log_tail import LogTail, held_tail
 from penstock.storage.owner_key import new_owner_key
 
 APPEND_LOCK_SECONDS = 30.0  # as for the log on disk
@@ -79,15 +80,12 @@ class MemoryLog:
             return tail.append(entries)
 
     @contextmanager
-    def appending(self) -> Iterator[_MemoryTail]:
+    def appending(self) -> Iterator[LogTail]:
         if not self._append_lock.acquire(timeout=APPEND_LOCK_SECONDS):
             raise LockedError("another thread keeps the log locked")
         try:
-            tail = _MemoryTail(self)
-            try:
+            with held_tail(self._append, self._end) as tail:
                 yield tail
-            finally:
-                tail.close()
         finally:
             self._append_lock.release()
 
@@ -122,28 +120,6 @@ class MemoryLog:
         self._firsts.append(first)
         self._end = first + len(entries)
         return first
-
-
-class _MemoryTail:
-    def __init__(self, log: MemoryLog) -> None:
-        self._log: MemoryLog | None = log
-        self._end = log.end
-
-    @property
-    def end(self) -> int:
-        return self._end
-
-    def append(self, entries: Sequence[Entry]) -> int:
-        if self._log is None:
-            raise HomeError("append after the log's append lock was given back")
-        if not entries:
-            return self._end
-        first = self._log._append(entries)
-        self._end = first + len(entries)
-        return first
-
-    def close(self) -> None:
-        self._log = None
 
 
 class MemoryQuarantine:
