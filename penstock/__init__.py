@@ -1,7 +1,7 @@
 """Penstock: standing SQL queries at scale.
 
-Subscriptions are SQL queries; publishers send changes; Penstock works out who must be told what
-and tells each subscriber only what changed. Start with `Hub`.
+Subscriptions are SQL queries; publishers send changes; Penstock computes which subscribers are
+affected and sends each of them only what changed. Start with `Hub`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
-"""What callers hand to public methods, checked: the value that was meant, or an error that says
-what was expected and what was given.
+"""Validates arguments of public methods: the intended value, or an error that says what was
+expected and what was given.
 
-Python checks no types, and a value of a wrong one that is stored can be found out only when it is
-read back. So every public door asks here first. A subclass of `int` or `str`, and an integer of
-NumPy, stands for the plain value that it equals; a bool is no number, and a float is no integer.
+Python checks no types, and a stored value of a wrong type would be found only when it is read back.
+So every public method validates here first. A subclass of `int` or `str`, and a NumPy integer, is
+converted to the equal plain value; a bool is not a number, and a float is not an integer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
 
 
 def shown(value: object) -> str:
-    """A value as an error names it: cut short, with its type. Whatever the value does."""
+    """A value as shown in errors: truncated, with its type. Never raises, whatever the value
+    does."""
     kind = type(value).__name__
     try:
         return f"{_REPR.repr(value)} ({kind})" if value is not None else "None"
@@ -54,7 +55,7 @@ def whole_number(
 
 
 def number(value: object, what: str, error: ErrorKind) -> float:
-    """An integer or a float; it may be NaN, and is infinite beyond what a float holds."""
+    """An integer or a float; may be NaN, and is infinite beyond the range of floats."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise error(f"{what} is a number, not {shown(value)}")
     try:
@@ -70,7 +71,7 @@ def flag(value: object, what: str, error: ErrorKind) -> bool:
 
 
 def text(value: object, what: str, error: ErrorKind) -> str:
-    """A string of characters: a lone surrogate is none, and could not be stored."""
+    """A valid string: a lone surrogate could not be stored."""
     if not isinstance(value, str):
         raise error(f"{what} is a text, not {shown(value)}")
     plain = str.__str__(value)
@@ -85,14 +86,14 @@ def text(value: object, what: str, error: ErrorKind) -> str:
 
 
 def statement(value: object) -> str:
-    """The text of a statement. What is wrong with its characters is for the parser to say."""
+    """The text of a statement. Its characters are checked by the parser."""
     if not isinstance(value, str):
         raise SqlError(f"a statement is a text, not {shown(value)}")
     return str.__str__(value)
 
 
 def listed(value: object, what: str, error: ErrorKind, *, most: int) -> list[object]:
-    """The items of a list, or of anything else that has them one after the other."""
+    """The items of a list or another iterable."""
     try:
         if isinstance(value, str | bytes | Mapping):
             raise TypeError

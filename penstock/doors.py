@@ -1,4 +1,4 @@
-"""Doors that open when somebody asks: packages whose names are loaded on first use.
+"""Packages whose names are loaded on first use.
 
 A worker of the pipeline is one of a dozen processes, and a command lives for a moment: neither
 should spend a second on modules that it does not use.
@@ -11,7 +11,7 @@ from importlib import import_module
 
 
 def lazy_door(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of a package; `names` are those that it offers of each of its modules."""
+    """The `__getattr__` of a package; `names` maps each of its modules to the names it provides."""
     modules = {
         name: f"{package}.{module}" for module, found in names.items() for name in found.split()
     }

@@ -26,7 +26,7 @@
     └── PipelineError             Spark could not start, or the query failed
 
 Nothing from a lower layer (sqlglot, sqlite, Spark, the operating system) leaks through a public
-door: it is caught where it is understood and raised again as one of these.
+door: it is caught where it is understood and re-raised as one of these.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 MAX_REASON_CHARACTERS = 1_000
-"""Of each part of a reason that is kept. Names and values of publishers, up to a megabyte each,
-stand in reasons; the event itself is kept beside them anyway."""
+"""Maximum length of each part of a stored reason. Reasons contain names and values of publishers,
+up to a megabyte each; the event itself is stored anyway."""
 
 
 class PenstockError(Exception):
@@ -49,7 +49,7 @@ class PenstockError(Exception):
         self.detail = detail
         self.hint = hint
         self.facts: dict[str, object] = {}
-        """For programs: what was done before it went wrong."""
+        """For programs: what was done before the error."""
 
     def __str__(self) -> str:
         lines = [self.primary]
@@ -77,7 +77,7 @@ def _rebuild(kind: type[PenstockError], state: dict[str, object], primary: str) 
 
 
 class SqlError(PenstockError):
-    """A statement was refused. `position` is the character offset of the culprit, if known."""
+    """A statement was refused. `position` is the character offset of the cause, if known."""
 
     exit_code = 3
 
@@ -100,7 +100,7 @@ class SqlError(PenstockError):
         return "\n".join(part for part in (super().__str__(), self.excerpt()) if part)
 
     def excerpt(self, width: int = 76) -> str:
-        """The line of the statement around the culprit, with the culprit underlined."""
+        """The line of the statement around the cause, with the cause underlined."""
         if self.position is None or not self.sql:
             return ""
         position = min(max(self.position, 0), len(self.sql))
@@ -141,7 +141,7 @@ class ChangeError(PenstockError):
     exit_code = 4
 
     def reason(self) -> tuple[str, str, str]:
-        """Primary, detail and hint as the quarantine keeps them: each of limited length."""
+        """Primary, detail and hint as the quarantine stores them, truncated."""
         return shortened(self.primary), shortened(self.detail), shortened(self.hint)
 
 
@@ -150,7 +150,7 @@ class EventError(ChangeError):
 
 
 class NoChangeError(EventError):
-    """Bytes that ask for no change and are in order: whoever processes events leaves them out."""
+    """Valid bytes that ask for no change: they are skipped."""
 
 
 class DocumentError(ChangeError):
@@ -164,7 +164,7 @@ class SubscriptionError(PenstockError):
 
 
 class TicketError(SubscriptionError):
-    """Not the ticket of that subscription. Says neither whether there is one nor what was shown."""
+    """The ticket does not match. Reveals neither whether there is one nor what was shown."""
 
 
 class WireError(PenstockError):
@@ -180,11 +180,11 @@ class HomeError(PenstockError):
 
 
 class CompactedError(HomeError):
-    """Changes that a reader asks for are no longer there; the content is."""
+    """Changes that a reader asks for were compacted away; the content is still available."""
 
 
 class CorruptionError(HomeError):
-    """A checksum failed. Nothing behind the named place has been read or dropped."""
+    """A checksum failed. Nothing after the named position has been read or dropped."""
 
     exit_code = 7
 
@@ -194,13 +194,13 @@ class RecordError(HomeError):
 
 
 class LockedError(HomeError):
-    """Another process works on this home."""
+    """Another process is using this home."""
 
     exit_code = 8
 
 
 class InputError(HomeError):
-    """A file of events cannot be read: it is gone, or it is none, or we may not."""
+    """A file of events cannot be read: it is missing, not a regular file, or not permitted."""
 
     def __init__(self, primary: str, *, detail: str = "", is_gone: bool = False) -> None:
         super().__init__(primary, detail=detail)
@@ -208,13 +208,14 @@ class InputError(HomeError):
 
 
 class NetworkError(PenstockError):
-    """A peer, a link or an interest that a broker cannot work with; others are not disturbed."""
+    """A peer, a link or an interest that a broker cannot work with; others are not affected."""
 
     exit_code = 15
 
 
 class BacklogError(PenstockError):
-    """Too much waits to be processed. Nothing was appended; the same request may succeed later."""
+    """Too many records are unprocessed. Nothing was appended; the same request may succeed
+    later."""
 
     exit_code = 11
 
@@ -226,13 +227,13 @@ class PipelineError(PenstockError):
 
 
 class ChannelError(PenstockError):
-    """A channel did not take notifications. They stay in the message log, and are sent again."""
+    """A channel did not accept notifications. They stay in the message log, and are sent again."""
 
     exit_code = 12
 
 
 class OperatorError(PenstockError):
-    """An operator that is not registered, badly defined, or called with what it does not take."""
+    """An operator that is not registered, invalid, or called with the wrong arguments."""
 
     exit_code = 17
 
@@ -250,6 +251,6 @@ class ExtraError(PenstockError):
 
 
 class PlanError(PenstockError):
-    """No plan of the views keeps within the capacity limits."""
+    """No plan of the views is within the capacity limits."""
 
     exit_code = 14

@@ -1,4 +1,4 @@
-"""Pauses of Python's garbage collector."""
+"""Pauses Python's garbage collector."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_garbage() -> Iterator[None]:
-    """For making many small objects at once. They are kept, or soon freed together: searching them
-    for cycles meanwhile would take longer than the work."""
+    """For creating many small objects at once. They are kept, or soon freed together: searching
+    them for cycles meanwhile would take longer than the work."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

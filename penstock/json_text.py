@@ -10,13 +10,13 @@ from decimal import Decimal
 
 
 def json_line(value: object) -> str:
-    """A value as one line of JSON, in ASCII, so that no encoding can spoil it."""
+    """A value as one line of JSON, in ASCII, so that it is safe in every encoding."""
     return json.dumps(json_ready(value), allow_nan=False)
 
 
 def json_ready(value: object) -> object:
-    """A value in what JSON has: decimals as strings, dates as ISO 8601, NaN and infinities as
-    strings, as publishers write them."""
+    """A value in JSON types: decimals as strings, dates as ISO 8601, NaN and infinities as strings,
+    as publishers write them."""
     if isinstance(value, Mapping):
         return {str(name): json_ready(member) for name, member in value.items()}
     if isinstance(value, list | tuple):

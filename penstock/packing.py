@@ -1,7 +1,7 @@
 """Plain data as bytes: MessagePack, with integers of any size.
 
-Rows, keys and cuts are lists of None, bool, int, float and str. MessagePack stops at 64 bits, and a
-scaled DECIMAL(38) does not, so larger integers travel as an extension.
+Rows, keys and cuts are lists of None, bool, int, float and str. MessagePack is limited to 64 bits,
+and a scaled DECIMAL(38) is not, so larger integers are encoded as an extension.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def pack(plain: object) -> bytes:
 
 
 def array_header(length: int) -> bytes:
-    """What stands before so many packed values to make one packed array of them."""
+    """The header that turns this many packed values into one packed array."""
     if length < 16:
         return bytes([0x90 | length])
     return b"\xdc" + length.to_bytes(2) if length < 1 << 16 else b"\xdd" + length.to_bytes(4)
 
 
 def unpack(data: bytes | memoryview) -> Any:
-    """Sequences come back as lists. msgspec.DecodeError if the bytes are not of this form."""
+    """Sequences are decoded as lists. msgspec.DecodeError if the bytes are invalid."""
     return _decoder.decode(data)
 
 
@@ -55,4 +55,4 @@ _decoder = msgspec.msgpack.Decoder(ext_hook=read_extension)
 unpack_tuple: Callable[[bytes], tuple[Any, ...]] = msgspec.msgpack.Decoder(
     tuple[Any, ...], ext_hook=read_extension
 ).decode
-"""A packed row or key, which comes back as a tuple."""
+"""Decodes a packed row or key to a tuple."""

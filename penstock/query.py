@@ -1,4 +1,4 @@
-"""A bound SELECT: what a subscription's text means against the catalog."""
+"""A bound SELECT: a subscription's text resolved against the catalog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.predicates.boxes import Box
 from penstock.predicates.intervals import Cut, Interval
 
 MAX_TABLES = 32
-"""Of one query."""
+"""Maximum per query."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Query:
     """Nodes joined by equalities, and the union of branches that rows must satisfy.
 
     A branch holds one box per node. A query without branches can never match; that is legal, and
-    said in `warnings`. At most one Join connects two nodes, the smaller node on the left; the
+    reported in `warnings`. At most one Join connects two nodes, the smaller node on the left; the
     graph of joins is connected and may have cycles.
     """
 
@@ -60,19 +60,19 @@ class Query:
 
     @cached_property
     def key_nodes(self) -> tuple[int, ...]:
-        """The nodes whose rows' keys identify a row of the content. A payload belongs to the row
-        that has it."""
+        """The nodes whose row keys identify a row of the content. A payload belongs to the row that
+        has it."""
         names = (node.relation.name for node in self.nodes)
         return tuple(i for i, name in enumerate(names) if not is_payload(name))
 
 
 def calls_operators(query: Query) -> bool:
-    """Whether some of its conditions are on columns that operators compute."""
+    """Whether some of its conditions use columns computed by operators."""
     return any(one.lazy_columns for one in extended_relations(query))
 
 
 def extended_relations(query: Query) -> list[ExtendedRelation]:
-    """Those with derived columns that a query reads, or halves of them."""
+    """The relations with derived columns that a query reads, or whose halves it reads."""
     relations = (columns_like(node.relation) for node in query.nodes)
     return [one for one in relations if isinstance(one, ExtendedRelation)]
 

@@ -1,7 +1,7 @@
 """XML as text: parsed safely within limits, and written canonically.
 
-Nothing here fetches or expands anything: what declares a document type is refused before a parser
-sees it, so entities, external DTDs and the network do not come up.
+Nothing here fetches or expands anything: a document with a document type declaration is refused
+before it is parsed, so entities, external DTDs and network access cannot occur.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from penstock.errors import DocumentError, ExtraError
 
 ATTRIBUTE = "@"
-"""Begins the labels of attributes."""
+"""The prefix of labels of attributes."""
 _PROLOG = re.compile(rb"(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 _DECLARED_ENCODING = re.compile(rb"\A<\?xml[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")
 _BOM = b"\xef\xbb\xbf"
@@ -22,18 +22,18 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class DocumentLimits:
-    """What a document may be at most. All are checked before or while it is parsed."""
+    """Maximum sizes of a document. All are checked before or during parsing."""
 
     bytes: int = 2 << 20
-    """With the other limits it bounds the time until a refusal to about 100 ms."""
+    """Together with the other limits it bounds the time until a refusal to about 100 ms."""
     levels: int = 200
-    """Below the 256 of libxml2, so that our refusal, which names the limit, comes first."""
+    """Below the 256 of libxml2, so that our error, which names the limit, comes first."""
     tags: int = 200_000
     """Start and end tags."""
     nodes: int = 250_000
     """Elements and attributes."""
     attributes: int = 100
-    """Of one element. lxml lists them in quadratic time: 20,000 take a second."""
+    """Per element. lxml lists them in quadratic time: 20,000 take a second."""
 
 
 LIMITS = DocumentLimits()
@@ -64,19 +64,19 @@ def parse_canonical(text: str) -> Any:
 
 
 def canonical_text(data: str) -> str:
-    """A document as it is stored; DocumentError if it is refused."""
+    """The stored form of a document; DocumentError if it is refused."""
     return canonical_bytes(parse_tree(data)).decode()
 
 
 def canonical_bytes(element: Any) -> bytes:
-    """Exclusive canonical XML: a subtree has the same bytes wherever it stands."""
+    """Exclusive canonical XML: a subtree has the same bytes wherever it occurs."""
     etree = load_lxml()
     serialised: bytes = etree.tostring(element, method="c14n", exclusive=True, with_tail=False)
     return serialised
 
 
 def check_source(data: bytes, limits: DocumentLimits = LIMITS) -> None:
-    """Refuse what should not even reach a parser."""
+    """Refuse what should not reach a parser."""
     if len(data) > limits.bytes:
         raise DocumentError(
             "The document is too large",
@@ -141,7 +141,7 @@ def _parse(data: bytes, limits: DocumentLimits) -> Any:
 
 
 def _check_tree(root: Any, limits: DocumentLimits) -> None:
-    """Refuse by counts that libxml2 makes, before Python visits the nodes."""
+    """Check counts computed by libxml2, before Python visits the nodes."""
     if root.xpath("count(//*) + count(//@*)") > limits.nodes:
         raise DocumentError(
             "The document has too many nodes",

@@ -1,6 +1,6 @@
-"""Which Arrow type holds the values of each column type.
+"""The Arrow type for each column type.
 
-Nothing else of this room needs Arrow, so the room does not load this module by itself.
+Nothing else in this package needs Arrow, so the package does not load this module by itself.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from penstock.catalog.xml_type import XmlType
 
 
 class ArrowRule(NamedTuple):
-    """How Arrow holds the values of a column type."""
+    """How a column type maps to Arrow."""
 
     type_of: Callable[[Any], pa.DataType]
     """The Arrow type of a column type."""
     accepts: Callable[[pa.DataType], bool]
-    """Whether values of an Arrow type are such values, if only their width or unit is changed."""
+    """Whether values of an Arrow type can be converted by changing only their width or unit."""
     view: pa.DataType | None = None
-    """What the cast array is viewed as to get stored values."""
+    """The type as which the cast array is viewed to get stored values."""
     is_cast: bool = True
-    """Whether Arrow casts values without loss; if not, each is stored by itself."""
+    """Whether Arrow casts values without loss; if not, each is stored separately."""
     exact: Callable[[Any], pa.DataType] | None = None
-    """The Arrow type that DuckDB takes for the column type, where it is another one."""
+    """The Arrow type that DuckDB uses for the column type, if it is another one."""
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:
@@ -72,6 +72,6 @@ def arrow_type(value_type: ValueType) -> pa.DataType:
 
 
 def exact_arrow_type(value_type: ValueType) -> pa.DataType:
-    """The Arrow type whose values have a column type to DuckDB."""
+    """The Arrow type that DuckDB maps to the column type."""
     rule = ARROW_RULES[type(value_type)]
     return (rule.exact or rule.type_of)(value_type)

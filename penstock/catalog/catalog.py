@@ -1,4 +1,4 @@
-"""The relations and operators that exist, and since when."""
+"""The existing relations and operators, with the offsets of their declarations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Catalog:
     """Names of tables and streams, in the order of the log.
 
     Relations are only ever added, each at the offset of its record. So the catalog of a later
-    offset answers for every earlier one: a name was known at `offset` if it was declared before.
+    offset also answers for earlier ones: a name was known at `offset` if it was declared before.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Values that are written otherwise than their column's type, and mean one of its values exactly.
+"""Lossless conversions of values that are written differently from their column's type.
 
-One set for every way in: JSON lines, CSV, Parquet, Debezium, CloudEvents, `Hub.insert`.
+The same rules for every input: JSON lines, CSV, Parquet, Debezium, CloudEvents, `Hub.insert`.
 
     integers    whole numbers with a point or an exponent (951.0, 1e3), numerals in a text ("42")
     DOUBLE      numerals in a text
@@ -8,9 +8,9 @@ One set for every way in: JSON lines, CSV, Parquet, Debezium, CloudEvents, `Hub.
     DATE        timestamps at midnight, without a time zone or in UTC
     TIMESTAMP   with Z or an offset: converted to UTC; dates: midnight
 
-A text may have white space around it. DECIMAL takes numerals by itself. What would lose something
-(951.5 for an integer, a time of day for a DATE) is refused, and the refusal says what. The rules
-are the types' own: `ValueType.rewrite`.
+A text may have white space around it. DECIMAL accepts numerals by itself. Lossy conversions (951.5
+for an integer, a time of day for a DATE) are refused with the reason. The rules belong to the
+types: `ValueType.rewrite`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from penstock.errors import ChangeError
 
 
 def store_lossless(value_type: ValueType, value: Outside) -> Stored:
-    """The stored form of a value that is not None, however it is written; ChangeError if it is none
-    of the type's values."""
+    """The stored form of a value that is not None, in any accepted notation; ChangeError if it is
+    not a value of the type."""
     try:
         return value_type.store(value)
     except ChangeError:

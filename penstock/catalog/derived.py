@@ -1,10 +1,10 @@
-"""Tables with derived columns: values that are computed from one row.
+"""Tables with derived columns: values computed from one row.
 
-A derived column is known by its *definition*: an expression over the columns of one table, as text,
-and the type of its values. A query that uses derived columns reads an *extended* relation: the
-columns of the table, and behind them those of a set of definitions. Nobody declares or stores it:
-its name holds the definitions, so every process that meets the name knows the relation, and queries
-with the same definitions share their spaces.
+A derived column is identified by its *definition*: an expression over the columns of one table, as
+text, and the type of its values. A query that uses derived columns reads an *extended* relation:
+the columns of the table, followed by those of a set of definitions. It is neither declared nor
+stored: its name holds the definitions, so every process that meets the name knows the relation, and
+queries with the same definitions share their spaces.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from penstock.catalog.relations import Column, Relation
 from penstock.catalog.types import ValueType
 
 SEPARATOR = "\0"
-"""SQL text cannot contain it, so no table is ever called the same as a relation that is derived."""
+"""Cannot occur in SQL text, so no table has the name of a derived relation."""
 _EXTENDED = "derived"
 _MARK = f"{SEPARATOR}{_EXTENDED}{SEPARATOR}"
-"""Definitions are JSON, which escapes the separator: what stands before the mark is a name."""
+"""Definitions are JSON, which escapes the separator: the text before the mark is a name."""
 
 MAX_DEFINITIONS = 64
-"""Of one table in one query."""
+"""Maximum per table in one query."""
 
 Source = Literal["expression", "operator"]
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a derived column is computed from. `text` names columns as they were declared."""
+    """The definition of a derived column. `text` names columns as they were declared."""
 
     text: str
     type: ValueType
@@ -41,11 +41,11 @@ class Definition:
     """The columns that its value depends on, in ascending order."""
     source: Source = "expression"
     plan: str = ""
-    """Of operators: what is called, for those who compute it."""
+    """For operators: the call, for the code that computes it."""
 
     @property
     def is_lazy(self) -> bool:
-        """Whether it is computed for those rows only that somebody needs it for."""
+        """Whether it is computed only for rows that need it."""
         return self.source == "operator"
 
     @property
@@ -55,7 +55,7 @@ class Definition:
 
 
 class ExtendedRelation(Relation):
-    """A relation with derived columns behind those of its table."""
+    """A relation with derived columns after those of its table."""
 
     base: Relation
     definitions: tuple[Definition, ...]
@@ -74,7 +74,7 @@ class ExtendedRelation(Relation):
 
     @cached_property
     def lazy_columns(self) -> frozenset[int]:
-        """The positions of columns that rows may lack."""
+        """The positions of columns that may be absent from rows."""
         return frozenset(
             self.first_derived + i for i, one in enumerate(self.definitions) if one.is_lazy
         )
@@ -82,7 +82,7 @@ class ExtendedRelation(Relation):
 
 @lru_cache(maxsize=100_000)
 def extend(base: Relation, definitions: tuple[Definition, ...]) -> ExtendedRelation:
-    """A table with some derived columns; they stand in the order of `definition_order`."""
+    """A table with some derived columns, in the order of `definition_order`."""
     derived = tuple(Column(one.text, one.type) for one in definitions)
     name = SEPARATOR.join((base.name, _EXTENDED, *map(_as_json, definitions)))
     relation = ExtendedRelation(name, base.columns + derived, base.key, base.is_stream)
@@ -92,7 +92,7 @@ def extend(base: Relation, definitions: tuple[Definition, ...]) -> ExtendedRelat
 
 
 def definition_order(one: Definition) -> tuple[str, str]:
-    """In this order definitions stand in a relation, whichever order a query has them in."""
+    """The order of definitions in a relation, whatever their order in a query."""
     return one.source, one.text + one.plan
 
 
@@ -102,7 +102,8 @@ def is_extended(name: str) -> bool:
 
 
 def extended_base_name(name: str) -> str:
-    """The relation that one with derived columns extends: a table, or one made of its documents."""
+    """The relation that a relation with derived columns extends: a table, or one made of its
+    documents."""
     return name.rpartition(_MARK)[0]
 
 
@@ -117,15 +118,15 @@ def base_name(name: str) -> str:
 
 
 def shown_column(relation: Relation, position: int) -> str:
-    """The name of a column, or in parentheses what it is computed from."""
+    """The name of a column, or its expression in parentheses."""
     name = relation.columns[position].name
     derived = isinstance(relation, ExtendedRelation) and position >= relation.first_derived
     return f"({name})" if derived else name
 
 
 def extended_named(name: str, base: Relation) -> ExtendedRelation:
-    """The extended relation of this name. Whatever is wrong raises TypeError, ValueError or
-    LookupError."""
+    """The extended relation of this name. Raises TypeError, ValueError or LookupError if it is
+    invalid."""
     definitions = name.rpartition(_MARK)[2].split(SEPARATOR)
     return extend(base, tuple(map(_from_json, definitions)))
 

@@ -12,7 +12,7 @@ from penstock.catalog.numerals import read_any_number, read_numeral
 from penstock.catalog.types import Key, Outside, Stored, ValueType
 
 MAX_EXACT_DOUBLE = 1 << 53
-"""Doubles beyond it have gaps between whole numbers: a number printed with an exponent may be the
+"""Above it doubles have gaps between whole numbers: a number printed with an exponent may be the
 neighbour of the one that was meant."""
 _MAX_DIGITS = 20  # a BIGINT has 19
 
@@ -84,7 +84,7 @@ class DoubleType(ValueType):
         if type(value) is Decimal and _LOWEST < (stored := float(value)) < _HIGHEST:
             return stored
         if isinstance(value, str) and value.lower() in self.WORDS:
-            return float(value)  # JSON has no other way to write these
+            return float(value)  # JSON has no other notation for these
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise self.misfit(value)
         try:
@@ -102,7 +102,7 @@ class DoubleType(ValueType):
         return word if word.lower() in self.WORDS else read_numeral(value)
 
     def key(self, stored: Stored) -> Key:
-        """The bits of the double, turned so that their integer order is SQL's order."""
+        """The bits of the double, transformed so that their integer order is SQL's order."""
         assert isinstance(stored, float)
         if math.isnan(stored):
             return NAN_KEY
@@ -168,7 +168,7 @@ class DecimalType(ValueType):
         return self._store_any(value)
 
     def _store_any(self, value: Outside) -> Stored:
-        """Any value, digit by digit, so that a misfit can be explained."""
+        """Any value, digit by digit, so that a refusal can be explained."""
         if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
             raise self.misfit(value)
         if isinstance(value, str):
@@ -177,14 +177,14 @@ class DecimalType(ValueType):
                 raise self.misfit(value)
             exact = read
         else:
-            # A float stands for the decimal its shortest text shows: 0.1 means 0.1.
+            # A float stands for the decimal of its shortest text: 0.1 means 0.1.
             exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         if not exact.is_finite():
             raise self.misfit(value, "decimals are finite")
         sign, digits, exponent = exact.as_tuple()
         assert isinstance(exponent, int)
         if not any(digits):
-            return 0  # whatever its exponent: zeros are not to be multiplied out
+            return 0  # whatever its exponent: zeros must not be expanded
         text = "".join(map(str, digits))
         significant = text.rstrip("0")
         exponent += len(text) - len(significant)

@@ -12,17 +12,17 @@ _NUMERAL = re.compile(
 
 
 def read_numeral(text: str) -> Decimal | None:
-    """The number that a text is, to the last digit; None if it is none.
+    """The exact number in a text; None if it is not a number.
 
-    Like DuckDB it takes `1_000`. Python's own readers would also take digits of other scripts, and
-    words such as NaN.
+    Like DuckDB it accepts `1_000`. Python's own parsers would also accept digits of other scripts,
+    and words such as NaN.
     """
     return read_number(text) if _NUMERAL.fullmatch(text) else None
 
 
 def read_number(text: str) -> Decimal:
-    """The number that a numeral stands for. One beyond all exponents that Decimal knows becomes the
-    one with the largest exponent it knows: no column type tells them apart."""
+    """The number of a numeral. An exponent beyond Decimal's range is replaced by the largest one:
+    no column type distinguishes them."""
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -33,11 +33,11 @@ def read_number(text: str) -> Decimal:
 
 
 def read_any_number(value: object) -> Decimal | None:
-    """A number in any Python form, or in a text, to the last digit; None if it is none."""
+    """The exact number in any Python form, or in a text; None if it is not a number."""
     if isinstance(value, str):
         return read_numeral(value)
     if isinstance(value, float):
-        return Decimal(repr(value))  # what its shortest text shows, as everywhere
+        return Decimal(repr(value))  # its shortest text, as everywhere
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
     return value if isinstance(value, Decimal) else None

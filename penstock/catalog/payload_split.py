@@ -1,12 +1,13 @@
-"""A table with bulky columns as two that are joined: its rows without them, and the payloads.
+"""Splits a table with bulky columns into two that are joined: its rows without them, and the
+payloads.
 
-The *narrow* half has the rows of the table, with a digest in the place of the first bulky column
-and nothing in the place of the others. The *payload* half has one row for each payload that some
-row has, known by its digest. So equal payloads are one, whichever rows have them, and a row that
-changes elsewhere keeps its payload. NULL is a payload, too.
+The *narrow* half has the rows of the table, with a digest in place of the first bulky column and
+NULL in place of the others. The *payload* half has one row for each distinct payload, identified by
+its digest. So equal payloads are stored once, whichever rows have them, and a row that changes
+elsewhere keeps its payload. NULL is a payload, too.
 
-Halves are not declared and not stored; they follow from the table and the names of the columns.
-Their names contain a character that SQL text cannot, so no table is ever called the same.
+Halves are neither declared nor stored; they are derived from the table and the names of the
+columns. Their names contain a character that SQL text cannot, so no table has the same name.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from penstock.catalog.relations import Column, Relation, Row
 from penstock.catalog.text_types import StringType
 from penstock.packing import pack
 
-_NARROW, _PAYLOAD = "narrow", "payload"  # in this order the halves are the sides of their edge
+_NARROW, _PAYLOAD = "narrow", "payload"  # in the order of the sides of their edge
 _ENDINGS = (SEPARATOR + _NARROW, SEPARATOR + _PAYLOAD)
 _DIGEST_BYTES = 16
 
 
 class HalfRelation(Relation):
-    """One of the halves of a relation; its rows follow from those of the whole."""
+    """One half of a relation; its rows are derived from those of the whole."""
 
     halves: Halves
 
@@ -66,7 +67,7 @@ class Halves:
 
 @lru_cache(maxsize=1024)
 def halves_of(whole: Relation, columns: tuple[int, ...]) -> Halves:
-    """The halves of a relation; the columns stand in order, and none of them is part of a key."""
+    """The halves of a relation; the columns are in order, and none of them is part of a key."""
     digest = StringType()
     narrow = [
         Column(column.name, digest, nullable=i != columns[0]) if i in columns else column
@@ -91,13 +92,13 @@ def _name(whole: Relation, columns: str, half: str) -> str:
 
 
 def whole_name(name: str) -> str:
-    """The relation that a relation of this name is a half of: itself, unless it is one."""
+    """The relation that a half belongs to; the name itself if it is not a half."""
     return name.rsplit(SEPARATOR, 2)[0] if is_split(name) else name
 
 
 def columns_like(relation: Relation) -> Relation:
-    """The relation whose columns stand where those of a relation do: itself, or the whole of which
-    it is the half without payloads."""
+    """The relation with the same column positions: itself, or the whole if it is the half without
+    payloads."""
     if isinstance(relation, HalfRelation) and not relation.is_payload:
         return relation.halves.whole
     return relation
@@ -112,7 +113,7 @@ def is_payload(name: str) -> bool:
 
 
 def split_names(name: str, whole: Relation) -> Halves:
-    """The halves of which one has this name, given the table that they are halves of."""
+    """The halves, one of which has this name, of a given table."""
     _, columns, _ = name.rsplit(SEPARATOR, 2)
     return halves_of(whole, tuple(map(int, columns.split(","))))
 

@@ -16,8 +16,8 @@ def plain_relation(relation: Relation) -> list[Any]:
 
 
 def relation_from_plain(plain: list[Any]) -> Relation:
-    """The relation that `plain_relation` was given. Whatever is wrong raises TypeError, ValueError
-    or LookupError."""
+    """The inverse of `plain_relation`. Raises TypeError, ValueError or LookupError for invalid
+    data."""
     name, columns, key, is_stream = plain
     found = tuple(
         Column(column, type_from_plain(kind), nullable) for column, kind, nullable in columns
@@ -31,7 +31,7 @@ def plain_type(value_type: ValueType) -> list[Any]:
 
 
 def type_from_plain(plain: list[Any]) -> ValueType:
-    """The type that `plain_type` was given."""
+    """The inverse of `plain_type`."""
     return _type_classes()[plain[0]](*plain[1:])
 
 

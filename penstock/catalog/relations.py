@@ -12,7 +12,7 @@ from penstock.catalog.types import Key, Outside, Stored, ValueType
 from penstock.errors import ChangeError
 
 MAX_COLUMNS = 1_000
-"""Of a table or a stream."""
+"""Maximum per table or stream."""
 
 Row: TypeAlias = tuple[Stored, ...]
 RowKey: TypeAlias = tuple[Key, ...]
@@ -30,8 +30,9 @@ class Relation:
     """A table (keyed rows that change) or a stream (events that are only appended).
 
     `key` holds the positions of the primary key's columns. A stream may have none: its rows are
-    then known by the offset at which they were appended. Names keep the case they were declared
-    with and are found in any case, as SQL does; `positions` maps lower-case names to columns.
+    then identified by the offset at which they were appended. Names keep the case they were
+    declared with and are found in any case, as in SQL; `positions` maps lower-case names to
+    columns.
     """
 
     name: str
@@ -50,17 +51,17 @@ class Relation:
 
     @property
     def declared(self) -> Relation:
-        """The table or stream whose rows it is made of: itself, unless it is derived from one."""
+        """The table or stream that its rows come from: itself, unless it is derived."""
         return self
 
     @property
     def shown_name(self) -> str:
-        """What a person calls it."""
+        """The name for people."""
         return self.name
 
     @cached_property
     def has_doubles(self) -> bool:
-        """Whether rows may hold NaN, which Python does not take for equal to itself."""
+        """Whether rows may hold NaN, which Python does not consider equal to itself."""
         return any(column.type.stored_as is float for column in self.columns)
 
     @cached_property
@@ -73,15 +74,15 @@ class Relation:
 
     @cached_property
     def _single_key(self) -> tuple[int, Callable[[Stored], Key]] | None:
-        """The position of a primary key of one column, and what compares its values."""
+        """The position of a primary key of one column, and its comparison key function."""
         if len(self.key) != 1:
             return None
         return self.key[0], self.columns[self.key[0]].type.key
 
     def store_row(self, values: Mapping[str, Outside]) -> Row:
         """The stored form of a whole row; a missing column is NULL."""
-        # Most publishers give all columns, by the names they were declared with, and in the form
-        # that their types take as it is.
+        # Fast path: most publishers give all columns, by their declared names, and in the form that
+        # their types accept.
         if len(values) != len(self.columns):
             return self._store_named(values)
         row: list[Stored] = []

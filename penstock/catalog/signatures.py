@@ -1,7 +1,7 @@
-"""Signatures of operators: how expensive functions of a row are called.
+"""Signatures of operators, expensive functions of a row.
 
-The catalog knows how an operator is called, so that statements can be bound wherever there is a
-catalog; what it does is known only where it runs (`penstock.operators`).
+The catalog has only the signature of an operator, so that statements can be bound wherever there is
+a catalog; the implementation is needed only where it runs (`penstock.operators`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from penstock.catalog.types import ValueType
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A value that an operator takes or binds."""
+    """An argument or output of an operator."""
 
     name: str
     type: ValueType
     constant: bool = False
-    """Whether it cannot be a column."""
+    """Whether it must be a constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Signature:
     name: str
     arguments: tuple[Parameter, ...]
     outputs: tuple[Parameter, ...] = ()
-    """The variables that it binds, behind all arguments."""
+    """The variables that it binds, after all arguments."""
     place: str = ""
-    """`module:attribute` where the operator is; empty, if it is registered by hand or found by its
-    name among installed packages."""
+    """`module:attribute` of the operator; empty if it is registered by hand or found by its name
+    among installed packages."""
 
     @property
     def kind(self) -> str:

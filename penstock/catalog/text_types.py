@@ -1,4 +1,4 @@
-"""Column types of words: strings, and truth values."""
+"""Column types of text: strings, and booleans."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ _MAX_FRACTION_DIGITS = 9  # nanoseconds, the finest that databases write
 
 
 def read_timestamp(value_type: ValueType, text: str) -> datetime:
-    """The moment of an ISO 8601 text. Digits beyond microseconds must be zeros: Python would drop
+    """The time of an ISO 8601 text. Digits beyond microseconds must be zeros: Python would drop
     others silently."""
     found = _FRACTION.search(text)
     if found is not None:

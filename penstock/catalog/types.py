@@ -1,6 +1,6 @@
-"""What every column type provides.
+"""The interface of column types.
 
-A value lives in three forms:
+A value has three forms:
 
 * *outside*: what JSON, Python callers and contents show (`Decimal`, `date`, `datetime`, ...);
 * *stored*: plain `int`, `float`, `str`, `bool` or `None`, which every codec can carry: dates as
@@ -8,9 +8,9 @@ A value lives in three forms:
 * *key*: an `int` or `str` with the order and the equality of SQL, for comparing. Only doubles need
   another key than their stored form: -0.0 equals 0.0, and NaN equals itself and exceeds everything.
 
-A type stores outside values (and refuses those that do not fit), shows stored ones, and turns
-stored values into keys and keys back. Code outside of this room asks a type what it needs to know
-and never which class it is; the few tables by class are listed in docs/notes/column-types.md.
+A type stores outside values (and refuses those that do not fit), shows stored ones, and converts
+between stored values and keys. Code outside this package uses the methods of a type and never tests
+its class; the few tables by class are listed in docs/notes/column-types.md.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ Key: TypeAlias = int | str
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """One SQL type. Subclasses say how values are stored, shown and compared."""
+    """One SQL type. Subclasses define how values are stored, shown and compared."""
 
     kind: ClassVar[str]
-    """Types of one kind can be joined on each other."""
+    """Types of one kind can be joined with each other."""
     discrete: ClassVar[bool] = True
     """Whether the key after `k` is `k + 1`, so that `x > 5` is the same as `x >= 6`."""
     stored_as: ClassVar[type] = int
     """The Python type of stored values."""
     json_as: ClassVar[type] = str
-    """The Python type that a publisher's usual JSON value is read as."""
+    """The Python type of a publisher's usual JSON value."""
     is_opaque: ClassVar[bool] = False
-    """Whether values are only kept and shown: no keys, comparisons or expressions. DuckDB has them
-    as texts."""
+    """Whether values are only stored and shown: no keys, comparisons or expressions. DuckDB has
+    them as texts."""
 
     def store(self, value: Outside) -> Stored:
         """The stored form of a value that is not None; ChangeError if it does not fit."""
         raise NotImplementedError
 
     def rewrite(self, _value: Outside) -> Outside | None:
-        """The same value in a form that `store` accepts; None if there is none. ChangeError if
-        something would be lost. See `penstock.catalog.coercions`."""
+        """The same value in a form that `store` accepts; None if there is none. ChangeError if the
+        conversion would be lossy. See `penstock.catalog.coercions`."""
         return None
 
     def show(self, stored: Stored) -> Outside:
         return stored
 
     def literal(self, stored: Stored) -> str:
-        """A stored value that is not None, as SQL writes it."""
+        """A stored value that is not None, as an SQL literal."""
         return str(self.show(stored))
 
     def quoted(self, stored: Stored) -> str:
-        """A stored value as a string literal of SQL."""
+        """A stored value as an SQL string literal."""
         return "'" + str(self.show(stored)).replace("'", "''") + "'"
 
     def key(self, stored: Stored) -> Key:
@@ -79,7 +79,7 @@ class ValueType:
 
     @property
     def key_range(self) -> tuple[Key | None, Key | None]:
-        """The smallest and the largest key that any value has, where there is one."""
+        """The smallest and the largest key of the type, if they exist."""
         return None, None
 
     def successor(self, key: Key) -> Key | None:
@@ -90,7 +90,7 @@ class ValueType:
         return key + 1
 
     def near_keys(self, key: Key) -> list[Key]:
-        """A key and some keys next to it, to try in explanations."""
+        """A key and some adjacent keys, to try in explanations."""
         assert isinstance(key, int)
         return [key, key - 1, key + 1]
 

@@ -1,8 +1,9 @@
-"""Tables unnested by views of their documents: one row for each row that XMLTABLE gives.
+"""Tables unnested by XMLTABLE: one row for each row extracted from a document.
 
 A query with XMLTABLE reads an *unnested* relation: the columns of a table and, for each XMLTABLE
-over its documents, a column that says which nodes of the document the row is about, and those of
-the XMLTABLE. As with derived columns, nobody declares or stores it: its name holds the definition.
+over its documents, a column with the nodes of the document that the row is about, and the columns
+of the XMLTABLE. Like extended relations, it is neither declared nor stored: its name holds the
+definition.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from penstock.catalog.types import ValueType
 
 _UNNESTED = "unnested"
 NODES = SEPARATOR + "nodes"
-"""How the names of columns of nodes begin; queries cannot name them."""
+"""Prefix of the names of node columns; queries cannot name them."""
 MAX_XML_TABLES = 8
-"""Over one table in one query. Their rows multiply."""
+"""Maximum over one table in one query. Their rows multiply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,13 @@ class XmlTable:
 
 
 class UnnestedRelation(Relation):
-    """A relation with one row for each combination of rows that XMLTABLEs give for a row of its
-    table."""
+    """A relation with one row for each combination of XMLTABLE rows of a row of its table."""
 
     base: Relation
     tables: tuple[XmlTable, ...]
     omitted: tuple[int, ...]
-    """Columns with documents that nobody reads from its rows: they are NULL there, so a row is the
-    same as long as what was taken out of its document is."""
+    """Document columns that no condition or output reads: they are NULL, so a row does not change
+    as long as what was extracted from its document does not."""
 
     @property
     def declared(self) -> Relation:
@@ -66,7 +66,7 @@ class UnnestedRelation(Relation):
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What queries call the columns; several may have one name."""
+        """The column names in queries, which need not be unique."""
         of_tables = ((NODES, *(one.name for one in table.columns)) for table in self.tables)
         return (
             *(one.name for one in self.base.columns),
@@ -82,8 +82,8 @@ class UnnestedRelation(Relation):
 def unnest(
     base: Relation, tables: tuple[XmlTable, ...], omitted: tuple[int, ...] = ()
 ) -> UnnestedRelation:
-    """A table and XMLTABLEs over its documents. Rows are known by the key of their table and by
-    nodes; those of a stream without a key by nodes alone, which then begin with the offset."""
+    """A table and XMLTABLEs over its documents. Rows are identified by the key of their table and
+    by nodes; those of a stream without a key by nodes alone, which then begin with the offset."""
     columns = list(base.columns)
     key = list(base.key)
     taken = {one.name.lower() for one in columns}
@@ -100,7 +100,7 @@ def unnest(
 
 
 def _unique(name: str, number: int, taken: set[str]) -> str:
-    """Expressions and operators find columns by name: each has one of its own."""
+    """Expressions and operators find columns by name, so names must be unique."""
     while name.lower() in taken:
         name = f"{name}.{number}"
     taken.add(name.lower())
@@ -108,7 +108,7 @@ def _unique(name: str, number: int, taken: set[str]) -> str:
 
 
 def is_unnested(name: str) -> bool:
-    """Whether rows of a relation, or of one that extends it, are taken out of documents."""
+    """Whether rows of a relation, or of one that extends it, are extracted from documents."""
     parts = name.split(SEPARATOR, 2)
     return len(parts) > 2 and parts[1] == _UNNESTED
 
@@ -119,8 +119,8 @@ def mentions_unnested(data: bytes) -> bool:
 
 
 def unnested_named(name: str, base: Relation) -> UnnestedRelation:
-    """The unnested relation of this name. Whatever is wrong raises TypeError, ValueError or
-    LookupError."""
+    """The unnested relation of this name. Raises TypeError, ValueError or LookupError if it is
+    invalid."""
     return unnest(base, *_from_json(name.split(SEPARATOR, 2)[2]))
 
 

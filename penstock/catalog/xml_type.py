@@ -11,7 +11,7 @@ from penstock.xml_text import canonical_text
 
 @dataclass(frozen=True, slots=True)
 class XmlType(ValueType):
-    """XML documents, stored in canonical form. To conditions each is NULL or not."""
+    """XML documents, stored in canonical form. Conditions can only test them for NULL."""
 
     kind: ClassVar[str] = "xml"
     discrete: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""The one read path: notifications of subscriptions from a cursor on, and the channels they take.
+"""The read path: notifications of subscriptions from a cursor on, and the channels they take.
 
 Loads without numba, pyarrow, sqlglot and pyspark: a reader or a broker needs none of them.
 """
@@ -69,7 +69,7 @@ __all__ = [
     "sample_rows",
 ]
 
-# Loaded when first asked for: a command that reads one subscription needs a third of it.
+# Loaded on first use: a command that reads one subscription needs a third of it.
 __getattr__ = lazy_door(
     __name__,
     {

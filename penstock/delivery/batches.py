@@ -13,7 +13,7 @@ from penstock.storage import BatchHeader
 
 
 class ReadableBatches(Protocol):
-    """As much of a `BatchLog` as reading takes."""
+    """The part of a `BatchLog` that reading needs."""
 
     @property
     def frontier(self) -> BatchHeader | None: ...
@@ -31,7 +31,8 @@ class SubscriptionBatches:
 
     A batch counts if the subscription was active in it. In a Hub's batch, which may hold the
     subscription's own record, only messages from that record on are meant for it. A subscription
-    without initial content is active in the batch that holds its record, whoever made it.
+    without initial content is active in the batch that holds its record, whether a Hub or a
+    pipeline made it.
     """
 
     def __init__(self, batches: ReadableBatches, registration: Registration) -> None:
@@ -40,11 +41,11 @@ class SubscriptionBatches:
         self._subscription = registration.id
         self._spaces = self._spaces_of(registration.decomposition)
         self._asked_to = registration.id + 1
-        self._coming: list[Replan] = []  # recorded before that, not active in any batch so far
+        self._coming: list[Replan] = []  # recorded earlier, but not active in any batch yet
         self.last: BatchHeader | None = None
-        """The last batch that was read."""
+        """The last batch read."""
         self.examined = 0
-        """Batches and messages that were looked at so far: what reading has cost."""
+        """Batches and messages examined so far: the cost of reading."""
 
     def resume(self, last: BatchHeader, chosen: Decomposition | None) -> None:
         """Continue after a batch, with the decomposition that the subscription had at its end."""
@@ -73,7 +74,7 @@ class SubscriptionBatches:
         return self._subscription < active_before(header, self._registration.initial)
 
     def _messages(self, header: BatchHeader, spaces: frozenset[int]) -> Iterator[Message]:
-        """The messages of a batch, without most of those of other spaces."""
+        """The messages of a batch; most of those of other spaces are skipped."""
         messages = self._batches.read(header)
         self.examined += 1 + len(messages)
         is_base = header == self._batches.base
@@ -81,8 +82,8 @@ class SubscriptionBatches:
             yield as_read(decode_message(data), is_base=is_base)
 
     def _switches(self, header: BatchHeader) -> list[Switch]:
-        """Asks for all replans up to the end of the message log at once: every batch of a Hub
-        makes later records active, and asking for each batch would be slow."""
+        """Queries all replans up to the end of the message log at once: every batch of a Hub makes
+        later records active, and one query per batch would be slow."""
         if header.active > self._asked_to:
             frontier = self._batches.frontier
             high = header.active if frontier is None else max(header.active, frontier.active)
@@ -97,12 +98,12 @@ class SubscriptionBatches:
 
 
 def active_before(header: BatchHeader, initial: Initial) -> int:
-    """Subscriptions recorded before this offset are active in a batch, if they start so."""
+    """Subscriptions of this kind recorded before this offset are active in a batch."""
     return max(header.active, header.end) if initial is Initial.NONE else header.active
 
 
 def as_read(message: Message, *, is_base: bool) -> Message:
-    """A message as clients take it. Those of a base replace a compacted past: they are initial
+    """A message as clients apply it. Messages of a base replace a compacted past: they are initial
     content, not changes."""
     if not is_base:
         return message

@@ -1,8 +1,8 @@
 """Channels: ways to a subscriber.
 
-A channel is handed whole cuts, all notifications of a batch at once, and says how much of them it
-has. It keeps no queue: what it does not take stays in the message log and comes again. All channels
-pass one contract suite (tests/delivery/contract.py).
+A channel is passed whole cuts, all notifications of a batch at once, and returns how far it has
+accepted them. It keeps no queue: what it does not accept stays in the message log and is sent
+again. All channels pass one contract suite (tests/delivery/contract.py).
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ class Channel(Protocol):
 
     @property
     def target(self) -> str:
-        """Where it leads, for people."""
+        """Its destination, for display."""
 
     def send(self, news: News) -> int:
-        """Hand over one cut; returns the acknowledged cursor.
+        """Send one cut; returns the acknowledged cursor.
 
-        `news.cursor` if all of it was taken, `news.since` if the receiver wants it later; anything
-        in between counts as `news.since`. ChannelError if it failed: the same cut, with the same
-        ids, is sent again later.
+        `news.cursor` if all of it was accepted, `news.since` if the receiver wants it later;
+        anything in between counts as `news.since`. ChannelError if it failed: the same cut, with
+        the same ids, is sent again later.
         """
 
     def commit(self) -> None:
         """Make durable what was sent. Called before a cursor is saved."""
 
     def close(self) -> None:
-        """Release what the channel holds. Nothing is sent after that."""
+        """Release the channel's resources. Nothing is sent after that."""
 
 
 class CallbackChannel:
-    """In process: calls a function with every cut. An exception of the function is a failure."""
+    """In process: calls a function with every cut. An exception raised by the function is a
+    failure."""
 
     def __init__(self, callback: Callable[[News], object], target: str = "callback") -> None:
         self._callback = callback
@@ -55,7 +56,7 @@ class CallbackChannel:
         return news.cursor
 
     def commit(self) -> None:
-        pass  # whoever is called decides what is durable
+        pass  # durability is up to the callee
 
     def close(self) -> None:
         pass

@@ -1,8 +1,8 @@
 """Durable cursors: how far deliveries have been acknowledged, in files of the home.
 
-One small file for each named delivery, replaced atomically and synced. A cursor is always the end
-of a batch, so whoever continues from it misses nothing; what was sent and not acknowledged comes
-again, with the same ids. Compaction keeps what cursors still need.
+One small file per named delivery, replaced atomically and synced. A cursor is always the end of a
+batch, so continuing from it misses nothing; what was sent and not acknowledged is sent again, with
+the same ids. Compaction keeps what cursors still need.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ DIRECTORY = "cursors"
 SUFFIX = ".cursor"
 LAYOUT = 1
 MAX_CURSORS = 100_000
-"""Of one home: a directory of so many small files is still listed in about 0.1 s."""
-MAX_NAME_CHARACTERS = 100  # well below what file systems take (255), with the suffix of a lock
+"""Per home: a directory of this many small files is still listed in about 0.1 s."""
+MAX_NAME_CHARACTERS = 100  # well below the limit of file systems (255), with the suffix of a lock
 MAX_ERROR_CHARACTERS = 500
 
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_CHARACTERS - 1}}}")
@@ -50,17 +50,17 @@ class CursorState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cursor: Offset = BEGINNING
     """Everything before it was acknowledged."""
     generation: int = 1
-    """Rises when the cursor is set to another place: acknowledgements of an earlier generation
-    no longer count."""
+    """Raised when the cursor is reset: acknowledgements of an earlier generation no longer
+    count."""
     next_attempt: float | None = None
     """Seconds since 1970 before which nothing is sent, after a failure."""
     failures: int = 0
     """Attempts that failed since the last acknowledgement."""
     is_suspended: bool = False
-    """Whether it has failed too often: somebody has to resume it."""
+    """Set after too many failures: it must be resumed by hand."""
     last_error: str = ""
     target: str = ""
-    """Where it delivers to, for people."""
+    """Its destination, for display."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -88,7 +88,7 @@ class DurableCursors:
         return self._read(path) if path.exists() else None
 
     def save(self, state: CursorState) -> None:
-        """On disk when this returns. LockedError if the cursor was set to another place since."""
+        """Durable when this returns. LockedError if the cursor was reset since."""
         path = self._path(state.name)
         known = self.get(state.name)
         if known is None:
@@ -116,7 +116,7 @@ class DurableCursors:
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Be the only one who delivers under a name."""
+        """The exclusive right to deliver under a name."""
         path = self._path(name)
         with os_errors("lock a cursor", path):
             self._make_directory()
@@ -166,14 +166,14 @@ def read_cursor(path: Path) -> CursorState:
 
 
 def cursor_files(directory: Path) -> list[Path]:
-    """The files of cursors that are there, by name."""
+    """The cursor files, by name."""
     with suppress(FileNotFoundError), os.scandir(directory) as entries:
         return sorted(Path(one.path) for one in entries if one.name.endswith(SUFFIX))
     return []
 
 
 def cursor_name(name: object) -> str:
-    """A name that is part of a file's name; HomeError if it cannot be."""
+    """A name that can be part of a file name; else HomeError."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise HomeError(
             f"a cursor cannot be called {shown(name)}",

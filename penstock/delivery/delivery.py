@@ -1,7 +1,8 @@
-"""Delivering one subscription: cuts are read from the acknowledged cursor on, sent, acknowledged.
+"""Delivery of one subscription: cuts are read from the acknowledged cursor on, sent, acknowledged.
 
 Delivery is at least once. The state is a `CursorState`: with a name it is durable, without one it
-lasts as long as the object. A slow receiver is never queued for: it is read for later.
+lasts as long as the object. Nothing is queued for a slow receiver: its cuts are read later from the
+message log.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from penstock.storage import AnyHome, Home
 
 RETRY_AFTER_SECONDS = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """Waiting times after failures: 5 s, 5 min, 30 min, 2, 5, 10, 14, 20 and 24 h, three days in all.
-After the last one the delivery is suspended until somebody resumes it."""
+After the last one the delivery is suspended until it is resumed by hand."""
 SAVE_EVERY_CUTS = 100
 """Acknowledged cuts between two saves of the cursor, which sync the disk (some milliseconds each).
-After a crash at most so many cuts come again."""
+After a crash at most this many cuts are sent again."""
 POLL_SECONDS = 0.25
-"""A stateful batch takes about as long, so looking more often would find little more."""
+"""A stateful batch takes about as long, so polling more often would find little more."""
 
 
 class SubscriptionDelivery:
     """The delivery of one subscription. Use as a context manager; not thread-safe.
 
-    Push with `send_to(channel)`, pull by iterating, or `async for` over `stream()`: a cut that was
-    handed out is acknowledged when the next one is asked for.
+    Push with `send_to(channel)`, pull by iterating, or `async for` over `stream()`: a cut is
+    acknowledged when the next one is requested.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class SubscriptionDelivery:
         self.close()
 
     def close(self) -> None:
-        """Save the cursor and let others deliver under its name."""
+        """Save the cursor and release its name."""
         try:
             self._save()
         finally:
@@ -111,8 +112,8 @@ class SubscriptionDelivery:
         return not self.state.is_suspended and not waits
 
     def next_cut(self) -> News | None:
-        """The next batch that has notifications, or None if there is no more for now. One that was
-        not acknowledged comes again."""
+        """The next batch with notifications, or None if there is none yet. A batch that was not
+        acknowledged is returned again."""
         if self._reader is None or self._reader.cursor > self.state.cursor:
             self._reader = SubscriptionReader(self._home, self._subscription, self.state.cursor)
             self._news = self._reader.new()
@@ -124,7 +125,7 @@ class SubscriptionDelivery:
         return None
 
     def acknowledge(self, news: News, cursor: int | None = None) -> bool:
-        """Move the cursor behind a cut; False if the receiver did not take all of it."""
+        """Move the cursor past a cut; False if the receiver did not accept all of it."""
         cursor = news.cursor if cursor is None else cursor
         if not news.since <= cursor <= news.cursor:
             raise ChannelError(
@@ -139,7 +140,7 @@ class SubscriptionDelivery:
         return is_whole
 
     def fail(self, error: ChannelError) -> None:
-        """Note that a cut could not be sent, and when to try again."""
+        """Record that a cut could not be sent, and when to try again."""
         failures = self.state.failures + 1
         is_last = failures > len(self._retry_after)
         wait = None if is_last else self._clock() + self._retry_after[failures - 1]
@@ -153,8 +154,8 @@ class SubscriptionDelivery:
         self._unsaved += 1
 
     def restart(self, cursor: int = 0) -> None:
-        """Set the cursor to another place; 0 starts again from the content."""
-        SubscriptionReader(self._home, self._subscription, cursor)  # it must be there
+        """Reset the cursor; 0 starts again with the initial content."""
+        SubscriptionReader(self._home, self._subscription, cursor)  # raises if it does not exist
         generation = self.state.generation + 1
         self._reader = None
         self.state = replace(self.state, cursor=cursor, generation=generation)
@@ -162,15 +163,16 @@ class SubscriptionDelivery:
         self._save()
 
     def resume(self) -> None:
-        """Try again at once, also after it was suspended."""
+        """Try again at once, even if suspended."""
         self.state = replace(
             self.state, next_attempt=None, failures=0, is_suspended=False, last_error=""
         )
         self._unsaved += 1
 
     def send_to(self, channel: Channel) -> int:
-        """Send everything there is; the number of notifications that were acknowledged. Stops at
-        the first failure, which the state tells of, and at a receiver that wants the rest later."""
+        """Send all available cuts; returns the number of acknowledged notifications. Stops at the
+        first failure, which is recorded in the state, and at a receiver that wants the rest
+        later."""
         sent = 0
         try:
             while self.is_due and (news := self.next_cut()) is not None:
@@ -187,7 +189,7 @@ class SubscriptionDelivery:
         return sent
 
     def __iter__(self) -> Iterator[News]:
-        """The cuts there are, each acknowledged when the next one is asked for."""
+        """The available cuts, each acknowledged when the next one is requested."""
         while (news := self.next_cut()) is not None:
             yield news
             self.acknowledge(news)
@@ -198,9 +200,9 @@ class SubscriptionDelivery:
     async def stream(
         self, poll_seconds: float = POLL_SECONDS, *, follow: bool = True
     ) -> AsyncIterator[News]:
-        """The cuts there are, and, if it is to follow, all to come; for asyncio. Files are read in
-        a thread."""
-        import asyncio  # not loaded by those who do not use it
+        """The available cuts and, with `follow`, all future ones; for asyncio. Files are read in a
+        thread."""
+        import asyncio  # lazy: most callers do not use it
 
         while True:
             news = await asyncio.to_thread(self.next_cut)

@@ -1,4 +1,5 @@
-"""What a reader must know of a subscription to follow it far from its home; and as plain data."""
+"""What a reader needs to follow a subscription away from its home, and its encoding as plain
+data."""
 
 from __future__ import annotations
 
@@ -33,11 +34,11 @@ class Description:
     initial: Initial
     replans: tuple[tuple[int, Decomposition], ...]
     start: int
-    """The sequence number behind which its first batch begins."""
+    """The sequence number after which its first batch begins."""
     end: int
-    """Up to which there were batches."""
+    """The sequence number of the last batch."""
     known_to: int
-    """Up to which record of the log this is what happened to it."""
+    """The record of the log up to which its changes are included."""
 
     def registration(self) -> Registration:
         return Registration(
@@ -45,7 +46,8 @@ class Description:
         )
 
     def points(self) -> list[Point]:
-        """The points of all its decompositions, so that no batch lacks any, and the marks'."""
+        """The points of all its decompositions, so that no batch is incomplete, and that of the
+        marks."""
         only_changes = self.initial is Initial.NONE
         chosen = [self.decomposition, *(one for _, one in self.replans)]
         placed = [

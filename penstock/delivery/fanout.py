@@ -31,7 +31,8 @@ OnRoute: TypeAlias = Callable[[int, int], None]
 
 
 class Cut(NamedTuple):
-    """What one batch changed for all subscriptions: they stand at the same cursor after it."""
+    """The changes of one batch for all subscriptions: afterwards they are all at the same
+    cursor."""
 
     since: int
     cursor: int
@@ -42,9 +43,9 @@ class Cut(NamedTuple):
 class FanOut:
     """The subscriptions of a home, or some of them, with one cursor for all.
 
-    Takes no lock. A subscription appears with the batch that makes it active, and is gone with the
-    one that knows of its withdrawal. Clients are built from the beginning; cuts before the cursor
-    are applied and not reported. Not thread-safe.
+    Takes no lock. A subscription is added with the batch that makes it active, and removed with the
+    one that covers its withdrawal. Contents are built from the beginning; cuts before the cursor
+    are applied but not reported. Not thread-safe.
     """
 
     def __init__(
@@ -64,23 +65,23 @@ class FanOut:
         self._registry = Registry(home)
         self._table = RoutingTable(self._registry.catalog())
         self._asked_to = 0
-        self._coming = SubscriptionChanges([], [], [])  # that no batch has made active so far
+        self._coming = SubscriptionChanges([], [], [])  # not active in any batch yet
         self._last: BatchHeader | None = None
         self.clients: dict[int, Content | ChangesOnlyClient] = {}
         """The active subscriptions."""
 
     @property
     def cursor(self) -> int:
-        """The end of the last batch that was applied."""
+        """The end of the last applied batch."""
         return BEGINNING if self._last is None else self._last.end
 
     @property
     def contents(self) -> dict[int, Content]:
-        """The active subscriptions that have a content."""
+        """The active subscriptions with a content."""
         return {n: one for n, one in self.clients.items() if isinstance(one, Content)}
 
     def new(self, last: BatchHeader | None = None) -> Iterator[Cut]:
-        """What the batches since the last call have changed, one by one; up to the batch `last`."""
+        """The changes of the batches since the last call, one by one; up to the batch `last`."""
         for header in self._home.messages.batches(self._last):
             if last is not None and header > last:
                 return
@@ -95,7 +96,7 @@ class FanOut:
                 yield Cut(before, header.end, changed)
 
     def _follow(self, header: BatchHeader) -> list[Switch]:
-        """Add and remove clients as a batch makes records active; its switches."""
+        """Add and remove clients as a batch makes records active; returns its switches."""
         self._ask(header)
         coming = self._coming
         for added in _take(coming.added, lambda one: one.id < active_before(header, one.initial)):
@@ -110,8 +111,8 @@ class FanOut:
         return [switch for mine in replans.values() for switch in switches_in(header, mine)]
 
     def _ask(self, header: BatchHeader) -> None:
-        """Ask for all changes up to the end of the message log at once: every batch of a Hub makes
-        later records active, and asking for each batch would be slow."""
+        """Query all changes up to the end of the message log at once: every batch of a Hub makes
+        later records active, and one query per batch would be slow."""
         high = max(header.active, header.end)
         if high <= self._asked_to:
             return
@@ -163,7 +164,7 @@ class FanOut:
 
 
 def _take(coming: list[_T], is_due: Callable[[_T], bool]) -> list[_T]:
-    """Remove those that are due from a list."""
+    """Remove and return the due ones from a list."""
     taken = [one for one in coming if is_due(one)]
     if taken:
         coming[:] = [one for one in coming if not is_due(one)]

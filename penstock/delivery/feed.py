@@ -1,6 +1,6 @@
-"""All messages of a home in one order, with marks: what the broker at the message log speaks for.
+"""All messages of a home in one order, with marks: the feed of the broker at the message log.
 
-Files are read as they are asked for; what is kept is one line per batch, and the last few batches.
+Files are read on demand; one line per batch and the last few batches are kept in memory.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from penstock.spaces import Placed, Replan, Space, place
 from penstock.storage import BatchHeader, Home
 
 RECORDS_AT_ONCE = 50_000
-"""Of the log, whose subscriptions are looked up together: some 50 MB of plans."""
+"""Records of the log whose subscriptions are looked up together: some 50 MB of plans."""
 _READINGS = 10
-"""Each is overtaken only if another compaction is done meanwhile, which takes longer."""
+"""Each reading fails only if another compaction finishes meanwhile, which takes longer."""
 KEPT_BATCHES = 4
-"""Those who catch up read the same few batches, portion by portion."""
+"""Readers that catch up read the same few batches, portion by portion."""
 
 
 class MessageFeed:
     """Takes no lock: a Hub or a pipeline may process the home meanwhile. Not thread-safe.
 
-    `advance` looks for new batches; until then nothing of them is read, so that what was announced
-    and what can be read is always the same.
+    `advance` looks for new batches; until then they are not read, so that only announced messages
+    can be read.
     """
 
     def __init__(self, home: Home) -> None:
@@ -66,36 +66,36 @@ class MessageFeed:
         return 0 if last is None else end_sequence(last)
 
     def advance(self) -> list[SpaceShape]:
-        """Look for new batches and subscriptions; the spaces that have become known with them."""
+        """Look for new batches and subscriptions; returns the new spaces."""
         first = [] if self._seen_to else [MARKS]
         try:
             new = list(self._home.messages.batches(self._headers.last))
         except CompactedError:
             self._read_headers()
             new = []
-        # Afterwards: so that every record that these batches make active is known.
+        # Afterwards, so that every record that these batches make active is applied.
         self._registry.catch_up()
         found = self._follow_registry()
         self._headers.extend(new)
         return first + found
 
     def read(self, after: int, most: int) -> list[tuple[int, Message]]:
-        """What follows a sequence number: at most so many messages and marks, fewer only at the
-        end. Whoever is behind a base gets the base from its beginning."""
+        """The messages and marks after a sequence number: at most `most`, fewer only at the end. A
+        reader that is still before a base gets the base from its beginning."""
         for _ in range(_READINGS):
             try:
                 found = self._read(after, most)
             except CompactedError:
                 self._read_headers()
                 continue
-            # A base has the header of a batch, and other messages.
+            # A base has the header of a batch, but other messages.
             if self._home.messages.base == self._base:
                 return found
             self._read_headers()
         return self._read(after, most)
 
     def describe(self, subscription: int) -> Description:
-        """What a reader far away must know; SubscriptionError if there is no such subscription."""
+        """What a remote reader needs; SubscriptionError if there is no such subscription."""
         self._registry.catch_up()
         stored = self._registry.subscription(subscription)
         query = stored.query(self._registry.catalog())
@@ -115,7 +115,7 @@ class MessageFeed:
         )
 
     def mentioned(self, space: int) -> set[int]:
-        """The columns of a space that conditions of a subscription mention, or have mentioned."""
+        """The columns of a space that conditions of a subscription use, or have used."""
         return self._mentioned.get(space, set())
 
     def catalog(self) -> Catalog:
@@ -158,7 +158,7 @@ class MessageFeed:
         return found
 
     def _read_headers(self) -> None:
-        """All of them again, because the message log was compacted."""
+        """Read all of them again, because the message log was compacted."""
         self._kept.clear()
         self._base = self._home.messages.base
         self._headers = _Headers()
@@ -177,7 +177,7 @@ class MessageFeed:
     def _batch(
         self, header: BatchHeader, before: int, after: int, is_base: bool
     ) -> Iterator[tuple[int, Message]]:
-        """The messages of a batch that follow a sequence number, between its marks."""
+        """The messages of a batch after a sequence number, with its marks."""
         first, done = begin_sequence(header), place_in_batch(after, header)
         changed = self._changes.between(before, header.active)
         if done < 0:
@@ -213,8 +213,8 @@ class _Headers:
             self._active.append(header.active)
 
     def following(self, after: int) -> Iterator[tuple[BatchHeader, int]]:
-        """The batches that do not end before a sequence number, each with what was active before
-        it."""
+        """The batches that do not end before a sequence number, each with its predecessor's
+        `active`."""
         places = range(len(self._ends))
         first = bisect_right(places, after, key=lambda i: end_sequence(self._at(i)))
         for place_ in range(first, len(self._ends)):
@@ -245,7 +245,7 @@ class _Changes:
             self._subscriptions.insert(place_, subscription)
 
     def between(self, low: int, high: int) -> tuple[int, ...] | None:
-        """Those of [low, high); None if they are too many to name."""
+        """Those of [low, high); None if there are too many to name."""
         first, last = bisect_left(self._offsets, low), bisect_left(self._offsets, high)
         if last - first > MAX_NAMED:
             return None

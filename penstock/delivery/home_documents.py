@@ -1,7 +1,7 @@
-"""The documents of a table as they change, and what the home has found in them.
+"""The documents of a table as they change, with the view results that the home has extracted.
 
 Documents come from the log, as far as batches have processed it. Which of the followed views have
-rows of a document, and of which nodes, comes from the message log: nobody matches anything here.
+rows of a document, and of which nodes, comes from the message log: nothing is matched here.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ if TYPE_CHECKING:
     from penstock.storage import Replay
 
 _READINGS = 10
-"""Each is overtaken only if another compaction is done meanwhile, which takes longer."""
+"""Each reading fails only if another compaction finishes meanwhile, which takes longer."""
 
 DocumentKey: TypeAlias = tuple[Stored, ...]
 _Rows: TypeAlias = dict[DocumentKey, dict[str, None]]
-"""Of each document the nodes of a view's rows."""
+"""For each document the nodes of a view's rows."""
 
 
 class DocumentChange(NamedTuple):
-    """A document as it is behind a batch; None: it is gone."""
+    """A document after a batch; None: deleted."""
 
     key: DocumentKey
     text: str | None
     cut: int
     found: Mapping[int, frozenset[tuple[int, ...]]]
-    """Of the followed views the nodes of their rows; a view of which nothing is known is left
-    out."""
+    """For the followed views the nodes of their rows; views without information are left out."""
 
 
 class HomeDocuments:
@@ -60,7 +59,7 @@ class HomeDocuments:
         return 0 if self._last is None else self._last.end
 
     def follow(self, views: Iterable[TreeView]) -> None:
-        """These views and no others. One that is new here is looked up in the whole message log."""
+        """Follow exactly these views. A new one is looked up in the whole message log."""
         before = self._rows
         self._views, self._names = {}, {}
         for one in views:
@@ -78,7 +77,7 @@ class HomeDocuments:
                 self._last = None  # everything is read again
 
     def new(self) -> list[DocumentChange]:
-        """What the batches since the last call have changed; at first, all documents."""
+        """The changes of the batches since the last call; at first, all documents."""
         for _ in range(_READINGS):
             try:
                 return self._read()
@@ -101,7 +100,7 @@ class HomeDocuments:
         return [self._completed(one) for one in found.values()]
 
     def _begin(self) -> set[DocumentKey]:
-        """Forget everything; the documents that there were."""
+        """Reset; returns the documents known before."""
         gone, self._present = self._present, set()
         self._replay = None
         self._changed.clear()
@@ -109,8 +108,8 @@ class HomeDocuments:
         return gone
 
     def _advance(self, header: BatchHeader) -> None:
-        """Carry out what the batch has processed."""
-        from penstock.storage import replay_tables  # an engine, which others do not need
+        """Apply the records of the batch."""
+        from penstock.storage import replay_tables  # lazy: loads an engine
 
         if self._replay is None or self._replay.end < self._home.log.compacted_to:
             is_first = self._replay is None
@@ -150,7 +149,7 @@ class HomeDocuments:
             rows.get(key, {}).pop(nodes, None)
 
     def _completed(self, change: DocumentChange) -> DocumentChange:
-        """With what the home has found in the document, as it is behind the last batch."""
+        """A change completed with the home's results for the document after the last batch."""
         if change.text is None:
             self._present.discard(change.key)
             return change
@@ -159,10 +158,10 @@ class HomeDocuments:
         found = {}
         for space in self._views:
             nodes = self._rows[space].get(change.key, {})
-            # A row names the nodes that its pattern returns, in their order.
+            # A row names the nodes that its pattern returns, in order.
             numbers = frozenset(tuple(map(int, one.split("."))) for one in nodes)
             for name in self._names[space]:
-                if name < self._last.active:  # or no batch has told it anything so far
+                if name < self._last.active:  # otherwise no batch has had messages for it yet
                     found[name] = numbers
         return change._replace(found=found)
 

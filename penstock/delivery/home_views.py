@@ -1,8 +1,8 @@
 """The subscriptions of a home as views that could feed each other.
 
 Subscriptions with one XMLTABLE and no further condition are tree patterns over the documents of a
-column; those over one table with one box are selections. Both are only looked at: what a home does
-for them does not change.
+column; those over one table with one box are selections. They are only read here: processing in the
+home does not change.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from penstock.storage import Home
 from penstock.views.box_language import BoxView
 
 SAMPLE_DOCUMENTS = 50
-"""Documents from which the sizes of results are measured."""
+"""Documents sampled to estimate the sizes of results."""
 SAMPLE_ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A column that the subscriber sees: of the document's key, or of a node of the pattern."""
+    """A column visible to the subscriber: of the document's key, or of a node of the pattern."""
 
     label: str
     key_place: int
-    """-1 if it is no part of the key."""
+    """-1 if it is not part of the key."""
     node: int
     is_content: bool
     type: ValueType
@@ -54,7 +54,7 @@ class ShownColumn:
         return cls(label, key_place, node, is_content, type_from_plain(plain))
 
     def value(self, key: tuple[Stored, ...], row: ResultRow) -> Outside:
-        """What the subscriber sees of a row of a document."""
+        """The visible value of a row of a document."""
         if self.key_place >= 0:
             return self.type.show(key[self.key_place])
         cell = row[self.node]
@@ -96,11 +96,11 @@ class HomeViews:
     """By TABLE.COLUMN."""
     tables: dict[str, list[Selection]] = field(default_factory=dict)
     left_out: dict[int, str] = field(default_factory=dict)
-    """Subscriptions that are no views, and why."""
+    """Subscriptions that are not views, and why."""
 
 
 def read_home_views(home: Home) -> HomeViews:
-    """All subscriptions that the home has now."""
+    """All current subscriptions of the home."""
     from penstock.registry import Registry
 
     found = HomeViews()
@@ -160,7 +160,7 @@ def _shown_columns(
     query: Query, relation: UnnestedRelation, table: XmlTable
 ) -> tuple[ShownColumn, ...]:
     outputs = view_of(table).columns
-    first_output = len(relation.base.columns) + 1  # the nodes are before it
+    first_output = len(relation.base.columns) + 1  # the node columns come before it
     shown = []
     for one in query.outputs:
         kind = relation.columns[one.column].type
@@ -176,7 +176,7 @@ def _shown_columns(
 
 
 def sample_rows(home: Home, table: str, most: int = SAMPLE_ROWS) -> list[Row]:
-    """The rows of a table that have changed last, as far as batches have processed the log."""
+    """The most recently changed rows of a table, as far as batches have processed the log."""
     frontier = home.messages.frontier
     found: dict[RowKey, Row] = {}
 
@@ -189,14 +189,14 @@ def sample_rows(home: Home, table: str, most: int = SAMPLE_ROWS) -> list[Row]:
                     del found[next(iter(found))]
 
     if frontier is not None:
-        from penstock.storage import replay_tables  # an engine, which others do not need
+        from penstock.storage import replay_tables  # lazy: loads an engine
 
         replay_tables(home, frontier.end, on_change=take)
     return list(found.values())
 
 
 def sample_documents(home: Home, view: TreeView, most: int = SAMPLE_DOCUMENTS) -> list[str]:
-    """Documents that a view is over."""
+    """Sample documents of a view."""
     rows = sample_rows(home, view.relation.base.name, most)
     texts = (row[view.table.document] for row in rows)
     return [text for text in texts if isinstance(text, str)]

@@ -18,8 +18,8 @@ _TAIL_BYTES = 16 << 20  # 16 MiB: a line holds one row before and after, far sma
 
 
 def notification_lines(news: News) -> Iterator[str]:
-    """One line for each notification. `cursor` is the one to continue from: it moves with the last
-    line of a cut, so whoever stops before that is sent the cut again."""
+    """One line per notification. `cursor` is where to continue: it advances with the last line of a
+    cut, so a reader that stops before that gets the cut again."""
     last = len(news.notifications)
     for number, one in enumerate(news.notifications, 1):
         yield json_line(notification_members(one, news.cursor if number == last else news.since))
@@ -40,8 +40,8 @@ def notification_members(notification: Notification, cursor: int) -> dict[str, o
 class JsonLinesChannel:
     """Appends to a file, a named pipe, or standard output (`-`).
 
-    A cut is written with one system call where that is possible. A line that a crash has cut short
-    is removed when the file is opened again; it was never acknowledged, and comes again.
+    A cut is written with one system call where possible. A line truncated by a crash is removed
+    when the file is opened again; it was never acknowledged, and is sent again.
     """
 
     @staticmethod
@@ -67,7 +67,7 @@ class JsonLinesChannel:
             while view:
                 view = view[os.write(self._descriptor, view) :]
         except OSError as error:
-            if self._is_file:  # or the next line would continue one that was cut short
+            if self._is_file:  # or the next line would continue a truncated one
                 os.ftruncate(self._descriptor, before)
             raise self._failed("write to", error) from error
         return news.cursor
@@ -86,7 +86,7 @@ class JsonLinesChannel:
         try:
             if path == STANDARD_OUTPUT:
                 return os.dup(1)
-            # A named pipe waits here for its reader.
+            # For a named pipe, blocks until it has a reader.
             return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
             raise self._failed("open", error) from error
@@ -96,7 +96,8 @@ class JsonLinesChannel:
 
 
 def _remove_torn_line(path: Path) -> None:
-    """Cut a file back to its last whole line. ChannelError if the rest is not one of our lines."""
+    """Truncate a file to its last complete line. ChannelError if the rest is not one of our
+    lines."""
     with path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
         start = max(0, size - _TAIL_BYTES)

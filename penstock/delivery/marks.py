@@ -1,10 +1,10 @@
-"""Where batches begin and end, said in messages, and the numbers of messages in the message log.
+"""Marks, the messages at the start and end of each batch, and sequence numbers of messages.
 
-Messages that go over brokers lose their batches: each reader gets only what concerns it. So every
-batch begins and ends with a *mark*, a message of a space of its own, which everybody who follows a
+Brokers pass on single messages: a reader gets only those that concern it, without their batches. So
+every batch begins and ends with a *mark*, a message in a space of its own, which every reader of a
 subscription wants. All of them want the same, so brokers pass on one interest for it.
 
-A *sequence number* says in which batch a message stands, and where in it. It is the same for every
+A *sequence number* encodes the batch of a message and its place in it. It is the same for every
 process that reads the message log.
 """
 
@@ -22,7 +22,7 @@ from penstock.routing.interests import SpaceShape
 from penstock.spaces import Space
 from penstock.storage import BatchHeader
 
-# SQL text cannot hold the first character, so no table is called the same.
+# The first character cannot occur in SQL, so no table has the same name.
 BATCHES = Relation(
     "\0batches",
     (
@@ -36,13 +36,13 @@ BATCHES = Relation(
 )
 MARKS = SpaceShape(Space(BATCHES.name).id, BATCHES, filters=0)
 BEGIN, END = 0, 1
-"""The two parts of a batch that are marked."""
+"""Start and end of a batch."""
 MAX_NAMED = 100
-"""Subscriptions that a mark names as changed; beyond, everybody asks."""
+"""Maximum number of changed subscriptions that a mark names; above that, every reader asks."""
 
 _PLACE_BITS = 32
 _LAST_PLACE = (1 << _PLACE_BITS) - 1
-"""Messages of one batch that can be numbered."""
+"""Maximum number of messages in a batch."""
 
 
 class Mark(NamedTuple):
@@ -50,7 +50,7 @@ class Mark(NamedTuple):
     part: int
     is_base: bool
     changed: tuple[int, ...] | None
-    """Subscriptions that were withdrawn or replanned for this batch; None if they are too many."""
+    """Subscriptions withdrawn or replanned with this batch; None if there are too many."""
 
     def concerns(self, subscription: int) -> bool:
         return self.changed is None or subscription in self.changed
@@ -65,7 +65,7 @@ def mark_message(mark: Mark) -> Message:
 
 
 def mark_of(message: Message) -> Mark:
-    """The mark that a message of the marks' space carries; NetworkError if it carries none."""
+    """The mark in a message of the marks' space; NetworkError if there is none."""
     try:
         end, start, active, part, is_base, changed = message.row or ()
         header = BatchHeader(*map(_number, (start, end, active)))
@@ -82,21 +82,21 @@ def _number(value: object) -> int:
 
 
 def mark_point(subscription: int) -> Point:
-    """The wish for all marks."""
+    """The point that gets all marks."""
     return Point(PointId(subscription, 0, 0), MARKS.space, (), EVERYTHING)
 
 
 def begin_sequence(header: BatchHeader) -> int:
-    """The sequence number of the mark at the beginning; messages follow it. Two batches may end at
-    one offset, the second of which is empty."""
+    """The sequence number of the first mark; messages follow it. Two batches may end at one offset;
+    the second one is empty."""
     return (2 * header.end + (header.start == header.end)) << _PLACE_BITS
 
 
 def end_sequence(header: BatchHeader) -> int:
-    """That of the mark at the end: whoever has it has the whole batch."""
+    """That of the last mark: having it means having the whole batch."""
     return begin_sequence(header) + _LAST_PLACE
 
 
 def place_in_batch(sequence: int, header: BatchHeader) -> int:
-    """Where a sequence number stands in a batch: 0 is the first mark; negative before it."""
+    """The place of a sequence number in a batch: 0 is the first mark; negative before it."""
     return sequence - begin_sequence(header)

@@ -1,4 +1,4 @@
-"""Reading the notifications of one subscription from the message log, from any cursor on."""
+"""Reads the notifications of one subscription from the message log, from any cursor on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.errors import CompactedError, HomeError
 from penstock.storage import AnyHome, BatchLog, Home, compacted_away
 
 END = 1 << 62
-"""Beyond all offsets."""
+"""Greater than all offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ReadProgress:
     processed: int
     log_end: int
     active: bool
-    """Whether a batch has made the subscription active: before, its content is empty."""
+    """Whether a batch has made the subscription active: before that, its content is empty."""
 
     @property
     def waiting(self) -> int:
@@ -37,16 +37,16 @@ class ReadProgress:
 
 
 _READINGS = 10
-"""Each is overtaken only if another compaction is done meanwhile, which takes longer."""
+"""Each reading fails only if another compaction finishes meanwhile, which takes longer."""
 
 
 class SubscriptionReader:
     """The notifications and the content of one subscription, batch by batch.
 
     Takes no lock: any number of readers may follow a home while a Hub or a pipeline processes it.
-    The content is always built from its beginning, or from a saved content: batches before the
-    cursor are applied and not reported. A cursor inside a batch means the start of that batch:
-    some notifications come again, with the same ids. Not thread-safe.
+    The content is always built from the beginning or from a saved content; batches before the
+    cursor are applied but not reported. A cursor inside a batch means the start of that batch: some
+    notifications are repeated, with the same ids. Not thread-safe.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class SubscriptionReader:
         skip_to: int | None = None,
     ) -> None:
         """`cursor` None: from the beginning, or from the base of a compacted home. Changes before
-        `skip_to` need not be reported, so that reading may start from a saved content; that is the
-        cursor unless it is given."""
+        `skip_to` (by default the cursor) need not be reported, so that reading may start from a
+        saved content."""
         self._home = home
         if isinstance(subscription, Registration):
             self.registration, self._registry = subscription, None
@@ -73,7 +73,7 @@ class SubscriptionReader:
         self.client = self.registration.new_client()
         self.batches = SubscriptionBatches(home.messages, self.registration)
         self.cursor = BEGINNING
-        """The end of the last batch that was applied."""
+        """The end of the last applied batch."""
         self._processed = 0
         self._since = BEGINNING if cursor is None else _known_cursor(cursor, home.messages)
         if cursor is not None and self._compacted_to() > self._since:
@@ -91,7 +91,7 @@ class SubscriptionReader:
         return 0 if self._since else self._compacted_to()
 
     def new(self) -> Iterator[News]:
-        """What the batches published since the last call have changed, one by one."""
+        """The changes of the batches published since the last call, one by one."""
         # Read first: a batch published while we read may or may not be applied this time.
         frontier = self._home.messages.frontier
         for header, deliveries in self.batches.new():
@@ -102,10 +102,10 @@ class SubscriptionReader:
         self._processed = max(0 if frontier is None else frontier.end, self.cursor)
 
     def catch_up(self) -> None:
-        """Apply the batches published since the last call, for those who want the content alone;
-        saves the content if that was much work.
+        """Apply the batches published since the last call, when only the content is wanted; saves
+        the content if that was much work.
 
-        A compaction that overtakes the reading leaves the same content: it is read again.
+        If a compaction finishes during reading, reading starts again: the content is the same.
         """
         for _ in range(_READINGS):
             try:
@@ -130,7 +130,7 @@ class SubscriptionReader:
 
     def rows(self) -> list[ContentRow]:
         """The content at the cursor. SubscriptionError if the subscription has none, because it
-        wanted changes only."""
+        gets changes only."""
         self.registration.initial.check_content(self.registration.id)
         assert not isinstance(self.client, ChangesOnlyClient)
         return self.client.rows()
@@ -160,8 +160,8 @@ class SubscriptionReader:
             self.batches.resume(found.last, found.content.chosen)
 
     def _compacted_to(self) -> int:
-        """A subscription with a content that is read from the beginning starts with the content
-        that a base holds; one that wants changes only has missed those that a base replaces."""
+        """A subscription with content, read from the beginning, starts with the content of the
+        base; one with changes only has missed those that the base replaces."""
         base = self._home.messages.base
         if base is None or not self.batches.is_active_in(base):
             return 0

@@ -1,7 +1,7 @@
-"""A subscription that is followed from far away: batches are put together again from messages.
+"""A subscription followed remotely: batches are reassembled from messages.
 
-Whoever receives messages hands them in, in the order of their sequence numbers. A batch counts when
-both of its marks have come; what was received of one that is sent again is forgotten.
+Messages must be given in the order of their sequence numbers. A batch is complete when both of its
+marks have arrived; if a batch is sent again, what was received of it before is dropped.
 """
 
 from __future__ import annotations
@@ -18,34 +18,35 @@ from penstock.messages import Message, encode_message
 from penstock.storage import BatchHeader, compacted_away
 
 MAX_BATCH_BYTES = 1 << 30
-"""Of the messages of one batch for one subscription; it must fit into memory, as its content."""
+"""Maximum bytes of the messages of one batch for one subscription; it must fit into memory, like
+its content."""
 
 
 class Step(Enum):
-    """What became of a message that was handed in."""
+    """The result of a received message."""
 
     TAKEN = auto()
     BATCH = auto()
-    """A batch is whole: `apply` it."""
+    """A batch is complete: `apply` it."""
     DESCRIBE = auto()
     """The subscription has changed with this batch: it must be described again, and the batch be
     sent again, from `cursor` on."""
     AGAIN = auto()
-    """The batch is not the one that began: it must be sent again, from `cursor` on."""
+    """The batch is not the one that was started: it must be sent again, from `cursor` on."""
 
 
 class ReceivedSubscription:
     """The notifications and the content of one subscription. Not thread-safe."""
 
     def __init__(self, described: Description, since: int = BEGINNING) -> None:
-        """Batches up to the offset `since` are applied and not reported."""
+        """Batches up to the offset `since` are applied but not reported."""
         self._described = described
         self._since = since
         self.client = described.registration().new_client()
         self.cursor = described.start
-        """The sequence number up to which whole batches were applied."""
+        """The sequence number up to which complete batches were applied."""
         self.position = BEGINNING
-        """The offset at which the last of them ended: the cursor that people know."""
+        """The offset at which the last of them ended: the cursor in the public sense."""
         self._log = _OneBatch()
         self._batches = SubscriptionBatches(self._log, described.registration())
 
@@ -54,7 +55,7 @@ class ReceivedSubscription:
         return self._described
 
     def describe(self, described: Description) -> None:
-        """Go on with a newer description."""
+        """Continue with a newer description."""
         self._described = described
         last = self._batches.last
         chosen = None if isinstance(self.client, ChangesOnlyClient) else self.client.chosen
@@ -63,9 +64,9 @@ class ReceivedSubscription:
             self._batches.resume(last, chosen)
 
     def take(self, sequence: int, message: Message) -> Step:
-        """The next message. NetworkError if batches are too large or cannot be read."""
+        """Process the next message. NetworkError if batches are too large or cannot be read."""
         if sequence <= self.cursor:
-            return Step.TAKEN  # it came again
+            return Step.TAKEN  # a repetition
         if message.space != MARKS.space:
             self._log.add(message)
             return Step.TAKEN
@@ -83,7 +84,7 @@ class ReceivedSubscription:
         return Step.BATCH
 
     def apply(self) -> News | None:
-        """What the batch that has become whole changes, if that is to be reported."""
+        """The changes of the completed batch, if they are to be reported."""
         news, before = None, self.position
         for header, deliveries in self._batches.new():
             notifications = self.client.apply(deliveries)
@@ -100,7 +101,7 @@ class ReceivedSubscription:
 
 
 class _OneBatch:
-    """The batch that is being received, as a message log for `SubscriptionBatches`."""
+    """The batch being received, as a message log for `SubscriptionBatches`."""
 
     def __init__(self) -> None:
         self.began: Mark | None = None

@@ -1,4 +1,4 @@
-"""What a reader must know of a subscription: its query, how it starts, how it is decomposed."""
+"""What a reader needs of a subscription: its query, how it starts, how it is decomposed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Registration:
     id: int
     query: Query
     decomposition: Decomposition | None
-    """The one it started with; None is the plain rule."""
+    """The initial one; None is the plain rule."""
     initial: Initial
     replans: Replans
 
@@ -43,7 +43,7 @@ class Registration:
 
 
 def registered(registry: Registry, stored: StoredSubscription) -> Registration:
-    """A subscription of a registry, which is brought forward as replans are asked for."""
+    """A subscription of a registry, which catches up when replans are queried."""
 
     def replans(low: int, high: int) -> list[Replan]:
         registry.catch_up(high)

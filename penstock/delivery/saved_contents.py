@@ -1,10 +1,10 @@
 """Saved contents: a cache of subscriptions' contents at the ends of batches.
 
 A reader that had to examine many messages saves the content it built; the next reader starts from
-there. A saved content is used only if it is intact and was made from this very message log: the
-batch at whose end it stands must be there with the same checksum, and the last records before it
-must be those of the log. Everything works without saved contents, so errors in loading or saving
-one are ignored. `penstock verify` reports damage.
+there. A saved content is used only if it is intact and was made from this message log: its last
+batch must exist with the same checksum, and the last records before its end must be those of the
+log. Everything works without saved contents, so errors in loading or saving one are ignored.
+`penstock verify` reports damage.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ DIRECTORY = "contents"
 SUFFIX = ".content"
 
 SAVED_FROM = 5_000
-"""Batches and messages examined from which on a content is saved: about 0.1 s of work."""
+"""Minimum number of examined batches and messages for saving a content: about 0.1 s of work."""
 MAX_FILE_BYTES = 64 << 20  # 64 MiB
 MAX_FILES = 64
 MAX_BYTES = 256 << 20  # 256 MiB: beyond one of these limits, the least recently used are removed
 
 _LAYOUT = 1
-"""Of the plain data; others are not read."""
+"""Version of the plain data; others are not read."""
 _RECORDS = 64
-"""Records before the cursor that must be the same."""
+"""Records before the cursor that must be equal."""
 
 
 class SavedContent(NamedTuple):
     content: Content
     last: BatchHeader
-    """The batch at whose end it stands."""
+    """The batch after which it was saved."""
 
 
 class SavedContents:
@@ -67,8 +67,7 @@ class SavedContents:
         self.directory = home.path / DIRECTORY
 
     def load(self, registration: Registration, before: int | None = None) -> SavedContent | None:
-        """The newest one of a subscription; if an offset is given, of those that stand at or
-        before it."""
+        """The newest one of a subscription; with an offset, the newest at or before it."""
         for path, (_, end) in reversed(self._of(registration.id)):
             if before is not None and end > before:
                 continue
@@ -76,7 +75,7 @@ class SavedContents:
                 found = self._read(path, registration)
                 if found is not None:
                     with suppress(OSError):
-                        os.utime(path)  # used just now
+                        os.utime(path)  # for the least-recently-used order
                     return found
         return None
 
@@ -94,8 +93,8 @@ class SavedContents:
         batches.examined = 0
 
     def save(self, content: Content, last: BatchHeader) -> None:
-        """Save a content that stands at the end of a batch and remove older ones of its
-        subscription; does nothing if that is not possible."""
+        """Save a content as of the end of a batch and remove older ones of its subscription; does
+        nothing if that is not possible."""
         with suppress(OSError, PenstockError):
             evidence = self._evidence(last)
             cursor = (last.start, last.end, last.active)
@@ -122,7 +121,8 @@ class SavedContents:
         return SavedContent(restored_content(plain, registration.id, query, quiet=quiet), last)
 
     def _evidence(self, last: BatchHeader) -> int | None:
-        """What a content at the end of a batch must come from; None if the batch is not there."""
+        """A checksum of what a content at the end of a batch derives from; None if the batch does
+        not exist."""
         checksum = self._home.messages.checksum(last)
         if checksum is None:
             return None
@@ -134,11 +134,11 @@ class SavedContents:
         return [(path, place) for path, place in self._files() if place[0] == subscription]
 
     def _files(self) -> list[tuple[Path, tuple[int, int]]]:
-        """Those that are there, by subscription and offset."""
+        """The existing files, by subscription and offset."""
         return sorted(_saved_files(self.directory), key=lambda found: found[1])
 
     def _keep_within_limits(self) -> None:
-        """Remove those used least lately."""
+        """Remove the least recently used ones."""
         found = [(path.stat(), path) for path, _ in self._files()]
         found.sort(key=lambda one: one[0].st_mtime_ns, reverse=True)
         size = 0

@@ -26,7 +26,7 @@ from penstock.spaces import Decomposition
 from penstock.storage import BatchHeader, BatchLog, Home
 
 MAX_INBOX_MESSAGES = 256
-"""Messages are folded into the content when somebody looks, or when this many have come."""
+"""Messages are applied to the content lazily: on access, or when this many have arrived."""
 MAX_INBOX_BYTES = 1 << 20  # or when they take about 1 MiB
 MAX_PENDING_NOTIFICATIONS = 100_000
 MAX_PENDING_BYTES = 256 << 20
@@ -34,7 +34,7 @@ MAX_PENDING_BYTES = 256 << 20
 
 
 class Subscription:
-    """One standing query: what it returns now, and what changed since the last look.
+    """One standing query: its current content, and the changes since the last call.
 
     Made by `Hub.subscribe`. Safe to use from several threads, like the Hub itself.
     """
@@ -51,8 +51,8 @@ class Subscription:
         saved: Content | None = None,
         earlier: Callable[[], list[Notification]] | None = None,
     ) -> None:
-        """`ticket`: known if it has just been made. `saved`: the content that it goes on from;
-        `earlier` gives the notifications of how that came about, for those who ask."""
+        """`ticket`: set if it was just made. `saved`: the content to continue from; `earlier`
+        returns the notifications that led to it, on request."""
         self.id = subscription_id
         self.ticket = ticket
         self.query = query
@@ -64,7 +64,7 @@ class Subscription:
         self._inbox_bytes = 0
         self._pending: deque[Notification] = deque()
         self._pending_bytes = 0
-        self._missed = ""  # what was too much, if notifications were dropped
+        self._missed = ""  # what exceeded the limit, if notifications were dropped
         self._ended: SubscriptionError | None = None
 
     @property
@@ -73,14 +73,14 @@ class Subscription:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the query, for instance that it can never match."""
+        """Oddities of the query, for instance that it can never match."""
         return self.query.warnings
 
     def __repr__(self) -> str:
         return f"Subscription({self.id}, {self.sql!r})"
 
     def content(self) -> list[ContentRow]:
-        """What the query returns now, columns as the SELECT names them.
+        """The current result of the query, with the columns named as in the SELECT.
 
         SubscriptionError if it was made with `initial="none"`: it has notifications only.
         """
@@ -91,9 +91,9 @@ class Subscription:
             return self._client.rows()
 
     def notifications(self) -> list[Notification]:
-        """What changed since the last call; at first, since the content was empty.
+        """The changes since the last call; at first, since the content was empty.
 
-        Of one that was made with `initial="none"`: at first, since it was made.
+        With `initial="none"`, at first: since it was made.
         """
         with self._lock:
             self._take_in()
@@ -110,14 +110,14 @@ class Subscription:
             return taken
 
     def deliver(self, deliveries: list[Delivery]) -> None:
-        """Take messages in the order of their positions. For the Hub."""
+        """Accept messages in the order of their positions. For the Hub."""
         self._inbox += deliveries
         self._inbox_bytes += sum(map(delivery_bytes, deliveries))
         if len(self._inbox) > MAX_INBOX_MESSAGES or self._inbox_bytes > MAX_INBOX_BYTES:
             self._take_in()
 
     def end(self, why: SubscriptionError) -> None:
-        """No messages will come any more. For the Hub."""
+        """No more messages will arrive. For the Hub."""
         self._ended = why
 
     def settled(self) -> Content | ChangesOnlyClient:
@@ -161,8 +161,8 @@ class Subscription:
 def reopen_subscription(
     home: Home, registration: Registration, lock: threading.RLock
 ) -> Subscription:
-    """A subscription that was made before its Hub was opened: built from its saved content, if
-    there is one, and the messages since."""
+    """A subscription made before its Hub was opened: built from its saved content, if there is one,
+    and the messages since."""
     number, query = registration.id, registration.query
     chosen, initial = registration.decomposition, registration.initial
     batches, saved = SubscriptionBatches(home.messages, registration), SavedContents(home)

@@ -3,8 +3,8 @@
 Elements and attributes are nodes; an attribute is a child of its element with the label `@name`.
 Nodes are numbered in document order, attributes first and sorted by name. The number of a node, the
 number of the last node below it and its level form its *structural id*: two ids tell whether one
-node is the parent or an ancestor of the other, without the document. The numbering is a function
-of the canonical form, so whoever holds a subtree and the id of its root can number the subtree.
+node is the parent or an ancestor of the other, without the document. The numbering is a function of
+the canonical form, so a subtree can be numbered from the id of its root alone.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Document:
     text: str = field(repr=False)
     """All text in document order; an element's text value is a slice of it."""
     spans: Sequence[tuple[int, int]] = field(repr=False)
-    """Of each element its slice of `text`; of an attribute its position in `attributes`."""
+    """For each element its slice of `text`; for an attribute its position in `attributes`."""
     attributes: Sequence[str] = field(repr=False)
     elements: Sequence[Any] = field(repr=False)
-    """The lxml element of each node; of an attribute the element that has it."""
+    """The lxml element of each node; for an attribute its owner element."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -86,7 +86,7 @@ class Document:
 
     @cached_property
     def label_codes(self) -> tuple[list[str], NDArray[np.int32]]:
-        """The different labels, and the place of each node's label among them."""
+        """The distinct labels, and the index of each node's label among them."""
         places: dict[str, int] = {}
         codes = [places.setdefault(label, len(places)) for label in self.labels]
         return list(places), np.array(codes, np.int32)
@@ -102,7 +102,7 @@ class Document:
 
 
 def parse_document(data: bytes | str, limits: DocumentLimits = LIMITS) -> Document:
-    """Read a document, or raise a DocumentError that names what is wrong with it."""
+    """Parse a document, or raise a DocumentError that says what is wrong with it."""
     return number_nodes(parse_tree(data, limits))
 
 

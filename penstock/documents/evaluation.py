@@ -1,8 +1,8 @@
-"""Evaluating one view over one document, and what its result is.
+"""Evaluates one view over one document.
 
-A result is the set of all matches: of each, one cell per pattern node with the structural id and,
-where asked for, the text value and the subtree. These are what views are fed from. What a
-subscriber sees is a projection (`visible_rows`): branches that return nothing only have to exist.
+A result is the set of all matches, each with one cell per pattern node: the structural id and, if
+requested, the text value and the subtree. Other views can be fed from it. The subscriber sees a
+projection (`visible_rows`): branches that return nothing only have to exist.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from penstock.documents.xmltable import OutputColumn
 from penstock.errors import DocumentError
 
 MAX_RESULT_ROWS = 100_000
-"""Matches of one view in one document; branches multiply, so a small document can have billions."""
+"""Maximum matches of one view in one document; branches multiply, so a small document can have
+billions."""
 
 MAX_CELLS_BYTES = 48 << 20
-"""Of the values and contents of one view in one document: they travel in one packet."""
+"""Maximum size of the values and contents of one view in one document: they are sent in one
+packet."""
 
 
 class Cell(NamedTuple):
@@ -42,8 +44,8 @@ def evaluate(pattern: TreePattern, document: Document) -> list[ResultRow]:
 def evaluate_through(
     pattern: TreePattern, document: Document, returned: Collection[tuple[int, ...]]
 ) -> list[ResultRow]:
-    """All matches, for whoever knows which nodes they return: `returned` holds of each visible row
-    the numbers of the nodes at `pattern.returned`."""
+    """All matches, given which nodes they return: `returned` holds for each visible row the numbers
+    of the nodes at `pattern.returned`."""
     places = pattern.returned
     allowed = {place: {one[i] for one in returned} for i, place in enumerate(places)}
     found = [
@@ -57,8 +59,8 @@ def evaluate_through(
 def _result_rows(
     pattern: TreePattern, document: Document, found: Iterable[tuple[int, ...]]
 ) -> list[ResultRow]:
-    """The cells of matches, in document order; DocumentError if they are too much: elements within
-    elements have the same text again and again."""
+    """The cells of matches, in document order; DocumentError if they are too large: nested elements
+    repeat the same text."""
     rows, left = [], MAX_CELLS_BYTES
     for match in sorted(found):
         row = result_row(pattern, document, match)
@@ -92,7 +94,7 @@ def result_row(pattern: TreePattern, document: Document, match: Sequence[int]) -
 def visible_rows(
     columns: Sequence[OutputColumn], rows: Iterable[ResultRow]
 ) -> list[tuple[str | bytes | None, ...]]:
-    """What the subscriber sees: one row for each different combination of returned nodes."""
+    """The subscriber's view: one row for each distinct combination of returned nodes."""
     seen: dict[tuple[NodeId, ...], ResultRow] = {}
     for row in rows:
         seen.setdefault(tuple(row[column.node].id for column in columns), row)
@@ -106,14 +108,14 @@ def visible_rows(
 
 
 def accepts(node: PatternNode, document: Document, number: int) -> bool:
-    """Whether a document node has the label and the value that a pattern node asks for."""
+    """Whether a document node has the label and the value of a pattern node."""
     if document.labels[number] != node.label:
         return False
     return node.predicate is None or node.predicate.accepts(document.value(number))
 
 
 class _Evaluation:
-    """Matches of subtrees, each computed once for each document node."""
+    """Matches of subtrees, each computed once per document node."""
 
     def __init__(
         self,
@@ -121,7 +123,7 @@ class _Evaluation:
         document: Document,
         allowed: Mapping[int, Container[int]] | None = None,
     ) -> None:
-        """`allowed`: of some nodes of the pattern, the only nodes that they may match."""
+        """`allowed`: for some nodes of the pattern, the only nodes that they may match."""
         self.pattern = pattern
         self.document = document
         self.allowed = allowed or {}
@@ -138,7 +140,7 @@ class _Evaluation:
         return found
 
     def _at(self, position: int, number: int) -> list[tuple[int, ...]]:
-        """The matches of a subtree of the pattern whose root is matched by a document node."""
+        """The matches of a subtree of the pattern with its root at a document node."""
         key = (position, number)
         if key not in self.known:
             self.known[key] = self._compute(position, number)

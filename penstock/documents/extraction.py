@@ -1,8 +1,9 @@
-"""What many views return of one document, with everything that they have in common found once.
+"""Extracts the rows of many views from one document, evaluating common subtrees once.
 
 A view returns each combination of its returned nodes once; branches that return nothing only have
-to exist. So a subtree of a pattern gives, below a node of the document, the combinations of what it
-returns, and equal subtrees of all views are one (`SharedSubtrees`), evaluated once for each node.
+to exist. So a subtree of a pattern gives, below a node of the document, the combinations of its
+returned nodes. Equal subtrees of all views are shared (`SharedSubtrees`) and evaluated once per
+node.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ class TooManyRowsError(Exception):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Subtree:
-    """A subtree of patterns; compared by identity, since `SharedSubtrees` makes equal ones one."""
+    """A subtree of patterns; compared by identity, since `SharedSubtrees` interns them."""
 
     label: str
     axis: Axis
     predicate: Predicate | None
     is_returned: bool
     below: tuple[Subtree, ...]
-    """Those that return something, in the order of the pattern."""
+    """Subtrees that return something, in the order of the pattern."""
     needed: tuple[Subtree, ...]
-    """Those that only have to exist."""
+    """Subtrees that only have to exist."""
 
     @property
     def returns_anything(self) -> bool:
@@ -43,7 +44,7 @@ class Subtree:
 
 
 class SharedSubtrees:
-    """The subtrees of many patterns, equal ones once."""
+    """The subtrees of many patterns, without duplicates."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Subtree] = {}
@@ -84,8 +85,8 @@ class Extraction:
 
     def rows(self, root: Subtree) -> list[Nodes]:
         """The combinations of returned nodes, in document order; TooManyRowsError if there are more
-        than a view may have: that is up to the document alone, so it counts for every subscriber
-        and at any time."""
+        than a view may have. That depends on the document alone, so it is the same for every
+        subscriber at any time."""
         if root.axis is Axis.CHILD:
             starts: Sequence[int] = (0,)
         else:
@@ -100,7 +101,7 @@ class Extraction:
         return found
 
     def _together(self, subtree: Subtree, numbers: Iterator[int] | Sequence[int]) -> list[Nodes]:
-        """What a subtree returns of some nodes; the same is returned once."""
+        """The combinations that a subtree returns for some nodes, without duplicates."""
         found = [nodes for number in numbers for nodes in self._at(subtree, number)]
         if not subtree.is_returned and len(found) > 1:
             found = list(dict.fromkeys(found))
@@ -111,7 +112,7 @@ class Extraction:
     def _at(self, subtree: Subtree, number: int) -> list[Nodes]:
         key = (subtree, number)
         if key not in self._found:
-            self._found[key] = None  # unless it is found to be something else
+            self._found[key] = None  # unless overwritten below
             self._found[key] = self._compute(subtree, number)
         found = self._found[key]
         if found is None:
@@ -145,7 +146,7 @@ class Extraction:
         return all(self._has(one, number) for one in subtree.needed)
 
     def _has(self, subtree: Subtree, number: int) -> bool:
-        """Whether a node has below it what a subtree that returns nothing asks for."""
+        """Whether a node has below it what a subtree that returns nothing requires."""
         key = (subtree, number)
         found = self._exists.get(key)
         if found is None:

@@ -25,12 +25,12 @@ from penstock.xml_text import ATTRIBUTE
 
 _NO_CODE = -1
 _POOL = 1 << 16
-"""Entries of the kernel's lists to begin with; it asks for more where they do not suffice."""
+"""Initial size of the kernel's lists; it asks for more if needed."""
 
 
 class FastMatcher:
-    """Which of many patterns match a document. Not for several threads at once: it keeps the
-    kernel's working memory."""
+    """Which of many patterns match a document. Not thread-safe: it keeps the kernel's working
+    memory."""
 
     def __init__(self, patterns: Sequence[TreePattern]) -> None:
         shared = _clustered(PatternStates.of(patterns))
@@ -50,7 +50,7 @@ class FastMatcher:
         return sorted(self.matching_array(document).tolist())
 
     def matching_array(self, document: Document) -> NDArray[np.int64]:
-        """The same as an array in no order: to sort many matches takes as long as to find them."""
+        """The same as an unsorted array: sorting many matches takes as long as finding them."""
         if not self.states:
             return np.zeros(0, np.int64)
         inputs = self.inputs(document)
@@ -70,7 +70,7 @@ class FastMatcher:
             self.memory = _memory_of(levels, self.states, pool)
 
     def inputs(self, document: Document) -> tuple[NDArray[np.generic], ...]:
-        """Per node: label, level, code of its text, number that it is."""
+        """Per node: label, level, code of its text, its numeric value."""
         numbers = np.full(len(document), np.nan)
         for label in self.number_labels & document.by_label.keys():
             nodes = document.by_label[label]
@@ -80,10 +80,10 @@ class FastMatcher:
         return known[codes], document.level_array, self._text_codes(document), numbers
 
     def _text_codes(self, document: Document) -> NDArray[np.int32]:
-        """The code of each node's text, if a predicate may ask for it.
+        """The code of each node's text, if a predicate may test it.
 
-        A text that is longer than every constant is not even cut out: of inner elements it may be
-        most of the document.
+        A text longer than every constant is not sliced: for inner elements it may be most of the
+        document.
         """
         found = [_NO_CODE] * len(document)
         code_of, longest = self.codes.get, self.longest
@@ -140,7 +140,7 @@ def _memory_of(levels: int, states: int, pool: int) -> Memory:
 
 
 def _clustered(shared: PatternStates) -> PatternStates:
-    """The same states, numbered so that those tested one after the other stand side by side."""
+    """The same states, renumbered so that states tested in sequence are adjacent."""
     states = shared.states
 
     def place_of(number: int) -> tuple[bool, int, str, int]:
@@ -160,7 +160,8 @@ def _clustered(shared: PatternStates) -> PatternStates:
 
 
 def _trigger(shared: PatternStates, number: int) -> tuple[bool, int] | None:
-    """The rarest of the states below a state, which is only tested where this one was satisfied."""
+    """The rarest of the states below a state; the state is tested only where this one was
+    satisfied."""
     below = shared.states[number].below
     if not below:
         return None
@@ -234,7 +235,7 @@ def _leaf_lists(
     code: NDArray[np.int32],
     labels: int,
 ) -> tuple[NDArray[np.generic], ...]:
-    """States with nothing below, by label; those that ask for an equal text by (label, code)."""
+    """States with nothing below, by label; those that test for an equal text by (label, code)."""
     leaves = [place for place, state in enumerate(shared.states) if not state.below]
     others = sorted((int(label[p]), p) for p in leaves if test[p] != TEST_TEXT_EQUAL)
     equal = sorted(

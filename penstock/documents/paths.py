@@ -6,7 +6,7 @@
     test       = path (operator literal)?
     name       = NCName | "Q{" uri "}" NCName
 
-Everything else is refused by name, with the place underlined.
+Everything else is refused by name, with its position underlined.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OPERATORS = {operator.value: operator for operator in Operator}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node of a path: its label, how it is reached, and what it must have."""
+    """A node of a path: its label, its axis, and its conditions."""
 
     axis: Axis
     label: str
@@ -65,7 +65,7 @@ class _Token:
 
 @dataclass
 class _Draft:
-    """A step while its conditions are read."""
+    """A step whose conditions are being parsed."""
 
     axis: Axis
     label: str
@@ -107,7 +107,7 @@ class _Parser:
         return Path(is_absolute, steps)
 
     def _path(self, depth: int) -> tuple[tuple[Step, ...], Predicate | None]:
-        """Steps and, inside of conditions, the comparison that follows them."""
+        """Steps and, inside conditions, the comparison that follows them."""
         drafts: list[_Draft] = []
         axis: Axis | None = Axis.CHILD
         if self._take("."):

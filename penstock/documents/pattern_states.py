@@ -3,8 +3,8 @@
 A *state* is a subtree of some pattern without what it returns: a label, a predicate and the states
 below it. Equal subtrees of all patterns are one state. A document node satisfies a state if it has
 the label and the value, and has children or descendants that satisfy the states below. So a pattern
-matches if some node (or the root of the document) satisfies the state of its root, and what many
-patterns have in common is tested once.
+matches if some node (or the root of the document) satisfies the state of its root, and common parts
+of patterns are tested once.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ class State:
     label: str
     predicate: Predicate | None
     below: tuple[tuple[bool, int], ...]
-    """Which states must be satisfied below: (by a descendant, not a child; number of the state)."""
+    """The states that must be satisfied below: (by a descendant instead of a child; number of the
+    state)."""
     size: int
-    """Nodes of the subtree: the larger, the rarer."""
+    """Nodes of the subtree: larger ones are rarer."""
 
 
 @dataclass(slots=True)
 class PatternStates:
-    """States, each after those below it, and which patterns hang on which."""
+    """States in bottom-up order, and the patterns of each."""
 
     states: list[State] = field(default_factory=list)
     anywhere: dict[int, list[int]] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class PatternStates:
         return found
 
     def _add(self, pattern: TreePattern, numbers: dict[tuple[object, ...], int]) -> int:
-        """Add the states of a pattern; the number of its root's."""
+        """Add the states of a pattern; returns the number of its root's."""
         own = [0] * len(pattern)
         nodes, children = pattern.nodes, pattern.children
         for position in range(len(nodes) - 1, -1, -1):

@@ -2,10 +2,10 @@
 
 A pattern is a tree of nodes with labels. An edge means child or descendant. A node may carry a
 value predicate, and may be returned: its text value (`val`), its subtree (`cont`), or both. The
-structural id of every node is kept by the system beside what the user asked for.
+system keeps the structural id of every node in addition.
 
-Nodes stand in preorder, the root first. Patterns are plain data: compared, hashed and sent as they
-are.
+Nodes are in preorder, the root first. Patterns are plain data: they can be compared, hashed and
+sent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NUMBER = re.compile(
 
 
 class Axis(Enum):
-    """How a node lies below its parent; of a root: at the top of the document, or anywhere."""
+    """The relation of a node to its parent; for a root: at the top of the document, or anywhere."""
 
     CHILD = "/"
     DESCENDANT = "//"
@@ -60,8 +60,8 @@ _COMPARE: dict[Operator, Callable[[float, float], bool]] = {
 class Predicate:
     """A comparison of a node's text value with a constant, as XPath 1.0 compares.
 
-    Texts are equal or not; anything else compares numbers, and a text that is none is never less,
-    equal or greater.
+    Texts are equal or not; all other comparisons are numeric, and a text that is not a number is
+    never less, equal or greater.
     """
 
     operator: Operator
@@ -117,7 +117,7 @@ class TreePattern:
         return self._hash
 
     def __reduce__(self) -> tuple[type[TreePattern], tuple[tuple[PatternNode, ...]]]:
-        """Hashes of texts differ between processes: they are not sent."""
+        """Hashes of texts differ between processes, so they are not pickled."""
         return TreePattern, (self.nodes,)
 
     def __len__(self) -> int:
@@ -145,9 +145,9 @@ class TreePattern:
 
 
 def canonical_pattern(pattern: TreePattern) -> tuple[TreePattern, tuple[int, ...]]:
-    """The same view with sorted siblings, and where each node of the given one went.
+    """The same view with sorted siblings, and the new position of each node.
 
-    A branch that returns nothing and equals its sibling asks for nothing more, and is merged.
+    A branch that returns nothing and equals its sibling is redundant, and is merged.
     """
     order: list[int] = []
     places = [-1] * len(pattern)
@@ -185,7 +185,7 @@ def nodes_below(query: TreePattern, node: int) -> list[int]:
 
 
 def number_of(value: str) -> float:
-    """As XPath's number(), with exponents as XPath 2.0 has them: NaN for what is no number."""
+    """XPath's number(), with exponents as in XPath 2.0: NaN if the text is not a number."""
     found = _NUMBER.fullmatch(value)
     return float(found[1]) if found else math.nan
 
@@ -194,7 +194,7 @@ _Key: TypeAlias = tuple[object, ...]
 
 
 def _subtree_keys(pattern: TreePattern) -> list[_Key]:
-    """What two subtrees share if and only if they are the same; ordered."""
+    """Ordered keys of subtrees: equal if and only if the subtrees are equal."""
     keys: list[_Key] = [()] * len(pattern)
     for position in range(len(pattern) - 1, -1, -1):
         node = pattern.nodes[position]

@@ -10,7 +10,7 @@ from penstock.documents.patterns import TreePattern
 
 
 class PlainMatcher:
-    """Which of many patterns match a document. Immutable, so threads can share it."""
+    """Which of many patterns match a document. Immutable and thread-safe."""
 
     def __init__(self, patterns: Sequence[TreePattern]) -> None:
         self.shared = PatternStates.of(patterns)

@@ -1,7 +1,7 @@
-"""The twin of every evaluator: all combinations of nodes, tried one by one.
+"""The brute-force counterpart of every evaluator: tries all combinations of nodes.
 
-Nothing here is shared with the evaluators that it checks: no index, no interval encoding, no order
-of evaluation. Only for small documents and patterns.
+Shares nothing with the evaluators that it checks: no index, no interval encoding, no order of
+evaluation. Only for small documents and patterns.
 """
 
 from __future__ import annotations

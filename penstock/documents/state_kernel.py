@@ -1,9 +1,9 @@
 """The kernel of shared matching: which states a document's nodes satisfy.
 
-Nodes are visited in reverse document order, so all nodes below a node come just before it, and
-what they satisfied lies in the lists of the next level. A state is looked at only if its trigger is
-in one of those lists (or if it is a leaf with the node's label), so the work follows what is
-satisfied, not how many patterns there are.
+Nodes are visited in reverse document order, so all nodes below a node come just before it, and what
+they satisfied lies in the lists of the next level. A state is tested only if its trigger is in one
+of those lists (or if it is a leaf with the node's label), so the work depends on the satisfied
+states, not on the number of patterns.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ TEST_NONE = 0
 TEST_TEXT_EQUAL = 1
 TEST_TEXT_OTHER = 2
 TEST_NUMBER = 3
-"""Plus the place of the operator among =, !=, <, <=, >, >=."""
+"""Plus the index of the operator among =, !=, <, <=, >, >=."""
 
 
 class StateArrays(NamedTuple):
-    """States of all patterns, and the lists by which they are found."""
+    """The states of all patterns, and the lists by which they are found."""
 
     label: NDArray[np.int32]
     test: NDArray[np.int8]
@@ -31,7 +31,7 @@ class StateArrays(NamedTuple):
     number: NDArray[np.float64]
     below_start: NDArray[np.int64]
     below: NDArray[np.int32]
-    """What must be satisfied below beside the trigger."""
+    """The states required below, except the trigger."""
     is_deep: NDArray[np.bool_]
     is_wanted: Any
     """[0]: as a child by some other state; [1]: as a descendant; [2]: by a pattern, anywhere."""
@@ -56,13 +56,13 @@ class Memory(NamedTuple):
     """Working memory. Between calls all bits are 0.
 
     `child_bits`, by level: what nodes of level l satisfied since the last node of level l - 1;
-    `deep_bits`: what they or nodes below them satisfied. Each set is a list too, so that work
-    follows its size: `heads[kind, l]` is the first entry (kind 0: children, 1: descendants),
-    `pool` holds the state of an entry, `links` the next entry; -1 ends a list.
+    `deep_bits`: what they or nodes below them satisfied. Each set is also a list, so that work is
+    proportional to its size: `heads[kind, l]` is the first entry (kind 0: children, 1:
+    descendants), `pool` holds the state of an entry, `links` the next entry; -1 ends a list.
     """
 
     words: int
-    """Of one bitmap; that of level l begins at l * words."""
+    """Words per bitmap; that of level l begins at l * words."""
     child_bits: NDArray[np.uint64]
     deep_bits: NDArray[np.uint64]
     seen_bits: NDArray[np.uint64]
@@ -72,7 +72,7 @@ class Memory(NamedTuple):
     counters: NDArray[np.int32]
     """The first free entry (or -1), and how many entries were ever used."""
     own: NDArray[np.int32]
-    """What the current node satisfies: at most all states."""
+    """The states of the current node: at most all states."""
     found: NDArray[np.int32]
 
 
@@ -110,7 +110,7 @@ def _set(bits: Any, base: Any, state: Any) -> None:
 
 @inlined
 def _satisfied_leaves(arrays: Any, label: Any, code: Any, number: Any, own: Any) -> Any:
-    """States with nothing below; how many of them there are."""
+    """States with nothing below; returns how many."""
     count = 0
     for place in range(arrays.leaf_start[label], arrays.leaf_start[label + 1]):
         state = arrays.leaves[place]
@@ -138,15 +138,15 @@ def _triggered(
     number: Any,
     count: Any,
 ) -> Any:
-    """Add the states whose trigger is in a list of the level below; how many there are now."""
+    """Add the states whose trigger is in a list of the level below; returns the new count."""
     starts = arrays.child_start if kind == 0 else arrays.deep_start
     labels = arrays.child_label if kind == 0 else arrays.deep_label
     groups = arrays.child_group if kind == 0 else arrays.deep_group
     entries = arrays.child_entries if kind == 0 else arrays.deep_entries
     base = below * memory.words
     entry = memory.heads[kind, below]
-    # The bodies of two helpers stand here as they are: handing all arrays to a function for every
-    # state takes several times as long as testing it.
+    # Two helpers are inlined by hand: passing all arrays to a function for every state takes
+    # several times as long as testing it.
     while entry >= 0:
         trigger = memory.pool[entry]
         for group in range(starts[trigger], starts[trigger + 1]):
@@ -207,7 +207,7 @@ def _leave_level(memory: Any, level: Any) -> None:
 
 @inlined
 def _enter_states(memory: Any, bits: Any, is_wanted: Any, kind: Any, level: Any, count: Any) -> Any:
-    """Put what a node satisfies into a list of its level; False if the pool is full."""
+    """Add the states of a node to a list of its level; False if the pool is full."""
     base = level * memory.words
     heads, pool, links, own = memory.heads, memory.pool, memory.links, memory.own
     free, used = memory.counters[0], memory.counters[1]
@@ -235,8 +235,8 @@ def _enter_states(memory: Any, bits: Any, is_wanted: Any, kind: Any, level: Any,
 
 @njit
 def run_states(arrays: Any, memory: Any, labels: Any, levels: Any, codes: Any, numbers: Any) -> Any:
-    """How many states wanted anywhere are satisfied (in `memory.found`), how many are at the root
-    (in `memory.own`), and whether the pool sufficed."""
+    """Returns how many states wanted anywhere are satisfied (in `memory.found`), how many at the
+    root (in `memory.own`), and whether the pool was large enough."""
     memory.counters[0], memory.counters[1] = -1, 0
     memory.heads[:] = -1
     count = own_count = 0

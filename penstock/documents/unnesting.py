@@ -1,4 +1,4 @@
-"""From documents to the rows of XMLTABLEs: many views are matched and evaluated at once."""
+"""From documents to the rows of XMLTABLEs: many views are matched and evaluated together."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from penstock.kernels.fast_gear import may_load_kernels
 from penstock.xml_text import parse_canonical
 
 MAX_RESULT_BYTES = 64 << 20
-"""Of the texts that one view takes out of one document: 64 times those of the largest event."""
+"""Maximum size of the texts that one view extracts from one document: 64 times the largest
+event."""
 MANY_PATTERNS = 64
-"""From so many on, kernels pay where they are compiled."""
+"""From this many on, compiled kernels pay."""
 
 Conversion: TypeAlias = Callable[[Extraction, int], Stored]
 Extracted: TypeAlias = list[tuple[str, Row]]
-"""The rows that an XMLTABLE gives: which nodes each is about, and what they hold."""
+"""The rows of an XMLTABLE: the nodes of each, and their values."""
 
 
 class Matcher(Protocol):
@@ -64,7 +65,7 @@ class View:
         return self.view.pattern
 
     def rows(self, extraction: Extraction) -> Extracted:
-        """One row for each combination of returned nodes; none, if there are too many, or their
+        """One row for each combination of returned nodes; none if there are too many, or their
         texts are too long."""
         try:
             found = extraction.rows(self._root)
@@ -81,7 +82,7 @@ class View:
 
 
 def within_bytes(rows: Iterable[tuple[str, Row]]) -> Extracted:
-    """The rows of a view, or none if their texts are too long together. Nested elements repeat the
+    """The rows of a view, or none if their texts are too long in total. Nested elements repeat the
     text of those inside: 50 kB of them can give a gigabyte."""
     kept, left = [], MAX_RESULT_BYTES
     for nodes, values in rows:
@@ -93,7 +94,7 @@ def within_bytes(rows: Iterable[tuple[str, Row]]) -> Extracted:
 
 
 class DocumentViews:
-    """Views over the documents of one column. Not for several threads at once."""
+    """Views over the documents of one column. Not thread-safe."""
 
     def __init__(self, tables: Sequence[XmlTable]) -> None:
         self.tables = list(dict.fromkeys(tables))
@@ -106,7 +107,7 @@ class DocumentViews:
         return 0
 
     def rows(self, extraction: Extraction) -> Iterator[tuple[XmlTable, Extracted]]:
-        """What the views give for a document, if they give anything."""
+        """The views with rows of a document, and these rows."""
         views, matcher = self._prepared
         for pattern in matcher.matching(extraction.document):
             for view in views[pattern]:
@@ -116,7 +117,7 @@ class DocumentViews:
 
     @cached_property
     def _prepared(self) -> tuple[list[list[View]], Matcher]:
-        """The views of each pattern, and what finds the patterns."""
+        """The views of each pattern, and the matcher of the patterns."""
         shared = SharedSubtrees()
         views: dict[TreePattern, list[View]] = {}
         for table in self.tables:
@@ -138,6 +139,6 @@ def _value_as(value_type: ValueType) -> Conversion:
         try:
             return store_lossless(value_type, extraction.document.value(node))
         except ChangeError:
-            return None  # as of a document without a schema: nobody promised such a value
+            return None  # without a schema, no type of a value is guaranteed
 
     return convert

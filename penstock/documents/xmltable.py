@@ -3,10 +3,10 @@
     XMLTABLE('//item[location = 'Asia']' PASSING doc
              COLUMNS author VARCHAR PATH './/author', headline XML PATH './/headline')
 
-The row path gives the trunk of the pattern, the columns its returned nodes: `XML` is the subtree
-(`cont`), any other type the text value (`val`). Columns with a common beginning share its nodes, so
-`address/city` and `address/zip` are of the same address. A row is a match of the whole pattern: a
-column with several matches gives several rows, one with none gives no row.
+The row path gives the trunk of the pattern, the columns give its returned nodes: `XML` is the
+subtree (`cont`), any other type the text value (`val`). Paths with a common prefix share its nodes,
+so `address/city` and `address/zip` are of the same address. A row is a match of the whole pattern:
+a column with several matches gives several rows, one with none gives no row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ XML_TYPE = "XML"
 
 @dataclass(frozen=True, slots=True)
 class ColumnPath:
-    """A column as it is written: its name, its SQL type and its path."""
+    """A column as written: its name, its SQL type and its path."""
 
     name: str
     type: str
@@ -50,7 +50,7 @@ class TableView:
 
 @dataclass
 class _Twig:
-    """A node of the pattern while it grows."""
+    """A pattern node under construction."""
 
     label: str
     axis: Axis
@@ -68,7 +68,7 @@ class _Twig:
         return twig
 
     def grow(self, steps: Iterable[Step]) -> _Twig:
-        """Add a path below this twig; its last node."""
+        """Add a path below this twig; returns its last node."""
         twig = self
         for step in steps:
             below = _Twig.of(step)
@@ -78,7 +78,7 @@ class _Twig:
 
 
 def table_view(row_path: str, columns: Sequence[ColumnPath]) -> TableView:
-    """The view that an XMLTABLE asks for, or a SqlError that names what cannot be expressed."""
+    """The view of an XMLTABLE, or a SqlError that says what cannot be expressed."""
     if not columns:
         raise SqlError("XMLTABLE has no columns", hint="write COLUMNS name VARCHAR PATH './/...'")
     names: set[str] = set()
@@ -109,7 +109,7 @@ def table_view(row_path: str, columns: Sequence[ColumnPath]) -> TableView:
 
 
 def _grow_columns(row: _Twig, columns: Sequence[ColumnPath]) -> list[_Twig]:
-    """The last node of each column's path; paths with the same beginning share its nodes."""
+    """The last node of each column's path; paths with a common prefix share its nodes."""
     known: dict[tuple[Step, ...], _Twig] = {(): row}
     ends = []
     for column in columns:

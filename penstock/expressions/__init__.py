@@ -1,7 +1,7 @@
-"""Expressions of one row: which type they have, and their values for many rows.
+"""Expressions of one row: their types, and their values for many rows.
 
-DuckDB computes them, many rows at a time: it is the reference for what an expression means, so the
-values are right by construction, with SQL's NULLs, roundings and types.
+DuckDB computes them, many rows at a time: it defines what an expression means, so the values are
+right by construction, with SQL's NULLs, roundings and types.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compute", "compute_columns", "constant_value", "read_structure", "type_name"]
 
-# Loaded when first asked for: most processes meet no expression, and DuckDB takes a while to load.
+# Loaded on first use: most processes meet no expression, and DuckDB takes a while to load.
 __getattr__ = lazy_door(
     __name__,
     {

@@ -1,11 +1,12 @@
-"""Expressions of rows that are objects, without DuckDB.
+"""Evaluates expressions on rows that are objects, without DuckDB.
 
-A call of DuckDB takes milliseconds, and making Arrow arrays of objects takes longer than computing.
+A call of DuckDB takes milliseconds, and converting objects to Arrow arrays takes longer than
+computing.
 
-Closures over stored values, for what is common and where it is plain what DuckDB does: integers and
-decimals, texts in ASCII, comparisons, and three-valued logic. Whoever compiles gives up (`None`) on
-anything else, and whoever evaluates on values that are not sure (`NotSureError`: an overflow, a
-text beyond ASCII); DuckDB computes those. So this can be slow for some, never wrong.
+Closures over stored values, for common cases in which DuckDB's result is certain: integers and
+decimals, ASCII texts, comparisons, and three-valued logic. Compilation returns `None` for anything
+else, and evaluation raises `NotSureError` for uncertain values (an overflow, a non-ASCII text);
+DuckDB computes those. So this may be slow in some cases, but never wrong.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ Compute = Callable[[Row], Any]
 Value = Callable[[Row], Stored]
 
 _SURE = 10**18
-"""Decimals below, scaled, are not near any limit of DuckDB's types."""
+"""Scaled decimals below this are far from every limit of DuckDB's types."""
 _MOST_DIGITS = 36
-"""DuckDB computes with doubles, or fails, beyond 38."""
+"""Above 38, DuckDB computes with doubles, or fails."""
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
-"""Of the decimals that hold all integers of so many bits."""
+"""Digits of a decimal that holds all integers of this many bits."""
 
 
 class NotSureError(Exception):
-    """DuckDB is to be asked."""
+    """The value must be computed by DuckDB."""
 
 
 class _Part(NamedTuple):
@@ -44,11 +45,11 @@ class _Part(NamedTuple):
     compute: Compute
     family: str
     scale: int = 0
-    """Digits behind the point."""
+    """Digits after the decimal point."""
     bits: int = 64
     """Of an integer."""
     digits: int = 0
-    """That a decimal which holds all values has at most."""
+    """The maximum number of digits of a decimal that holds all values."""
 
 
 class _Unknown(Exception):  # noqa: N818  # never leaves this module
@@ -57,7 +58,7 @@ class _Unknown(Exception):  # noqa: N818  # never leaves this module
 
 @lru_cache(10_000)
 def compiled(definition: Definition, relation: Relation) -> Value | None:
-    """A function of a row; None if it is not plain what DuckDB does."""
+    """A function of a row; None if DuckDB's result is not certain."""
     try:
         tree = parse_one(definition.text, dialect="duckdb")
         part = _part(tree, {one.name: i for i, one in enumerate(relation.columns)}, relation)
@@ -69,7 +70,7 @@ def compiled(definition: Definition, relation: Relation) -> Value | None:
 
 
 def _family(value_type: ValueType) -> tuple[str, int, int]:
-    """What is asked of a type here: its kind, digits behind the point, and bits."""
+    """The kind of a type, its digits after the decimal point, and its bits."""
     scale, bits = getattr(value_type, "scale", 0), getattr(value_type, "bits", 0)
     kind = value_type.kind
     if value_type.stored_as is str:
@@ -128,7 +129,7 @@ def _literal(tree: exp.Literal) -> _Part:
 
 
 def _strict(function: Callable[..., Any], *parts: _Part) -> Compute:
-    """NULL if an operand is."""
+    """NULL if an operand is NULL."""
     if len(parts) == 1:
         (only,) = (one.compute for one in parts)
 

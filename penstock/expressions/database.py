@@ -1,4 +1,4 @@
-"""The DuckDB of this process: in memory, without access to anything outside of it."""
+"""The DuckDB of this process: in memory, without access to anything outside it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import contextmanager
 import duckdb
 
 MEMORY_LIMIT = "256MB"
-"""For one batch of rows; long texts that are multiplied beyond it are an error, not a crash."""
+"""For one batch of rows; long texts that grow beyond it raise an error instead of a crash."""
 
 DISABLED_OPTIMIZERS = "common_subexpressions,expression_rewriter,statistics_propagation"
-"""The first takes what an expression has twice, as nullif has, out of TRY, and stops where that
-fails. The second makes `i <> 0` of `2 * i <> 0`, so that an overflow would depend on what a value
-is compared with. The third leaves out what the other rows of a table make needless."""
+"""The first moves a repeated subexpression, as in nullif, out of TRY, and fails where it fails. The
+second turns `2 * i <> 0` into `i <> 0`, so that an overflow would depend on the value compared
+with. The third drops what the other rows of a table make unnecessary."""
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a batch is small, and the other cores run other tasks
@@ -25,11 +25,11 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "disabled_optimizers": DISABLED_OPTIMIZERS,
 }
 _FIXED = "SET TimeZone = 'UTC'; SET lock_configuration = true"
-"""What an expression means must not depend on where it is evaluated."""
+"""An expression must have the same value wherever it is evaluated."""
 
 
 class Database:
-    """Made when it is needed; one caller at a time."""
+    """Opened on first use; one caller at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,13 +54,13 @@ DATABASE = Database()
 
 FAILURES_OF_ROWS = (
     duckdb.DataError,
-    duckdb.ProgrammingError,  # a pattern of LIKE that ends with its escape character, for instance
+    duckdb.ProgrammingError,  # a LIKE pattern that ends with its escape character, for instance
     duckdb.NotSupportedError,
     duckdb.OutOfMemoryException,
 )
-"""What may happen to some rows and not to others, or to all rows of one expression."""
+"""Errors that may affect some rows and not others, or all rows of one expression."""
 
 
 def first_line(error: Exception) -> str:
-    """What DuckDB says about a failure, without the text that it points into."""
+    """DuckDB's error message without the quoted statement."""
     return str(error).partition("\n")[0][:500]

@@ -1,8 +1,8 @@
-"""Computing expressions with DuckDB, in memory and in this process.
+"""Computes expressions with DuckDB, in memory and in this process.
 
-The texts come from the binder, which lets only deterministic functions of one row pass
-(`penstock.sql.expressions`). Where a value cannot be computed (a bad cast, an overflow), it is
-NULL, as TRY(...) has it: one subscriber's expression must not keep a row from the others.
+The texts come from the binder, which accepts only deterministic functions of one row
+(`penstock.sql.expressions`). A value that cannot be computed (a bad cast, an overflow) is NULL, as
+with TRY(...): one subscriber's expression must not block a row for the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.expressions.database import DATABASE, FAILURES_OF_ROWS, first_line
 
 @lru_cache(10_000)
 def type_name(text: str, columns: tuple[Column, ...] = ()) -> str:
-    """What DuckDB calls the type of an expression over some columns; SqlError if it has none."""
+    """DuckDB's name for the type of an expression over some columns; SqlError if it has none."""
     names = ", ".join(f"CAST(NULL AS {one.type}) AS {quote(one.name)}" for one in columns)
     source = f"(SELECT {names})" if names else "(SELECT NULL)"
     try:
@@ -67,7 +67,7 @@ def compute(
 def _compute_each(
     definitions: Sequence[Definition], relation: Relation, rows: Sequence[Row]
 ) -> list[Row] | None:
-    """The same without DuckDB; None where that is not sure."""
+    """The same without DuckDB; None if that is not certain."""
     functions = [compiled(one, relation) for one in definitions]
     if None in functions:
         return None
@@ -80,7 +80,7 @@ def _compute_each(
 def _compute_apart(
     definitions: Sequence[Definition], relation: Relation, rows: Sequence[Row]
 ) -> list[Row]:
-    """The same where TRY does not help, because memory is short: one row, and in the end one
+    """The same where TRY does not help, because memory is short: one row, and finally one
     definition, at a time. A value that cannot be computed by itself is NULL."""
     if len(rows) > 1:
         half = len(rows) // 2
@@ -120,7 +120,7 @@ def compute_columns(
 ) -> list[pa.Array]:
     """The values of expressions over columns of one length, column by column. A duckdb.Error if
     TRY does not help; see `compute`."""
-    # A table needs a column, also where the expressions read none.
+    # A table needs a column, even if the expressions read none.
     columns = {"\1row": pa.array(np.arange(count)), **given}
     with DATABASE.connection() as connection:
         connection.register("given", pa.table(columns))
@@ -130,12 +130,12 @@ def compute_columns(
 
 
 def _select(definitions: Sequence[Definition], strict: bool) -> str:
-    # TRY comes last: a value that does not fit its type is one that cannot be computed.
+    # TRY is outermost: a value that does not fit its type cannot be computed.
     values = (f"CAST({one.text} AS {one.type})" for one in definitions)
     listed = ", ".join(one if strict else f"TRY({one})" for one in values)
     return f"SELECT {listed} FROM given"
 
 
 def quote(name: str) -> str:
-    """A name as SQL writes it, whatever it contains."""
+    """A quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

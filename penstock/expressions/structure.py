@@ -1,8 +1,8 @@
-"""How DuckDB reads a text: its structure, without the ways to write the same thing.
+"""How DuckDB parses a text: its structure, independent of notation.
 
-Statements are parsed by sqlglot, and DuckDB is the reference for what they mean. Where values are
-computed, both must agree on what is an operand of what: the texts of two statements are compared as
-DuckDB reads them.
+Statements are parsed by sqlglot, and DuckDB defines what they mean. For computed values, both must
+agree on the operands of every operation: the texts of two statements are compared as DuckDB parses
+them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.expressions.database import DATABASE, first_line
 _NOT_STRUCTURE = frozenset(
     (
         *("query_location", "query_location_length", "alias", "is_operator", "qualified_name"),
-        *("type_expr", "cast_type", "kind"),  # types are compared by whoever knows their synonyms
+        *("type_expr", "cast_type", "kind"),  # types have synonyms, and are compared elsewhere
     )
 )
 
@@ -40,13 +40,13 @@ _SYNONYMS = {
     "mod": "%",
     "datetrunc": "date_trunc",
 }
-"""Functions of DuckDB that are called by several names."""
+"""Synonyms of DuckDB functions."""
 
 
 @lru_cache(1_000)
 def read_structure(sql: str) -> object:
-    """What DuckDB reads a SELECT as; SqlError if it cannot. Texts in upper and lower case are the
-    same here: units are written both ways."""
+    """DuckDB's parse of a SELECT; SqlError if it fails. Case is ignored in texts: units are written
+    both ways."""
     try:
         with DATABASE.connection() as connection:
             ((found,),) = connection.execute("SELECT json_serialize_sql($1)", [sql]).fetchall()

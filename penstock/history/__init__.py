@@ -1,1 +1,1 @@
-"""Spark batch jobs over the whole log: what would have been, and what was usual."""
+"""Spark batch jobs over the whole log: backtests and statistics."""

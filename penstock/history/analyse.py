@@ -1,8 +1,8 @@
-"""Analysing the history: one Spark job over the log, and the subscriptions of its end.
+"""Analyses the history: one Spark job over the log, and the subscriptions at its end.
 
-Rows are counted where their changes come together, join groups where their rows do; distinct values
-and samples are kept as the smallest hashes, which can be put together in any order. What comes out
-is the same however the log was cut into tasks.
+Rows are counted per key, join groups per join value; distinct values and samples are kept as the
+smallest hashes, which can be merged in any order. So the result does not depend on how the log was
+cut into tasks.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def analyse(
     conf: Mapping[str, str] | None = None,
     on_progress: TaskProgress | None = None,
 ) -> HomeStatistics:
-    """Read the log up to `end` and keep in the home what it was like.
+    """Read the log up to `end` and store its statistics in the home.
 
-    No lock is taken: a pipeline may be running. HomeError if the log does not reach so far,
-    PipelineError if Spark fails.
+    No lock is taken: a pipeline may be running. HomeError if the log is shorter, PipelineError if
+    Spark fails.
     """
     opened = Home.open(home.resolve())
     wanted = checked_end(opened, 0, end)
@@ -67,7 +67,7 @@ def queries_at(home: Home, end: int, catalog: Catalog) -> list[Query]:
 
 
 def edges_of(queries: Sequence[Query]) -> list[Edge]:
-    """The join conditions that queries use, each once."""
+    """The distinct join conditions of queries."""
     found = {edge_of(query, join)[0] for query in queries for join in query.joins}
     return sorted(found, key=lambda edge: edge.name)
 

@@ -1,12 +1,11 @@
 """Backtests: what queries would have received, had they been subscribed at an earlier offset.
 
-The log is read once, from its beginning, in as many tasks as it has batches. The stages are those
-of the Hub and the pipeline (`penstock.flow.stages`): Spark spreads the buckets of each keyed stage
-over tasks and sorts them by batch, so that a task holds the state of one bucket at a time. Messages
-are brought together by query, and the answer is what a pipeline would have sent whose batch begins
-at the start.
+The log is read once, from its beginning, with one task per batch. The stages are those of the Hub
+and the pipeline (`penstock.flow.stages`): Spark distributes the buckets of each keyed stage over
+tasks and sorts them by batch, so that a task holds the state of one bucket at a time. Messages are
+grouped by query, and the result is what a pipeline would have sent whose batch begins at the start.
 
-What cannot be spread: the history of one bucket, of one query.
+Not parallel: the history of one bucket, and of one query.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 MAX_QUERIES = 100_000
 MAX_SHOWN = 100_000
-"""Of one query; they all come together in the memory of the process that asks."""
+"""Maximum per query; they are all collected in the memory of the calling process."""
 RANGES = 10
 
 
@@ -58,7 +57,7 @@ class Tested:
     sql: str
     totals: Totals
     notifications: list[Notification] = field(default_factory=list)
-    """In order, the first ones at least; `totals` counts all."""
+    """In order, at least the first ones; `totals` counts all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Backtest:
     end: int
     ranges: list[tuple[int, int]]
     refused: int
-    """Events that were unreadable, or that one of the tables asked about refused."""
+    """Events that were unreadable, or that one of the queried tables refused."""
     queries: list[Tested]
     seconds: float
 
@@ -87,10 +86,10 @@ def backtest(
     on_progress: TaskProgress | None = None,
     flow: str = FLOW,
 ) -> Backtest:
-    """What these queries would have received, had they been subscribed at `start`, up to `end`.
+    """The result for these queries, as if they had been subscribed at `start`, up to `end`.
 
-    Nothing is written to the home but a log file, and no lock is taken: a pipeline may be running.
-    SqlError if a query is refused, HomeError if the log has no such stretch, PipelineError if Spark
+    Only a log file is written to the home, and no lock is taken: a pipeline may be running.
+    SqlError if a query is refused, HomeError if the log has no such range, PipelineError if Spark
     fails.
     """
     began = time.monotonic()
@@ -113,7 +112,7 @@ def backtest(
 
 
 def bound(statements: Sequence[str], catalog: Catalog) -> tuple[Query, ...]:
-    """The queries; the error says which of several statements was refused."""
+    """The bound queries; the error says which of several statements was refused."""
     if len(statements) > MAX_QUERIES:
         raise HomeError(f"a backtest takes at most {MAX_QUERIES} queries, not {len(statements)}")
     known: dict[str, Query] = {}
@@ -163,7 +162,7 @@ def _run(
 
 
 def answer(question: BacktestSpec, rows: Iterable[HistoryRow], seconds: float) -> Backtest:
-    """The result, from the rows that the last step has given in any order."""
+    """The result, from the rows of the last step in any order."""
     notifications: dict[int, list[HistoryRow]] = {}
     totals: dict[int, Totals] = {}
     refused = 0

@@ -1,4 +1,4 @@
-"""The last step of a backtest: every query takes in its messages, as a subscriber would."""
+"""The last step of a backtest: applies the messages of every query, as a subscriber would."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.packing import pack, unpack
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What one query would have received in all, and how many rows its content has at the end."""
+    """Everything one query would have received, and how many rows its content has at the end."""
 
     inserts: int = 0
     updates: int = 0
@@ -40,8 +40,8 @@ class Totals:
 
 
 def replay_contents(rows: Iterable[HistoryRow], question: BacktestSpec) -> Iterator[HistoryRow]:
-    """Notifications and totals of some queries, whose messages come sorted; counts pass, and what
-    is left of the flow is dropped."""
+    """Notifications and totals of some queries, whose messages come sorted; counts are passed on,
+    other rows of the flow are dropped."""
     mine = (row for row in rows if row.kind in _KINDS)
     for number, history in groupby(mine, attrgetter("place")):
         if number < 0:
@@ -79,5 +79,5 @@ def _live_through(
 
 
 def in_order(notifications: Iterable[Notification]) -> list[Notification]:
-    """One order for what happens at one offset, whoever computed it."""
+    """A canonical order for notifications of one offset, independent of who computed them."""
     return sorted(notifications, key=attrgetter("id"))

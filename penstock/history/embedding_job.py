@@ -1,9 +1,9 @@
-"""The embedding graph of views that outgrow one machine, as a Spark job.
+"""The embedding graph of a view set too large for one machine, as a Spark job.
 
-A view that embeds in a query has its rarest label among the query's. So every view goes to the
-group of its rarest label as a feeder, and to the groups of all its labels as a query: each pair
-that can embed meets in one group, and no task holds more views than one group has. The queries of
-a group are split among several tasks, which all get its feeders.
+A view that embeds in a query has its rarest label among the query's. So every view is a feeder in
+the group of its rarest label, and a query in the groups of all its labels: each pair that can embed
+meets in one group, and no task holds more views than one group has. The queries of a group are
+split among several tasks, which all get its feeders.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_SPLITS = 1_000
 
 
 def views_frame(spark: SparkSession, patterns: Sequence[TreePattern]) -> DataFrame:
-    """Views with their numbers and labels, as the job wants them."""
+    """Views with their numbers and labels, as input of the job."""
     return spark.createDataFrame(
         pa.table(
             {
@@ -73,7 +73,7 @@ def embedding_edges(
 
 
 def group_embedder(navigation: bool) -> Callable[[pa.Table], pa.Table]:
-    """What a task does with one group: views that feed, and views that ask."""
+    """The work of a task on one group of feeders and queries."""
 
     def embed_group(rows: pa.Table) -> pa.Table:
         numbers, feeds = rows["view"].to_numpy(), rows["feeds"].to_numpy()
@@ -99,7 +99,7 @@ def spark_embedding_graph(
     navigation: bool = True,
     splits: int = SPLITS,
 ) -> EmbeddingGraph:
-    """The graph brought together on the driver: edges by query, then feeder."""
+    """The graph collected on the driver: edges by query, then feeder."""
     edges = embedding_edges(views_frame(spark, patterns), navigation=navigation, splits=splits)
     found = edges.toArrow()
     query = found["query"].to_numpy()

@@ -1,4 +1,4 @@
-"""How subscriptions ask for the columns of a table, and how much of what happens they let pass."""
+"""How subscriptions constrain the columns of a table, and how selective their conditions are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.predicates.intervals import Interval
 from penstock.query import Query
 
 MEASURED_PREDICATES = 200
-"""Of each column, the selectivity of so many of its most common conditions is measured."""
+"""The number of most common conditions per column whose selectivity is measured."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Interest:
         return AttributeStatistics.of_boxes(len(self.relation.columns), self.boxes)
 
     def selectivities(self, sample: Sequence[Row]) -> list[float]:
-        """By column, the share of sampled rows that its conditions let pass, on average."""
+        """By column, the share of sampled rows that satisfy its conditions, on average."""
         asked: list[Counter[Interval]] = [Counter() for _ in self.relation.columns]
         for box in self.boxes:
             for column, interval in box:
@@ -48,7 +48,7 @@ class Interest:
 
 
 def interests(queries: Iterable[Query]) -> dict[str, Interest]:
-    """The boxes of queries, by table. What is said of derived columns is left out: a table has
+    """The boxes of queries, by table. Conditions on derived columns are left out: a table has
     none."""
     found: dict[str, Interest] = {}
     for query in queries:

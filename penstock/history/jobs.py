@@ -1,4 +1,4 @@
-"""Running a job over the log on Spark, and seeing how far it is."""
+"""Runs a job over the log on Spark, with progress."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ POLL_SECONDS = 0.2
 TASKS_PER_CORE = 2
 
 TaskProgress = Callable[[int, int], None]
-"""Takes how many tasks are done, and how many there are in all."""
+"""Called with the number of finished tasks and of all tasks."""
 
 
 @contextmanager
 def job_session(home: Home, master: str, conf: Mapping[str, str] | None) -> Iterator[SparkSession]:
     """Spark for a job that only reads the home. PipelineError if it does not start or fails.
 
-    What it prints goes to a file of its own, beside that of a pipeline that may be running.
+    Its output goes to a separate file, beside that of a pipeline that may be running.
     """
     log_file = home.path / "logs" / "history.log"
     spark = spark_session(master=master, conf=conf, log_file=log_file)
@@ -38,8 +38,8 @@ def job_session(home: Home, master: str, conf: Mapping[str, str] | None) -> Iter
 
 
 def brought_together(flow: DataFrame, stretches: int, step: ArrowStep) -> tuple[DataFrame, int]:
-    """The next step of a job, which sees the rows of each place in one task, sorted; and into how
-    many tasks it is cut."""
+    """The next step of a job, which sees the rows of each place in one task, sorted; and its number
+    of tasks."""
     tasks = max(flow.sparkSession.sparkContext.defaultParallelism * TASKS_PER_CORE, stretches)
     placed = flow.repartition(tasks, "place").sortWithinPartitions(*SORTED_BY)
     return placed.mapInArrow(step, HISTORY_SCHEMA), tasks
@@ -47,7 +47,7 @@ def brought_together(flow: DataFrame, stretches: int, step: ArrowStep) -> tuple[
 
 @contextmanager
 def tasks_told(spark: SparkSession, total: int, tell: TaskProgress | None) -> Iterator[None]:
-    """Tell how many tasks of the jobs that this thread starts are done."""
+    """Report how many tasks of the jobs started by this thread are done."""
     if tell is None:
         yield
         return

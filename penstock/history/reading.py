@@ -1,4 +1,4 @@
-"""The first step of every job: a stretch of the log as changes that fit the catalog."""
+"""The first step of every job: a range of the log as changes checked against the catalog."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.sql import parse_declaration
 from penstock.storage import Home, RecordKind, RecordLog, events_not_applied
 
 RECORDS_PER_TASK = 50_000
-"""A task of so many records takes about a second: long against its start, short to be repeated."""
+"""A task of this many records takes about a second: long against its start, cheap to repeat."""
 
 _DDL = frozenset({RecordKind.DDL})
 _EVENTS = frozenset({RecordKind.EVENT})
@@ -24,7 +24,7 @@ _EVENTS = frozenset({RecordKind.EVENT})
 def catalog_at(log: RecordLog, end: int) -> Catalog:
     """The tables and streams that the records before `end` declare.
 
-    From the log and not from the registry: a job writes nothing that others read.
+    From the log and not from the registry: a job writes nothing that other processes read.
     """
     catalog = Catalog()
     for record in log.read(0, end, _DDL):
@@ -34,7 +34,7 @@ def catalog_at(log: RecordLog, end: int) -> Catalog:
 
 
 def checked_end(home: Home, start: int, end: int | None) -> int:
-    """The end of a stretch of the log; HomeError if the log does not hold it."""
+    """The end of a range of the log; HomeError if the log does not hold it."""
     log_end = home.log.end
     wanted = log_end if end is None else end
     if not 0 <= start <= wanted <= log_end:
@@ -58,7 +58,7 @@ def check_known(home: Home, start: int) -> None:
 
 
 def stretches(start: int, end: int, records: int = RECORDS_PER_TASK) -> list[tuple[int, int]]:
-    """The log from `start` to `end` in shares; at least one, unless both are 0."""
+    """The log from `start` to `end` in ranges; at least one, unless both are 0."""
     return list(pairwise([*range(start, max(start + 1, end), records), end])) if end else []
 
 
@@ -68,7 +68,7 @@ def changes_in(
     catalog: Catalog,
     not_applied: Mapping[int, ChangeError],
 ) -> Iterator[tuple[int, Checked | ChangeError]]:
-    """The events of a stretch as changes, or what is wrong with them."""
+    """The events of a range as changes, or what is wrong with them."""
     for first, entries in log.frames(*stretch, _EVENTS):
         for offset, (kind, body) in enumerate(entries, first):
             if kind == RecordKind.EVENT:
@@ -87,7 +87,7 @@ def _checked(body: bytes, catalog: Catalog, offset: int) -> Checked | ChangeErro
 def read_stretches(
     path: str, all_stretches: Sequence[tuple[int, int]], numbers: Sequence[int], catalog: Catalog
 ) -> Iterator[tuple[int, Checked | ChangeError]]:
-    """The changes of the stretches with these numbers; opens the home where it is called."""
+    """The changes of the ranges with these numbers; opens the home in the calling process."""
     home = Home.open(path)
     not_applied = events_not_applied(home)
     for number in numbers:

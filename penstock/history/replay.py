@@ -1,4 +1,4 @@
-"""Running the flow over the whole log as a batch job: the tasks of a backtest.
+"""Runs the flow over the whole log as a batch job: the tasks of a backtest.
 
 Each task of the flow sees its rows sorted by bucket and batch, so it holds the state of one bucket
 at a time, on disk. Messages leave the flow where they are emitted, as deliveries to queries.
@@ -31,7 +31,7 @@ def read_task(numbers: Iterable[int], known: BacktestIndex) -> Iterator[HistoryR
     for number in numbers:
         span = known.spec.spans[number]
         if span == known.spec.span_at(known.spec.start):
-            for bucket in known.spread.buckets:  # new points concern all of them
+            for bucket in known.spread.buckets:  # new points affect all buckets
                 yield HistoryRow(bucket, span.start, Kind.TICK, 0, b"")
         for events in events_of(known.home.log, span.start, span.end):
             given = StageInput(known.spread.buckets[0], span, events)
@@ -41,7 +41,7 @@ def read_task(numbers: Iterable[int], known: BacktestIndex) -> Iterator[HistoryR
 def keyed_task(
     number: int, rows: Iterable[HistoryRow], known: BacktestIndex
 ) -> Iterator[HistoryRow]:
-    """A later task of the flow, for rows that come sorted; those that are not of the flow pass."""
+    """A later task of the flow, for sorted rows; other rows are passed on."""
     stages = tasks_of(known.spec.flow)[number]
     for bucket, history in groupby(rows, attrgetter("place")):
         with BucketState.temporary() as state:
@@ -74,7 +74,7 @@ def _advance(
 
 
 def _rows_of(out: StageOutput, span: Span, known: BacktestIndex) -> Iterator[HistoryRow]:
-    """The output of a task: rows for the next one, deliveries, and how many events were refused."""
+    """The output of a task: rows for the next one, deliveries, and the number of refused events."""
     bad = 0
     for given in out.inputs(span).values():
         bad += sum(row.offset >= known.spec.start for row in given.rows(Kind.BAD))
@@ -88,11 +88,11 @@ def _rows_of(out: StageOutput, span: Span, known: BacktestIndex) -> Iterator[His
 
 
 _LEAVING = frozenset({Kind.BAD, Kind.SKIPPED, Kind.FAULT})
-"""What no later task of the flow takes, and nobody else wants."""
+"""Kinds that no later task takes, and that are not part of the result."""
 
 
 def _deliveries(body: bytes, known: BacktestIndex) -> Iterator[HistoryRow]:
-    """A message, once for each query that must see it."""
+    """A message, once for each query that must get it."""
     message = decode_message(body)
     offset, step = message.position
     found = recipients(message, known.index.space(message.space))

@@ -1,7 +1,8 @@
 """The rows that flow between the steps of a job over the log, all of one schema.
 
-Rows that must be seen together share a place. Spark brings each place into one task and sorts it,
-on disk if need be, so a step holds the state of one place at a time and never that of a table.
+Rows that must be processed together share a place. Spark brings each place into one task and sorts
+it, on disk if necessary, so a step holds the state of one place at a time and never that of a
+table.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ ARROW_SCHEMA = pa.schema(
 
 ROWS_PER_ARROW_BATCH = 10_000
 EVERYWHERE = -1
-"""The place of rows that are counted only."""
+"""The place of rows that are only counted."""
 
 
 class HistoryKind(IntEnum):
-    """What a row says; rows of one place and offset are sorted by this. Rows of the flow have kinds
-    below these (`penstock.flow.kinds`)."""
+    """The kind of a row; rows of one place and offset are sorted by it. Kinds of the flow are lower
+    (`penstock.flow.kinds`)."""
 
     REFUSED = 100
-    """So many events (`step`) could not be carried out."""
+    """A number of events (`step`) that could not be applied."""
     CHANGE = 101
     """An event that fits the catalog, at the place of its row."""
     SEED = 102
@@ -45,7 +46,7 @@ class HistoryKind(IntEnum):
     """A message for one query, at the place of that query."""
     NOTIFICATION = 104
     TOTALS = 105
-    """What became of one query in all."""
+    """The totals of one query."""
 
 
 class HistoryRow(NamedTuple):
@@ -57,7 +58,7 @@ class HistoryRow(NamedTuple):
 
 
 ArrowStep: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""A step as Spark runs it: for `mapInArrow`."""
+"""A step in the form of Spark's `mapInArrow`."""
 
 
 def place_of(key: bytes) -> int:
@@ -75,7 +76,7 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[HistoryRow]:
 
 
 def batches_of(rows: Iterable[HistoryRow]) -> Iterator[pa.RecordBatch]:
-    """Rows in pieces that a reader can hold; made as they are asked for."""
+    """Rows in pieces of bounded size, generated lazily."""
     waiting: list[HistoryRow] = []
     for row in rows:
         waiting.append(row)

@@ -1,4 +1,5 @@
-"""What a backtest asks, in a form that travels to the workers; and what they make of it."""
+"""The specification of a backtest, serialisable for the workers, and the index they build from
+it."""
 
 from __future__ import annotations
 
@@ -26,20 +27,20 @@ from penstock.storage import Home, events_not_applied
 
 @dataclass(frozen=True)
 class BacktestSpec:
-    """Queries, known by their number, as if all had been subscribed at `start`."""
+    """Queries, identified by number, as if all had been subscribed at `start`."""
 
     catalog: Catalog
     queries: tuple[Query, ...]
     start: int
     end: int
     shown: int
-    """So many notifications of each query are wanted themselves, not only counted."""
+    """Number of notifications per query that are returned, not only counted."""
     ranges: int
-    """Into so many ranges of offsets the counts are split."""
+    """Number of offset ranges for the counts."""
     buckets: int = 64
-    """Into so many partitions the state of keyed stages is split."""
+    """Number of partitions of the state of keyed stages."""
     records: int = RECORDS_PER_TASK
-    """So many records are a batch, at most."""
+    """Maximum number of records per batch."""
     flow: str = FLOW
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -52,7 +53,7 @@ class BacktestSpec:
 
     @cached_property
     def spans(self) -> list[Span]:
-        """The batches, in order. Nobody is active in those before the start."""
+        """The batches, in order. No query is active in those before the start."""
         before = [Span(low, high, 0, 0, 0) for low, high in stretches(0, self.start, self.records)]
         active = self.start
         return before + [
@@ -61,7 +62,7 @@ class BacktestSpec:
         ]
 
     def span_at(self, start: int) -> Span:
-        """The batch that begins at an offset; of two, the one that has new subscriptions."""
+        """The batch that begins at an offset; of two, the one with new subscriptions."""
         return self._by_start[start]
 
     @cached_property
@@ -121,7 +122,7 @@ _known: BacktestIndex | None = None
 
 
 def worker_spec(spec: BacktestSpec, path: str) -> BacktestIndex:
-    """What this process has made of a specification; the last one is remembered."""
+    """The index of a specification, cached per process (the last one only)."""
     global _known
     if _known is None or _known.spec.id != spec.id:
         _known = BacktestIndex(spec, Home.open(path))

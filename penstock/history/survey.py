@@ -1,4 +1,4 @@
-"""What a survey of the history counts, in parts that tasks make and that can be put together."""
+"""The counts of a survey of the history, as mergeable partial results."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 def hash_of(plain: object) -> int:
-    """The same in every process. Short hashes such as CRCs would not do: those of values that
-    follow one another are spread too evenly to count by."""
+    """The same in every process. Short hashes such as CRCs are not suitable: those of consecutive
+    values are spread too evenly for estimating counts."""
     return int.from_bytes(blake2b(pack(plain), digest_size=_HASH_BYTES).digest())
 
 
 @dataclass
 class Smallest(Generic[T]):
-    """The items with the smallest hashes: whatever is put together, each was as likely as any."""
+    """The items with the smallest hashes: a uniform sample, however it was merged."""
 
     limit: int
     items: dict[int, T] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Smallest(Generic[T]):
         return sorted(self.items.items(), key=lambda pair: pair[0])
 
     def distinct(self) -> int:
-        """About how many different hashes were added (Bar-Yossef et al., 2002)."""
+        """The estimated number of distinct hashes added (Bar-Yossef et al., 2002)."""
         self._prune()
         if len(self.items) < self.limit:
             return len(self.items)
@@ -60,7 +60,7 @@ class Smallest(Generic[T]):
 
 @dataclass
 class TableSurvey:
-    """What some of the changes of a table were like, and the rows they have led to."""
+    """Counts of some changes of a table, and of the rows they led to."""
 
     inserts: int = 0
     updates: int = 0
@@ -88,7 +88,7 @@ class TableSurvey:
             self.sample.add(hash_of(offset), new)
 
     def note_row(self, relation: Relation, row: Row) -> None:
-        """A row that is there at the end."""
+        """Count a row that exists at the end."""
         self.rows += 1
         for i, (column, value) in enumerate(zip(relation.columns, row, strict=True)):
             if value is None:
@@ -110,7 +110,7 @@ class TableSurvey:
 
 @dataclass
 class EdgeSurvey:
-    """How rows meet in some of the join values of an edge, by side."""
+    """Counts of some join values of an edge, by side."""
 
     rows: list[int] = field(default_factory=lambda: [0, 0])
     values: list[int] = field(default_factory=lambda: [0, 0])
@@ -139,7 +139,7 @@ class EdgeSurvey:
 
 @dataclass
 class Survey:
-    """All that was counted, by table and by edge."""
+    """All counts, by table and by edge."""
 
     unreadable: int = 0
     tables: dict[str, TableSurvey] = field(default_factory=dict)

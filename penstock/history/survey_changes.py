@@ -15,7 +15,7 @@ from penstock.history.rows import HistoryKind, HistoryRow, place_of, refused
 def change_rows(
     changes: Iterable[tuple[int, Checked | ChangeError]], tables: frozenset[str]
 ) -> Iterator[HistoryRow]:
-    """The changes of the tables that are asked about; of all others nothing needs to be known."""
+    """The changes of the surveyed tables; all others are skipped."""
     bad = 0
     for offset, change in changes:
         if isinstance(change, ChangeError):

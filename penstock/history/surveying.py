@@ -25,7 +25,8 @@ from penstock.spaces import Edge, join_value
 def survey_rows(
     rows: Iterable[HistoryRow], catalog: Catalog, edges: Sequence[Edge]
 ) -> Iterator[HistoryRow]:
-    """Counts of the changes of some places, which come sorted; and the groups their rows are in."""
+    """Counts of the changes of some places, whose rows come sorted; and the groups their rows are
+    in."""
     survey = Survey()
     for _, history in groupby(rows, attrgetter("place")):
         current: dict[tuple[str, object], tuple[Relation, Row]] = {}
@@ -55,7 +56,7 @@ def _carry_out(
         survey.table(relation).refused += 1
         return
     if old is None and new is None:
-        return  # what was to be removed is not there
+        return  # the row to be removed does not exist
     survey.table(relation).note_change(event.offset, old, new)
     if new is None:
         del current[place]
@@ -64,9 +65,8 @@ def _carry_out(
 
 
 def _members(relation: Relation, row: Row, edges: Sequence[Edge]) -> Iterator[HistoryRow]:
-    """The groups that a row is in, as rows at the places of those groups. Tables are joined by
-    declared columns, or by what XMLTABLE
-    takes out of documents, which is not counted."""
+    """The groups that a row is in, as rows at the places of those groups. Only joins on declared
+    columns are counted, not those on columns of XMLTABLE."""
     for number, edge in enumerate(edges):
         for side, end in enumerate(edge.sides):
             is_mine = not is_split(end.table) and base_name(end.table) == relation.name
@@ -79,7 +79,7 @@ def _members(relation: Relation, row: Row, edges: Sequence[Edge]) -> Iterator[Hi
 
 
 def survey_groups(rows: Iterable[HistoryRow], edges: Sequence[Edge]) -> Iterator[HistoryRow]:
-    """Counts of the groups of some places, which come sorted; other rows pass."""
+    """Counts of the groups of some places, whose rows come sorted; other rows are passed on."""
     survey = Survey()
     for _, members in groupby(rows, attrgetter("place")):
         sizes: dict[bytes, Counter[int]] = {}
@@ -99,5 +99,5 @@ def part_row(survey: Survey) -> HistoryRow:
 
 
 def whole(rows: Iterable[HistoryRow]) -> Survey:
-    """The survey, from the parts of all tasks."""
+    """The survey, merged from the parts of all tasks."""
     return Survey.of_parts(pickle.loads(row.body) for row in rows)

@@ -1,6 +1,6 @@
-"""The state that the log leads to: tables, rows, subscriptions, leases, faults.
+"""The state derived from the log: tables, rows, subscriptions, leases, faults.
 
-Everything a Hub asks of `penstock.flow.engine` to process records, it asks here.
+A Hub uses `penstock.flow.engine` for processing records only through this module.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from penstock.storage import (
 
 @dataclass
 class Effects:
-    """What a run of records leads to."""
+    """The outcome of a run of records."""
 
     deliveries: Sequence[Delivery] = ()
     quarantined: list[QuarantinedEvent] = field(default_factory=list)
     ended: dict[int, SubscriptionError] = field(default_factory=dict)
-    """Subscriptions that are withdrawn, and what their holders are told."""
+    """Withdrawn subscriptions, and the error for their holders."""
 
 
 class EngineState:
-    """The engine, and what else follows from the records before some offset. Not thread-safe.
+    """The engine, and everything else derived from the records before some offset. Not thread-safe.
 
-    It is the `Directory` of the commands that a Hub takes (`penstock.registry.commands`).
+    It is the `Directory` for the commands of a Hub (`penstock.registry.commands`).
     """
 
     def __init__(self, make_scheme: Callable[[], Scheme]) -> None:
@@ -64,13 +64,13 @@ class EngineState:
         self.engine = Engine(make_scheme())
         self.aside: dict[int, SetAside] = {}  # records that led to faults
         self._leases = Leases()
-        self._run_out: set[int] = set()  # subscriptions that ended because their leases did
+        self._run_out: set[int] = set()  # subscriptions ended by their leases
         self._not_applied: dict[int, ChangeError] = {}  # events that are in quarantine
         self._refused: dict[int, ChangeError] = {}
-        """Events of the last run that operators could not evaluate: all else was checked before."""
-        self._bound: dict[int, Query] = {}  # by the SUBSCRIBE record that comes next
+        """Events of the last run on which operators failed: everything else was checked before."""
+        self._bound: dict[int, Query] = {}  # by offset, for SUBSCRIBE records to come
 
-    # What commands ask for
+    # For commands
 
     def check_present(self, subscription: int) -> None:
         if subscription not in self.aside:
@@ -95,7 +95,7 @@ class EngineState:
     # Faults
 
     def load_faults(self, home: AnyHome) -> None:
-        """Learn which records of a home are not processed."""
+        """Load which records of a home are not processed."""
         self.aside = set_aside_in(home.log)
         self._not_applied = events_not_applied(home)
 
@@ -120,7 +120,7 @@ class EngineState:
                 raise ChangeError(error.primary, detail=detail, hint=error.hint)
 
     def find_culprits(self, run: list[Record], error: Exception) -> list[SetAside]:
-        """The records to blame for a fault of a run; the state is that before the run."""
+        """The records at fault in a failed run; the state is that before the run."""
         record = run[0]
         match record.kind:
             case RecordKind.EVENT:
@@ -132,7 +132,7 @@ class EngineState:
         return [SetAside(record.offset, describe_fault(error))]
 
     def find_initial_culprits(self, offset: int, waiting: Sequence[Placed]) -> list[SetAside]:
-        """The subscriptions to blame for a fault in computing their initial content."""
+        """The subscriptions at fault in a failed computation of initial content."""
         return culprits_of_initial(self.engine, offset, waiting, self._make_scheme)
 
     # Records
@@ -178,7 +178,7 @@ class EngineState:
                 self.apply(run)
 
     def initial(self, offset: int, waiting: Sequence[Placed]) -> Effects:
-        """The rows that points start with."""
+        """The initial content of points."""
         return Effects(self.engine.initial(offset, waiting))
 
     def points_before(self, record: Record) -> tuple[int, list[Placed]] | None:
@@ -190,7 +190,7 @@ class EngineState:
         return None
 
     def replay(self, records: Iterable[Record]) -> None:
-        """Begin with a new engine and absorb records: a fault leaves it in between."""
+        """Start with a new engine and absorb records: a fault leaves the old one inconsistent."""
         before = self.engine
         self.engine = Engine(self._make_scheme())
         self.engine.index.samples, self.engine.operators = before.index.samples, before.operators
@@ -215,7 +215,7 @@ class EngineState:
         return Effects(outcome.messages, quarantined)
 
     def _enrol(self, record: Record) -> list[Placed]:
-        """Make the subscription of a record active; its points."""
+        """Activate the subscription of a record; returns its points."""
         query, said = self._bound.pop(record.offset, None), subscribed(record.body)
         try:
             query = query or self.engine.bind(said.sql)

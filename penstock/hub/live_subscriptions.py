@@ -29,13 +29,13 @@ class LiveSubscriptions:
         self._live[subscription.id] = subscription
 
     def end(self, number: int, why: SubscriptionError) -> None:
-        """No messages will come for it any more, if it is here at all."""
+        """No more messages will arrive for it, if it is live."""
         live = self._live.pop(number, None)
         if live is not None:
             live.end(why)
 
     def address(self, deliveries: Iterable[Delivery], index: Index) -> dict[int, list[Delivery]]:
-        """The deliveries by the live subscriptions that get them, as of now."""
+        """The deliveries by live subscription, as of now."""
         addressed: defaultdict[int, list[Delivery]] = defaultdict(list)
         for one in deliveries:
             if isinstance(one, Switch):
@@ -47,7 +47,7 @@ class LiveSubscriptions:
         return addressed
 
     def deliver(self, addressed: dict[int, list[Delivery]]) -> None:
-        """A content that cannot be built ends its own subscription only."""
+        """A content that cannot be built ends only its own subscription."""
         for number, received in addressed.items():
             if number not in self._live:
                 continue

@@ -1,4 +1,4 @@
-"""Processing the log of a home in this process, one batch of the message log after another."""
+"""Processes the log of a home in this process, one batch of the message log after another."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Result = TypeVar("_Result")
 
 
 class Processor:
-    """Follows a log: state, messages and live subscriptions stay in step with its end.
+    """Follows a log: state, messages and live subscriptions are kept up to date with its end.
 
     `lock` guards all of it; methods that take no lock say so.
     """
@@ -61,12 +61,12 @@ class Processor:
     def _ticket_hash_of(self, subscription: int) -> bytes | None:
         if self._registry is None:
             return logged_ticket_hash(self._home, subscription)
-        self._registry.catch_up()  # others subscribe, too
+        self._registry.catch_up()  # other processes subscribe, too
         return self._registry.ticket_hash_of(subscription)
 
     @contextmanager
     def at_end(self) -> Iterator[Tail]:
-        """The end of the log, everything before it processed, nobody else appending to it."""
+        """The end of the log, with everything before it processed and the append lock held."""
         with self.lock, self._home.log.appending() as tail:
             self._tail = tail
             try:
@@ -77,7 +77,7 @@ class Processor:
 
     @contextmanager
     def appending(self) -> Iterator[Tail]:
-        """The same, once the subscriptions whose leases have run out are withdrawn."""
+        """The same, after withdrawing the subscriptions whose leases have run out."""
         with self.at_end() as tail:
             self.expire(tail)
             yield tail
@@ -90,7 +90,7 @@ class Processor:
             yield self.state.engine
 
     def commit(self, tail: Tail, command: Command[_Result]) -> _Result:
-        """Append what a command records, and process it. Within `at_end`."""
+        """Append the records of a command, and process them. Within `at_end`."""
         if command.entries:
             tail.append(command.entries)
             self.catch_up()
@@ -101,17 +101,17 @@ class Processor:
         return self.commit(tail, commands.expire(self.state, self.now()))
 
     def catch_up(self) -> None:
-        """Process the log; keep the databases that other processes read in step. Under the lock."""
+        """Process the log; update the databases that other processes read. Under the lock."""
         self.advance()
         self._refresh_registry()
 
     def restore(self) -> None:
-        """Bring the state to where the message log ends, then go on from there."""
+        """Bring the state to the end of the message log, then continue from there."""
         self.state.load_faults(self._home)
         frontier = self._home.messages.frontier
         waiting: list[Placed] = []
         if frontier is not None:
-            earlier: dict[int, list[Placed]] = {}  # where the points were that batches know of
+            earlier: dict[int, list[Placed]] = {}  # the points known to published batches
             for run in split_runs(self._home.log.read(0, frontier.end)):
                 if run[0].offset >= frontier.active:
                     moved = self.state.points_before(run[0])
@@ -128,7 +128,7 @@ class Processor:
         self._refresh_registry()
 
     def advance(self, waiting: Sequence[Placed] = ()) -> None:
-        """Process what the log holds beyond our position, as one batch of the message log.
+        """Process the records after our position, as one batch of the message log.
 
         `waiting` are points that no batch has made active yet. Under the lock.
         """
@@ -177,10 +177,10 @@ class Processor:
                 self._leave_out_culprits(run, error)
 
     def _leave_out_culprits(self, run: list[Record], error: Exception) -> None:
-        """Set aside the records to blame for a fault; the state is then that before the run."""
+        """Set aside the records at fault; the state is then that before the run."""
         self._replay(run[0].offset)
         found = self.state.find_culprits(run, error)
-        if not found:  # it fails as a whole, and every part of it succeeds
+        if not found:  # the run fails as a whole, but each part of it succeeds
             raise error
         self._set_aside(found)
         self._replay(run[0].offset)
@@ -210,7 +210,7 @@ class Processor:
         self.state.replay(self._home.log.read(0, end))
 
     def _set_aside(self, found: list[SetAside]) -> None:
-        """Say in the log which records are not processed."""
+        """Record in the log which records are not processed."""
         entries = [set_aside_entry(one) for one in found]
         if self._tail is not None:
             self._tail.append(entries)
@@ -226,9 +226,9 @@ class Processor:
 
 
 class _Produced(NamedTuple):
-    """What records led to."""
+    """The output of records."""
 
     encoded: list[bytes]
     addressed: dict[int, list[Delivery]]
-    """By the live subscriptions that get them."""
+    """By live subscription."""
     quarantined: list[QuarantinedEvent]

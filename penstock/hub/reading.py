@@ -1,4 +1,4 @@
-"""What a Hub tells those who read: contents, notifications, explanations."""
+"""The read side of a Hub: contents, notifications, explanations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from penstock.storage import (
 
 
 class HubReading:
-    """The half of a Hub that changes nothing."""
+    """The methods of a Hub that change nothing."""
 
     _home: AnyHome
     _registry: Registry | None
@@ -63,7 +63,7 @@ class HubReading:
             return {number: query.sql for number, query in engine.queries.items()}
 
     def snapshot(self, subscription: Subscription | int) -> Snapshot:
-        """The content of a subscription, and the cursor from which `news` tells what changes then.
+        """The content of a subscription, and the cursor from which `news` continues.
 
         SubscriptionError if it was made with `initial="none"`: it has notifications only.
         """
@@ -72,12 +72,12 @@ class HubReading:
             return Snapshot(live.content(), self._processor.position)
 
     def news(self, subscription: Subscription | int, cursor: int) -> News:
-        """What a subscription was told since a cursor, whoever took it then: to go on from a
-        snapshot, also in another process and after a crash.
+        """The notifications of a subscription since a cursor, whether or not they were read before:
+        to continue from a snapshot, also in another process and after a crash.
 
-        It is read from the message log, from the subscription's beginning on; `notifications` of a
-        `Subscription` is the way to be told again and again. Very much comes in parts: go on from
-        the cursor of each, until there is nothing.
+        Read from the message log, from the subscription's beginning on; for repeated polling use
+        `notifications` of a `Subscription`. A very large result comes in parts: continue from the
+        cursor of each, until there is nothing.
         """
         number, cursor = id_of(subscription), whole_number(cursor, "a cursor", HomeError)
         with self._processor.reading() as engine:
@@ -127,9 +127,9 @@ class HubReading:
             return [relation.show_row(row) for _, row in engine.rows.rows(relation)]
 
     def left_out(self, subscription: Subscription | int) -> list[str]:
-        """Rows that were there when a subscription began and are not in its content, because an
-        operator failed on them: which, and why. They come with their next change; or subscribe
-        again."""
+        """Rows that existed when a subscription began and are missing from its content, because an
+        operator failed on them: which, and why. They are added with their next change, or by
+        subscribing again."""
         number = id_of(subscription)
         with self._processor.reading():
             journal = None if self._operators is None else self._operators.journal
@@ -137,7 +137,7 @@ class HubReading:
             return [one.text for one in rows if one.subscription == number]
 
     def quarantine(self) -> list[QuarantinedEvent]:
-        """Events that others published and that could not be carried out."""
+        """Events of other publishers that could not be applied."""
         with self._processor.reading():
             return list(self._home.quarantine.entries())
 

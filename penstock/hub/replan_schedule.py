@@ -8,8 +8,8 @@ REOPTIMISE_CHANGES_PER_SUBSCRIPTION = 20
 
 
 class ReplanSchedule:
-    """Counts changes since the last look. It takes time for each subscription, so with many of them
-    it is due less often."""
+    """Counts changes since the last evaluation. Its cost grows with the subscriptions, so with many
+    of them it is due less often."""
 
     def __init__(self, every_changes: int | None) -> None:
         """None: never due."""

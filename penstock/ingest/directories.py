@@ -1,7 +1,7 @@
-"""Directories into which strangers may write: opened step by step, never through a symbolic link.
+"""Directories writable by untrusted users: opened step by step, never through a symbolic link.
 
-A path says where a file was when somebody looked. Between two looks, a directory on the way may
-have become a link to another one; a descriptor stays with what was opened.
+A path says where a file was at one moment. Later a directory on the path may have become a link to
+another one; a descriptor stays with what was opened.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
 @contextmanager
 def open_directory(root: Path, inner: str = "", *, make: bool = False) -> Iterator[int]:
-    """The descriptor of a directory below another one, which may itself be given by a link.
+    """The descriptor of a directory below `root`, which itself may be a link.
 
-    OSError if there is a link on the way below it, or no directory.
+    OSError if there is a link on the path below it, or no directory.
     """
     with ExitStack() as stack:
         descriptor = os.open(root, _DIRECTORY)
@@ -43,14 +43,14 @@ def _make(name: str, within: int) -> None:
 
 @contextmanager
 def open_dropped(root: Path, name: str) -> Iterator[InputFile]:
-    """A regular file below a directory; InputError if it is none, or cannot be read."""
+    """A regular file below a directory; else InputError, also if it cannot be read."""
     with open_input(root / name, within=lambda: open_directory(root, _folder(name))) as source:
         yield source
 
 
 def move_file(root: Path, name: str, target: str, inode: int) -> bool:
-    """Move a file below the directory to another one below it, under a name that is free there;
-    False if another file has come into its place, which stays."""
+    """Move a file below the directory to another one below it, under a free name; False if another
+    file has taken its place, which is not moved."""
     folder, last = _folder(name), PurePosixPath(name).name
     with (
         open_directory(root, folder) as here,
@@ -69,7 +69,7 @@ def _folder(name: str) -> str:
 
 
 def _free_name(name: str, within: int) -> str:
-    """The name, or one like it with a number, no longer than names may be."""
+    """The name, or one with a number appended, within the maximum length."""
     taken = set(os.listdir(within))
     path, most = PurePosixPath(name), os.fpathconf(within, "PC_NAME_MAX")
     free, number = name, 1

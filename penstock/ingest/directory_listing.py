@@ -1,4 +1,4 @@
-"""Listing a watched directory: its files in order, and the tables that their rows belong to."""
+"""Lists a watched directory: its files in order, and the tables of their rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REFUSED_DIRECTORY = "refused"
 _OURS = frozenset({TAKEN_DIRECTORY, REFUSED_DIRECTORY})
 
 _UNFINISHED = (".", "_")
-"""Names that begin like this are by custom those of files that are still written."""
+"""By convention, names with these prefixes are files that are still being written."""
 _HASHED_BYTES = 1 << 20
 
 LINK = "a symbolic link is not followed"
@@ -29,26 +29,26 @@ HOME = "it is a penstock home"
 
 @dataclass(frozen=True, slots=True, order=True)
 class DroppedFile:
-    """A file as it was found. Files are taken in this order: by time, then by name."""
+    """A file as it was found. Files are ingested in this order: by time, then by name."""
 
     modified_ns: int
     name: str
-    """Relative to the directory. Bytes that are no text stand in it as lone surrogates."""
+    """Relative to the directory. Invalid UTF-8 is represented by lone surrogates."""
     size: int
     inode: int
 
 
 @dataclass(slots=True)
 class DirectoryListing:
-    """What is in a directory and one level below it."""
+    """The files in a directory and one level below it."""
 
     files: list[DroppedFile] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
-    """Names that look like ours, and why they are left alone."""
+    """Names with an input format that are skipped, and why."""
 
 
 def list_files(directory: Path) -> list[DroppedFile]:
-    """The files that are there for us, in order."""
+    """The files to ingest, in order."""
     return list_directory(directory).files
 
 
@@ -104,7 +104,7 @@ def _add(entry: os.DirEntry[str], name: str, found: DirectoryListing) -> None:
 
 
 def digest_of(file: BinaryIO) -> str:
-    """What a file holds, in short. Reads it all, and goes back to its beginning."""
+    """A digest of a file. Reads it all, and seeks back to its beginning."""
     digest = hashlib.blake2b(digest_size=16)
     while block := file.read(_HASHED_BYTES):
         digest.update(block)
@@ -113,7 +113,7 @@ def digest_of(file: BinaryIO) -> str:
 
 
 def table_of(name: str, catalog: Catalog) -> Relation | None:
-    """Whose rows a CSV or Parquet file holds, told by its name.
+    """The table of a CSV or Parquet file, according to its name.
 
     `stocks/anything.csv`, `stocks.csv`, and `stocks-2024-05-01.csv` or `stocks.7.csv` or
     `stocks_7.csv` belong to the table stocks; where several tables fit, to the one with the longest

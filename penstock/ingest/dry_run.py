@@ -1,6 +1,6 @@
-"""Dry run: which events of a file would be accepted, as far as the catalog alone can tell.
+"""Dry run: which events of a file would be accepted, as far as the catalog alone determines it.
 
-Whether a row is there to be updated, or is not there yet, only shows when its turn comes.
+Whether a row exists is known only when the event is processed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.flow.events import read_change
 from penstock.ingest.input_files import InputBatch
 
 FIRST_NUMBERS = 5
-"""So many places are named for each reason."""
+"""Number of positions listed for each reason."""
 MAX_REASONS = 1_000
 
 _VALUE = re.compile(r": .* is not a ", re.DOTALL)
@@ -27,16 +27,16 @@ class Refusal:
     """Events that would be refused for the same reason."""
 
     example: ChangeError
-    """Why the first of them would be."""
+    """The error of the first of them."""
     unit: str
     events: int = 0
     numbers: list[int] = field(default_factory=list)
-    """Where the first of them stand."""
+    """The positions of the first of them."""
 
 
 @dataclass(slots=True)
 class FileCheck:
-    """What would become of the events of one file."""
+    """The outcome for the events of one file."""
 
     name: str
     accepted: int = 0
@@ -57,7 +57,7 @@ class FileCheck:
 def check_file(
     name: str, batches: Iterable[InputBatch], catalog: Catalog, offset: int
 ) -> FileCheck:
-    """Read all events as if they were appended at the offset."""
+    """Check all events as if they were appended at the offset."""
     found = FileCheck(name)
     try:
         for batch in batches:
@@ -92,5 +92,5 @@ def _note(found: FileCheck, error: ChangeError, number: int, unit: str) -> None:
 
 
 def kind_of(error: ChangeError) -> str:
-    """The reason without the values in it: what it has in common with others."""
+    """The reason without its values, for grouping."""
     return _LITERAL.sub("…", _VALUE.sub(": … is not a ", error.primary, count=1))

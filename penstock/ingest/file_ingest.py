@@ -1,9 +1,9 @@
-"""Ingesting a file exactly once.
+"""Ingests a file exactly once.
 
-Every frame that is appended for a file says how many of its events are in the log by then
-(`penstock.ingest.ingest_ledger`). Whoever goes on, after a crash or beside another process, reads
-that under the log's own lock and skips as many. The order of a file's events is that of the file,
-so it does not matter how they were cut into frames.
+Every frame appended for a file records how many of its events are in the log by then
+(`penstock.ingest.ingest_ledger`). A process that continues, after a crash or concurrently with
+another one, reads that under the log's own lock and skips as many. Events are appended in the order
+of the file, so it does not matter how they were cut into frames.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from penstock.storage import Home, RecordKind
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What became of one file."""
+    """The outcome for one file."""
 
     name: str
-    """As it can be printed."""
+    """Printable."""
     events: int
     """Appended now: none, if all of them were in the log before."""
     refused: str = ""
-    """Why the file, or the rest of it, cannot be read; the quarantine will say so too."""
+    """Why the file, or the rest of it, cannot be read; also in the quarantine."""
     left: str = ""
-    """Why the file is left where it is."""
+    """Why the file was not moved."""
 
 
 class FileIngest:
-    """Takes files into the log of a home. For one thread; other processes may take, too."""
+    """Ingests files into the log of a home. For one thread; other processes may ingest, too."""
 
     def __init__(self, home: Home, op: Op = Op.INSERT, *, max_backlog: int = MAX_BACKLOG) -> None:
         self._home = home
@@ -63,9 +63,9 @@ class FileIngest:
         self._ledger.close()
 
     def take(self, source: InputFile, name: str) -> IngestResult:
-        """Append those events of the file that are not in the log yet.
+        """Append the events of the file that are not in the log yet.
 
-        BacklogError if the log is too far ahead of its processing: the rest can be taken later.
+        BacklogError if the log is too far ahead of its processing: the rest can be ingested later.
         InputError if the file cannot be read any further.
         """
         status = os.fstat(source.file.fileno())
@@ -112,8 +112,8 @@ def append_taken(
     events: list[bytes],
     after: IngestRecord,
 ) -> int:
-    """Append events that follow the first `done` of the file, unless somebody else has; where the
-    first of them is."""
+    """Append the events after the first `done` of the file, unless another process has; returns the
+    offset of the first of them."""
     entries = [encode_taken(file, after), *((RecordKind.EVENT, event) for event in events)]
     with home.log.appending() as tail:
         present = ledger.taken(file, tail.end)
@@ -126,7 +126,7 @@ def append_taken(
 
 
 def behind(batches: Iterable[list[bytes]], done: int) -> Iterator[list[bytes]]:
-    """The events behind the first `done`."""
+    """The events after the first `done`."""
     for events in batches:
         rest = events[done:]
         done = max(0, done - len(events))
@@ -135,7 +135,7 @@ def behind(batches: Iterable[list[bytes]], done: int) -> Iterator[list[bytes]]:
 
 
 def check_unchanged(source: InputFile, before: os.stat_result) -> None:
-    """EventError if the file is not what it was before it was read."""
+    """EventError if the file has changed since it was opened."""
     after = os.fstat(source.file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise EventError(

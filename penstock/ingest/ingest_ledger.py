@@ -1,9 +1,9 @@
 """The ledger of ingested files, derived from the log.
 
-The truth is in the log: a frame that holds events of a file begins with a record that names the
-file and says how many of its events are in the log by then. Frames are written whole or not at all,
-so that record and its events cannot part. The database is derived from it, like the registry, so
-that nobody has to read the whole log to find out.
+The truth is in the log: a frame with events of a file begins with a record that names the file and
+the number of its events that are in the log by then. Frames are atomic, so that record and its
+events cannot be separated. The database is derived from it, like the registry, to avoid reading the
+whole log.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FILES = Table(
 
 
 class TakenBody(msgspec.Struct, frozen=True):
-    """The body of a TAKEN record: up to here, this much of the file is in the log."""
+    """The body of a TAKEN record: how much of the file is in the log up to here."""
 
     file: str
     digest: str
@@ -48,7 +48,7 @@ _DECODER = msgspec.json.Decoder(TakenBody)
 
 @dataclass(frozen=True, slots=True)
 class FileId:
-    """A file is known by its name and its content: under a new name, or with other content, it is
+    """A file is identified by its name and its content: with a new name, or other content, it is
     another one."""
 
     name: str
@@ -59,8 +59,8 @@ class FileId:
 class IngestRecord:
     """How much of a file is in the log.
 
-    `refused` tells when the file got its place (as the file system counts), if it could not be read
-    there: the same file in the same place need not be tried again, but put there anew it is.
+    `refused` is the inode change time of a file that could not be read: the unchanged file need not
+    be tried again, but a replaced one is.
     """
 
     events: int = 0
@@ -80,10 +80,10 @@ def decode_taken(body: bytes) -> TakenBody:
 
 
 def ledger_name(name: str) -> str:
-    """The name of a file as the ledger knows it: text, and another one for every name.
+    """The name of a file in the ledger: text, and distinct for distinct names.
 
-    Names are bytes. Where they are no UTF-8, what is not is written as escapes, and a slash is put
-    behind, which no name of a file ends in; so no other name becomes the same.
+    File names are bytes. Invalid UTF-8 is escaped, and a slash is appended, which cannot occur at
+    the end of a file name; so names stay distinct.
     """
     raw = os.fsencode(name)
     try:
@@ -94,7 +94,7 @@ def ledger_name(name: str) -> str:
 
 
 def encode_taken(file: FileId, taken: IngestRecord) -> tuple[RecordKind, bytes]:
-    """The record, once its reader has found in it what was meant."""
+    """The record, after its reader has decoded it to what was meant."""
     meant = TakenBody(file.name, file.digest, taken.events, taken.complete, taken.refused)
     try:
         body = msgspec.json.encode(meant)
@@ -111,12 +111,12 @@ def encode_taken(file: FileId, taken: IngestRecord) -> tuple[RecordKind, bytes]:
 
 
 def remove_ledger(home: Home) -> None:
-    """Forget what is derived, even if SQLite cannot read it: whoever looks next reads the log."""
+    """Remove the derived database, even if SQLite cannot read it: it is rebuilt from the log."""
     remove_database(home.sources_db)
 
 
 class IngestLedger:
-    """The files of a home. Safe for several processes; each catches up before it looks."""
+    """The files of a home. Safe for several processes; each catches up before a query."""
 
     def __init__(self, home: Home) -> None:
         self._log: RecordLog = home.log
@@ -126,7 +126,7 @@ class IngestLedger:
         self._database.close()
 
     def taken(self, file: FileId, to: int | None = None) -> IngestRecord:
-        """How much of the file the records before `to` hold; of all, if None."""
+        """How much of the file the records before `to` hold; None: all records."""
         self._catch_up(self._log.end if to is None else to)
         wanted = "SELECT events, complete, refused FROM files WHERE name = ? AND digest = ?"
         with self._database.reading() as connection:
@@ -137,8 +137,8 @@ class IngestLedger:
         return IngestRecord(events, bool(complete), refused)
 
     def unfinished(self, name: str) -> dict[str, int]:
-        """How many events are in the log of files of that name that are not there as a whole, by
-        the digests of their contents."""
+        """For partly ingested files of that name, the number of events in the log, by the digest of
+        their content."""
         self._catch_up(self._log.end)
         wanted = "SELECT digest, events FROM files WHERE name = ? AND complete = 0 AND events > 0"
         with self._database.reading() as connection:

@@ -15,39 +15,40 @@ from penstock.errors import EventError, InputError
 
 @dataclass(frozen=True, slots=True)
 class InputBatch:
-    """Some events, and how far into the input they end. A pipe has no known length."""
+    """Some events, and the position in the input after them. A pipe has no known length."""
 
     events: list[bytes]
     done_bytes: int
     total_bytes: int | None
     numbers: Sequence[int] = ()
-    """Where each event stands: the number of its line or row, from 1."""
+    """The position of each event: the number of its line or row, from 1."""
     unit: str = "line"
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """An open file: who reads it again reads the same one, whatever its name stands for by then."""
+    """An open file: reading it again reads the same file, even if it was renamed or replaced."""
 
     path: Path
     name: str
-    """As people are told."""
+    """For messages."""
     file: BufferedReader
     size: int
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """What goes wrong while the file is read, as ours: InputError if the operating system
-        cannot read it, EventError if it is not what it should be."""
+        """Converts errors while the file is read: InputError if the operating system cannot read
+        it, EventError if its content is invalid."""
         try:
             yield
         except OSError as error:
             if error.errno is not None:
                 raise unreadable(self.path, error) from error
-            # Arrow says so of a file that is cut short, or damaged.
+            # Arrow's error for a truncated or damaged file.
             raise EventError(f"{self.name} cannot be read", detail=str(error)) from error
         except Exception as error:
-            # Arrow is not imported for files that do not need it, so its errors have no name here.
+            # Arrow is not imported for files that do not need it, so its errors cannot be named
+            # here.
             if not any(kind.__module__.startswith("pyarrow") for kind in type(error).__mro__):
                 raise
             raise EventError(f"{self.name} cannot be read", detail=str(error)) from error
@@ -57,13 +58,13 @@ class InputFile:
 def open_input(
     path: Path, within: Callable[[], AbstractContextManager[int]] | None = None
 ) -> Iterator[InputFile]:
-    """Open a file for reading; InputError if that is not possible, or if it is no regular file.
+    """Open a file for reading; InputError if that is not possible, or if it is not a regular file.
 
-    `within` opens the directory of the file, if it is not to be trusted: a link in the place of the
-    file is then refused.
+    `within` opens the directory of the file, if it is not trusted: a link in place of the file is
+    then refused.
     """
     name = shown_name(path.name)
-    # Without O_NONBLOCK, a pipe that nobody writes to would keep us waiting.
+    # Without O_NONBLOCK, opening a pipe without a writer would block.
     flags = os.O_RDONLY | os.O_NONBLOCK
     try:
         if within is None:
@@ -90,7 +91,7 @@ def unreadable(path: Path, error: OSError) -> InputError:
 
 
 def shown_name(name: str) -> str:
-    """The name of a file as it can be printed, on one line and in UTF-8: names are bytes."""
+    """The name of a file for printing, on one line and in UTF-8: names are bytes."""
     if name.isprintable():
         return name
     raw = os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,8 +1,8 @@
-"""Appending the events of files and pipes to the log.
+"""Appends the events of files and pipes to the log.
 
-Events are appended as they come, unread: whether one can be carried out is found out where it is
-processed, and the quarantine keeps it if not. Input is read in pieces, each a frame of the log, so
-files may be larger than memory and a reader at the end of a pipe is not kept waiting.
+Events are appended as they come, without parsing: whether one can be applied is found in
+processing, and the quarantine keeps it if not. Input is read in pieces, each a frame of the log, so
+files may be larger than memory and events of a pipe are appended without delay.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from penstock.ingest.input_files import InputBatch
 from penstock.storage import AnyHome, RecordKind
 
 MAX_BACKLOG = 10_000_000
-"""Records that may wait to be processed before publishers are asked to wait."""
+"""Maximum number of unprocessed records before publishers must wait."""
 
 
 @dataclass(slots=True)
 class Published:
-    """How much of an input is in the log by now. Others may have appended in between."""
+    """How much of an input is in the log by now. Other publishers may have appended in between."""
 
     events: int = 0
     first: int = 0
     """The offset of the first of them."""
     end: int = 0
-    """The offset behind the last of them."""
+    """The offset after the last of them."""
 
     def add(self, offset: int, events: int) -> None:
         self.first = self.first if self.events else offset
@@ -44,11 +44,11 @@ def publish(
     progress: Callable[[InputBatch], None] | None = None,
     max_backlog: int = MAX_BACKLOG,
 ) -> Published:
-    """Append all events to the log; `published` says how many there are, after an error too.
+    """Append all events to the log; `published` counts them, also after an error.
 
-    Each batch is on disk before the next one is read. BacklogError says that the log is so far
-    ahead of its processing that the rest must wait (never, if `max_backlog` is 0). Who has more to
-    say than the events does the appending himself; `append` returns the offset of the first event.
+    Each batch is on disk before the next one is read. BacklogError if the log is so far ahead of
+    its processing that the rest must wait (never, if `max_backlog` is 0). A caller that records
+    more than the events passes its own `append`, which returns the offset of the first event.
     """
     published = Published() if published is None else published
     append = append or partial(append_events, home)
@@ -62,12 +62,12 @@ def publish(
 
 
 def append_events(home: AnyHome, events: list[bytes]) -> int:
-    """Append events as one frame; the offset of the first."""
+    """Append events as one frame; returns the offset of the first."""
     return home.log.append([(RecordKind.EVENT, event) for event in events])
 
 
 def leave_out(batches: Iterable[InputBatch], count: int, name: str) -> Iterator[InputBatch]:
-    """The batches without their first events, of which there must be so many."""
+    """The batches without their first `count` events, which must exist."""
     left = count
     for batch in batches:
         gone = min(left, len(batch.events))

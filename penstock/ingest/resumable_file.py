@@ -1,8 +1,8 @@
 """Resumable publishing: repeating it continues where it was interrupted.
 
-As with files that are dropped, every frame of the log that holds events of the file says how many
-of them are in the log by then. Frames are written whole or not at all, so this is exact after a
-crash, too. A file is known by where it is, what it holds, and what its rows are taken for.
+As with dropped files, every frame with events of the file records how many of them are in the log
+by then. Frames are atomic, so this is exact after a crash, too. A file is identified by its path,
+its content, and how its rows are interpreted.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from penstock.storage import Home
 
 
 class ResumableFile:
-    """One file on its way into the log."""
+    """One file being published."""
 
     def __init__(self, home: Home, ledger: IngestLedger, file: FileId, source: InputFile) -> None:
         self._home, self._ledger, self._file, self._source = home, ledger, file, source
         self._status = os.fstat(source.file.fileno())
         self._taken = ledger.taken(file)
         self.before = self._taken.events
-        """How many of its events were in the log."""
+        """How many of its events were in the log before."""
 
     def rest(
         self, relation: Relation | None, op: Op, format_: InputFormat | None
@@ -43,7 +43,7 @@ class ResumableFile:
             yield from leave_out(batches, self.before, self._source.name)
 
     def append(self, events: list[bytes]) -> int:
-        """Append the next events of the file; the offset of the first."""
+        """Append the next events of the file; returns the offset of the first."""
         done = self._taken.events
         after = IngestRecord(done + len(events))
         offset = append_taken(self._home, self._ledger, self._file, done, events, after)
@@ -51,7 +51,7 @@ class ResumableFile:
         return offset
 
     def finish(self) -> None:
-        """Say that the file is in the log as a whole."""
+        """Record that the file is completely in the log."""
         if not self._taken.complete:
             check_unchanged(self._source, self._status)
             done = self._taken.events
@@ -63,7 +63,7 @@ class ResumableFile:
 def open_resumable(
     home: Home, path: Path, relation: Relation | None, op: Op, format_: InputFormat | None
 ) -> Iterator[ResumableFile]:
-    """A file to be published, from where an earlier try has stopped."""
+    """A file to be published, from where an earlier attempt stopped."""
     ledger = IngestLedger(home)
     try:
         with open_input(path) as source:
@@ -77,8 +77,8 @@ def open_resumable(
 
 
 def _name(path: Path, relation: Relation | None, op: Op, format_: InputFormat | None) -> str:
-    """Where the file is, and what its rows are taken for. Names of dropped files are relative, so
-    none of them is the same."""
+    """The path of the file, and how its rows are interpreted. Names of dropped files are relative,
+    so they never collide."""
     name = ledger_name(os.path.abspath(path))
     if relation is None or not (format_ or format_of(path)).holds_rows:
         return name

@@ -1,11 +1,11 @@
 """Rows of CSV and Parquet files as events.
 
-A value that does not fit its column still becomes an event, in which it stands as it was found: the
-row then lands in the quarantine with the reason, and is not lost. Only a file that as a whole
-cannot be meant, such as one with columns that the table does not have, is refused.
+A value that does not fit its column still becomes an event, unchanged: the row then ends in the
+quarantine with the reason, and is not lost. Only a file that is wrong as a whole, such as one with
+columns that the table does not have, is refused.
 
-A small file may stand for very much: a page of zeros, one long text in every row. So rows are made
-into events one by one, and handed on in pieces of limited size.
+A small file may expand enormously: a page of zeros, one long text in every row. So rows become
+events one by one, in pieces of limited size.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ BYTES_PER_FRAME = 4 << 20  # 4 MiB, and one row more
 
 MAX_EXPANSION = 1_000
 MIN_EXPANDED_BYTES = 256 << 20  # 256 MiB
-"""The events of a file may have a thousand times its bytes, or this many: constant columns take
-next to no room in Parquet. More than that is no data."""
+"""Maximum size of a file's events: a thousand times its bytes, but at least this many: constant
+columns take almost no space in Parquet. More is not plausible data."""
 
 
 class RowWriter:
-    """Makes the rows of one file into events, and counts."""
+    """Converts the rows of one file to events, and counts."""
 
     def __init__(
         self, file: str, file_bytes: int, relation: Relation, op: Op, names: Sequence[str]
@@ -101,6 +101,6 @@ def check_columns(file: str, names: Sequence[str], relation: Relation) -> None:
 
 
 def invalid_text(raw: bytes) -> msgspec.Raw:
-    """Bytes that are no text, as they are: the event is then not valid UTF-8, and says so."""
+    """Invalid UTF-8, unchanged: the event is then not valid UTF-8, and is refused for that."""
     escaped = raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     return msgspec.Raw(b'"' + re.sub(rb"[\x00-\x1f]", b" ", escaped) + b'"')

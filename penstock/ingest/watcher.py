@@ -1,10 +1,10 @@
-"""Watching a directory: complete files are ingested once each, then moved out of the way.
+"""Watches a directory: complete files are ingested once each, then moved away.
 
-A file is complete when nobody has touched it for a while. Those who cannot promise to write without
-pauses give it a name that begins with a dot or an underscore and rename it when it is done.
+A file is complete when it has not been touched for a while. Writers that may pause longer should
+use a name that begins with a dot or an underscore and rename the file when it is done.
 
-Nothing in the directory stops the watching: what is no regular file, cannot be read, or cannot be
-moved is reported once and left alone.
+Nothing in the directory stops the watcher: what is not a regular file, cannot be read, or cannot be
+moved is reported once and skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from penstock.storage import Home, home_around
 
 SETTLE_SECONDS = 2.0
 MAX_SETTLE_SECONDS = 86_400.0
-"""A day: who waits longer for a writer that pauses had better rename complete files."""
+"""A day: for writers with longer pauses, rename complete files instead."""
 LOOK_EVERY_SECONDS = 0.5
 
 
@@ -43,7 +43,7 @@ class WatchSummary:
     events: int = 0
     refused: int = 0
     left: int = 0
-    """Links, pipes and others that look like files for us, and files that we may not read."""
+    """Links, pipes and others with names of input files, and files without read permission."""
 
     def plus(self, took: IngestResult) -> WatchSummary:
         if took.left and not took.events and not took.refused:
@@ -58,7 +58,7 @@ class WatchSummary:
 
 
 class Watcher:
-    """Takes what is in one directory into one home. For one thread."""
+    """Ingests the files of one directory into one home. For one thread."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Watcher:
         return any(file not in settled for file in list_files(self._directory))
 
     def look(self) -> Iterator[IngestResult]:
-        """Take every file that is complete by now, as they are asked for."""
+        """Ingest every file that is complete by now, lazily."""
         now = time.monotonic()
         found = list_directory(self._directory)
         files = found.files
@@ -115,13 +115,13 @@ class Watcher:
                 yield took
 
     def _left_alone(self, left: dict[str, str]) -> Iterator[IngestResult]:
-        """What is not for us, once."""
+        """Skipped entries, each reported once."""
         for name in sorted(left.keys() - self._told.keys()):
             yield IngestResult(shown_name(name), 0, left=left[name])
         self._told = left
 
     def _is_settled(self, file: DroppedFile, now: float) -> bool:
-        """Whether the file has looked the same for long enough: by our own clock, and by its."""
+        """Whether the file has been unchanged for long enough: by our own clock, and by its."""
         if self._seen.get(file.name, (None,))[0] != file:
             self._seen[file.name] = (file, now)
         quiet = now - self._seen[file.name][1]
@@ -129,14 +129,14 @@ class Watcher:
         return max(quiet, age) >= self._settle_seconds
 
     def _take(self, file: DroppedFile) -> IngestResult | None:
-        """What became of a file; None if it is gone, or cannot be read and that was said before."""
+        """The outcome for a file; None if it is gone, or is unreadable and was reported before."""
         try:
             with open_dropped(self._directory, file.name) as source:
                 took = self._taker.take(source, file.name)
         except InputError as error:
             if error.is_gone or file in self._unreadable:
                 return None
-            self._unreadable.add(file)  # tried again at every look, without a word
+            self._unreadable.add(file)  # retried on every look, without a report
             return IngestResult(shown_name(file.name), 0, left=error.primary)
         self._unreadable.discard(file)
         if self._keep:
@@ -145,12 +145,12 @@ class Watcher:
         return replace(took, left=self._put_aside(file, took))
 
     def _put_aside(self, file: DroppedFile, took: IngestResult) -> str:
-        """Move a file out of the way; why it stays, if it does. It is known then, and not taken
-        again."""
+        """Move a file away; returns why it stays, if it does. It is in the ledger then, and not
+        ingested again."""
         try:
             put_aside(self._directory, file, REFUSED_DIRECTORY if took.refused else TAKEN_DIRECTORY)
         except FileNotFoundError:
-            return ""  # somebody else has moved it
+            return ""  # another process has moved it
         except OSError as error:
             self._done.add(file)
             return f"it could not be moved: {error.strerror}"
@@ -158,7 +158,7 @@ class Watcher:
 
 
 def put_aside(directory: Path, file: DroppedFile, kind: str) -> None:
-    """Move a file out of the way, under a name that is free."""
+    """Move a file away, under a free name."""
     move_file(directory, file.name, kind, file.inode)
 
 
@@ -173,9 +173,9 @@ def watch(
     on_file: Callable[[IngestResult], None] | None = None,
     stop: threading.Event | None = None,
 ) -> WatchSummary:
-    """Take files until `stop` is set; or, `once`, until those that are there are taken.
+    """Ingest files until `stop` is set or, with `once`, until the existing ones are ingested.
 
-    While the log is too far ahead of its processing nothing is taken: `once`, BacklogError says so.
+    Waits while the log is too far ahead of its processing; with `once`, raises BacklogError.
     """
     stop = stop or threading.Event()
     summary = WatchSummary()
@@ -189,7 +189,7 @@ def watch(
                         on_file(took)
             except BacklogError:
                 if once:
-                    raise  # nobody may be there to catch up
+                    raise  # nothing may be processing the log
             if once and not watcher.waiting:
                 break
             stop.wait(LOOK_EVERY_SECONDS)

@@ -1,8 +1,8 @@
 """The demonstration: a few thousand changes, two thousand standing queries, real Spark.
 
-Everything goes through the doors that users have: a home, its log, the pipeline, the message log,
-and clients that build contents from messages. At the end every content is compared with what the
-workload itself says the query returns.
+Everything uses the public interfaces: a home, its log, the pipeline, the message log, and clients
+that build contents from messages. At the end every content is compared with the workload's own
+result of the query.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ BAD_EVENTS = (
     b'{"table": "stocks", "op": "insert", "row": {"id": 900001, "symbol": "GO',
     b'{"table": "stocks", "op": "update", "row": {"id": 900002, "per": 12.5}}',
 )
-"""One that is cut short, and one about a row that does not exist."""
+"""A truncated one, and one for a row that does not exist."""
 
 FEW_ROWS = range(3, 9)
-"""How many rows the content that is shown as an example should have."""
+"""Number of rows of the content shown as an example."""
 
 Advance: TypeAlias = Callable[[int, int], None]
 
 
 class Reporter(Protocol):
     def step(self, what: str) -> AbstractContextManager[Advance]:
-        """Something begins; the given function is told how much of it is done, and of how much."""
+        """Announces a step; the returned function is called with the work done, and in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One subscription to look at, and a change that would concern it."""
+    """One subscription to look at, and a change that would affect it."""
 
     subscription: int
     sql: str
@@ -122,13 +122,13 @@ def _publish(home: Home, market: Market, count: int, advance: Advance) -> int:
 
 
 def _process(home: Home, master: str, before_changes: int, advance: Advance) -> None:
-    from penstock.pipeline.run import run  # Spark takes a moment to load
+    from penstock.pipeline.run import run  # lazy: Spark takes a moment to load
 
     run(
         home.path,
         once=True,
         master=master,
-        # The first batch ends where the changes begin, so everyone is active before they come.
+        # The first batch ends where the changes begin, so all subscriptions are active before them.
         batch_rows=before_changes,
         on_progress=lambda batch: advance(batch.done, batch.total),
     )

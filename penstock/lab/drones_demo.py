@@ -1,7 +1,7 @@
 """The cameras of Liu et al. (2007): pictures from drones over New York, and the paper's five
 subscriptions, whose conditions call recognisers and geo operators.
 
-Pictures are drawn from scenes, so who must be told of one is known without looking at it: every
+Pictures are drawn from scenes, so the recipients of each are known without looking at it: every
 content is compared with that.
 """
 
@@ -31,14 +31,14 @@ from penstock.operators.examples.scenes import CELLS, SIDE, Scene, draw_scene, r
 FIRST = datetime(2026, 1, 1, 6)
 DRONES = 12
 BATCH = 50
-"""Sightings that are published together."""
+"""Sightings published together."""
 PLACES = {
     "Bronx": (-73.86, 40.85, 0.02),
     "Times Square": (*LANDMARKS["Times Square"], 0.02),
     "Statue of Liberty": (*LANDMARKS["Statue of Liberty"], 0.004),
     "Queens": (-73.82, 40.72, 0.03),
 }
-"""Longitude, latitude, and how many degrees drones stray from there: less than 5 km from Times
+"""Longitude, latitude, and the maximum distance of drones in degrees: less than 5 km from Times
 Square, less than a kilometre from the statue, within the region elsewhere."""
 SCENES: dict[str, dict[str, int]] = {
     "calm": {"car": 3, "pedestrian": 5},
@@ -79,11 +79,11 @@ class Sighting:
 class DronesDemo:
     sightings: int
     told: dict[str, int]
-    """How many sightings each subscription was told of."""
+    """Number of sightings sent to each subscription."""
     evaluated: int
-    """How often an operator was called for a row."""
+    """Number of operator evaluations."""
     predicates: int
-    """How often one would be, if every predicate of every subscription were evaluated."""
+    """Number of evaluations if every predicate of every subscription were evaluated."""
 
 
 def draw_sightings(count: int, seed: int) -> Iterator[Sighting]:
@@ -101,7 +101,7 @@ def draw_sightings(count: int, seed: int) -> Iterator[Sighting]:
 
 
 def run_drones_demo(sightings: int, seed: int, home: Path | None = None) -> DronesDemo:
-    """Publishes sightings, and compares who was told of which with what the scenes say."""
+    """Publishes sightings, and compares the recipients of each with what the scenes say."""
     drawn = list(draw_sightings(sightings, seed))
     with Hub(home) as hub:
         hub.execute(CREATE_TABLE)

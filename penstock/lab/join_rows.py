@@ -1,9 +1,9 @@
 """Join rows as messages of their own: Enum-J, Ref-J and Ref-J+ over any number of tables.
 
-As Chandramouli and Yang (2008, section 2.3 and appendix F) have it, all queries that join the same
-tables in the same way share a *signature*. A change gives the join rows that come and go with it,
-and each is *one* message with the columns of all tables. A query is then a selection over the join:
-one point per branch in the signature's own space, so indexes and networks take it as it is.
+As in Chandramouli and Yang (2008, section 2.3 and appendix F), all queries that join the same
+tables in the same way share a *signature*. A change inserts and removes join rows, and each is
+*one* message with the columns of all tables. A query is then a selection over the join: one point
+per branch in the signature's own space, so indexes and networks need no change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.spaces import JoinValue, Space, join_value
 SCHEMES = ("Enum-J", "Ref-J", "Ref-J+")
 
 Places: TypeAlias = tuple[tuple[int, int, Join], ...]
-"""How the other nodes are reached from one: the node, the one before it, and the join between."""
+"""How the other nodes are reached from one: the node, its predecessor, and the join between."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Signature:
         return tuple((start + column, i) for start, one in pairs for column, i in one)
 
     def places(self, first: int) -> Places:
-        """The other nodes in an order in which each joins one that came before."""
+        """The other nodes in an order in which each joins an earlier one."""
         found: list[tuple[int, int, Join]] = []
         seen = [first]
         while len(seen) < len(self.relations):
@@ -96,7 +96,7 @@ def signature_of(query: Query) -> Signature:
 
 
 class JoinedTables:
-    """Rows by table, found by the columns that signatures join them by."""
+    """Rows by table, indexed by the join columns of signatures."""
 
     def __init__(self, signatures: Iterable[Signature]) -> None:
         self._signatures = list(signatures)
@@ -111,7 +111,7 @@ class JoinedTables:
     def change(
         self, position: Position, relation: Relation, old: Row | None, new: Row | None
     ) -> list[tuple[Signature, Message]]:
-        """A row comes, goes or changes: one message for each join row that does."""
+        """A row is inserted, deleted or updated: returns one message for each affected join row."""
         before = [self._rows_with(one, relation, old) for one in self._signatures]
         self.enter(relation, old, new)
         after = [self._rows_with(one, relation, new) for one in self._signatures]
@@ -138,8 +138,8 @@ class JoinedTables:
     def _rows_with(
         self, signature: Signature, relation: Relation, row: Row | None
     ) -> dict[RowKey, Row]:
-        """The join rows that a row is part of, by key. In a self-join it may stand at several
-        nodes: keys keep each join row once."""
+        """The join rows that contain a row, by key. In a self-join it may be at several nodes: keys
+        make join rows unique."""
         found: dict[RowKey, Row] = {}
         if row is not None:
             for node, other in enumerate(signature.relations):
@@ -168,7 +168,7 @@ class JoinedTables:
 
 
 def _holds(signature: Signature, join: Join, rows: Mapping[int, Row]) -> bool:
-    """Joins that close a cycle were not followed."""
+    """Checks joins that close a cycle, which were not followed."""
     left, right = (
         join_value(signature.relations[node], tuple(p[side] for p in join.columns), rows[node])
         for node, side in ((join.left, 0), (join.right, 1))
@@ -192,7 +192,7 @@ def _messages(
 
 
 class JoinRowServer:
-    """What a server sends by each of the three schemes."""
+    """The output of a server under each of the three schemes."""
 
     @classmethod
     def of_queries(cls, queries: Mapping[int, Query]) -> JoinRowServer:
@@ -213,7 +213,7 @@ class JoinRowServer:
         self._own = {one.shape.space: own for one, own in signatures.items()}
 
     def load(self, relation: Relation, row: Row) -> None:
-        """A row that is there from the beginning."""
+        """A row that exists from the beginning."""
         self._tables.enter(relation, None, row)
 
     def change(
@@ -232,7 +232,8 @@ class JoinRowServer:
         return sent
 
     def _addressed(self, message: Message, wanted: list[Point]) -> Iterator[Message]:
-        """The same to each subscription that wants it, and to each that has to let go of it."""
+        """The same message to each subscription that wants it, and to each that has to remove
+        it."""
         base = self.shapes[message.space].base
         taking = {p.id.subscription: p.id for p in wanted if message.upserts(p, base)}
         leaving = {p.id.subscription: p.id for p in wanted if p.id.subscription not in taking}

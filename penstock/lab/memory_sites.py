@@ -1,6 +1,6 @@
-"""A network of views in one process: the source, sites and readers, and frames that arrive at once.
+"""A network of views in one process: the source, sites and readers, with immediate delivery.
 
-The nodes are those that processes run (`penstock.views.site_host`); what goes over each link is
+The nodes are those of the processes (`penstock.views.site_host`); the traffic of each link is
 counted."""
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from penstock.views.view_cursor import ViewCursor
 
 @dataclass(slots=True)
 class Sent:
-    """What went out."""
+    """The traffic."""
 
     bytes: Counter[str] = field(default_factory=Counter)
-    """By who sent it; the source is AT_SOURCE."""
+    """By sender; the source is AT_SOURCE."""
     rows: Counter[str] = field(default_factory=Counter)
 
 
 class MemorySites:
-    """Everything that can happen happens in `settle`."""
+    """All processing happens in `settle`."""
 
     def __init__(self, feed: DocumentFeed, coordinator: SiteCoordinator, sites: int) -> None:
         self.feed = feed
@@ -43,7 +43,7 @@ class MemorySites:
             coordinator.join(name, name)
 
     def fail(self, name: str) -> None:
-        """A site is gone, with everything that it knew."""
+        """A site fails, with everything in its memory."""
         del self.hosts[name]
         self._at_source = [one for one in self._at_source if one[0] != name]
         for host in self.hosts.values():
@@ -52,14 +52,14 @@ class MemorySites:
         self.coordinator.leave(name)
 
     def settle(self) -> None:
-        """Until all sites have computed all documents."""
+        """Process until all sites have computed all documents."""
         has_moved = True
         while has_moved:
             self._tell()
             has_moved = self._ask() | self._answer()
 
     def read(self, views: Iterable[NodeName]) -> dict[NodeName, ViewCursor]:
-        """What subscribers get who read their views now, from the sites where they are."""
+        """What subscribers get that read their views now, from the sites where they are."""
         found = {}
         for view in views:
             cursor = found[view] = ViewCursor(view)

@@ -2,7 +2,7 @@
 
 A Hub turns changes into messages; the same messages then go to the same subscribers in five ways:
 one by one, over brokers that pass every interest on, with covering, with merging, and with payload
-caching on top. Everybody gets the same in all of them.
+caching on top. Every subscriber gets the same in all of them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class NetworkDemo:
     edges: list[Edge]
     lines: list[DemoLine]
     link_bytes: Counter[tuple[int, int]]
-    """What went over each link, with everything on."""
+    """The traffic of each link, with everything on."""
     subscribers: Counter[int]
     """By broker."""
 
@@ -67,7 +67,7 @@ class _Story:
     payload_columns: dict[int, tuple[int, ...]]
     subscriptions: list[tuple[int, list[Point], int]]
     early: list[Message]
-    """What came before all had subscribed: it says how likely messages are."""
+    """Messages before all had subscribed: a sample of how likely messages are."""
     messages: list[Message]
 
 

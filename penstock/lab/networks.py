@@ -1,4 +1,4 @@
-"""Networks over the workloads of the lab: points, shapes and messages in the form networks take."""
+"""Networks over the workloads of the lab: points, shapes and messages in the form of networks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NetworkWorkload:
         self.shapes = shapes_of((R_SPACE, S_SPACE), workload.catalog)
 
     def subscriptions(self) -> Iterator[tuple[int, list[Point], int]]:
-        """Number, points, and the node it is at: any, all equally likely."""
+        """Number, points, and the node it is at, drawn uniformly."""
         random = Random(self.seed)
         ranges = self.workload.interests
         columns = (ranges.a_low, ranges.a_high, ranges.c_low, ranges.c_high)
@@ -53,7 +53,8 @@ class NetworkWorkload:
             yield number, points, random.randrange(self.nodes)
 
     def events(self, count: int, scheme: str = "ref-sj-gap") -> Iterator[list[Message]]:
-        """The messages of each change: rows of R come while the oldest go, and rows of S."""
+        """The messages of each change: rows of R are inserted while the oldest are deleted, and
+        rows of S."""
         maker = make_scheme(scheme)
         workload = self.workload
         for value, step in workload.turnover(0, count):
@@ -75,7 +76,7 @@ class NetworkWorkload:
         return network
 
     def tree(self) -> TreeNetwork:
-        """A CBN whose journeys are worked out: for many nodes and subscriptions."""
+        """A CBN whose journeys are computed: for many nodes and subscriptions."""
         network = TreeNetwork(self.shapes, self.nodes, overlay_tree(self.topology))
         network.subscribe_many(self.subscriptions())
         return network
@@ -112,7 +113,7 @@ class JoinRowWorkload:
             yield number, [Point(PointId(number, 0, 0), space, base, EVERYTHING)], node
 
     def events(self, count: int) -> Iterator[list[Message]]:
-        """The join rows that come and go with each change."""
+        """The join rows inserted and removed by each change."""
         tables, workload = JoinedTables([self._signature]), self._given.workload
         for group in workload.groups.values():
             for relation, rows in zip(self._relations, group.sides, strict=True):

@@ -1,4 +1,4 @@
-"""News for a few hundred subscribers who feed each other: what that relieves the source of.
+"""News for a few hundred subscribers that feed each other, and how much that relieves the source.
 
 The home is a Hub's, so every content is compared with what the Hub returns.
 """
@@ -38,7 +38,7 @@ from penstock.views.tree_planner import TreePlanner
 from penstock.views.view_planning import PlannedViews, plan_trees
 
 BATCH = 10
-"""Documents that are published together."""
+"""Documents published together."""
 
 
 class Steps(Protocol):
@@ -47,7 +47,7 @@ class Steps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Relief:
-    """What the source does for each document."""
+    """The work of the source per document."""
 
     views: int
     rows: float
@@ -66,7 +66,7 @@ class NewsDemo:
     busiest_site_bytes: float
     """Per document."""
     moved: int
-    """Views of the site that was lost on the way."""
+    """Views of the failed site."""
     planned: PlannedViews
     names: Sequence[str]
 
@@ -154,14 +154,14 @@ class _Network:
         return planned
 
     def advance(self) -> None:
-        """Take what the home has published, and let it reach everybody."""
+        """Read what the home has published, and propagate it to all sites."""
         self._documents.follow(self.views[one] for one in self.coordinator.plan.from_source)
         for change in self._documents.new():
             self.feed.put(change.key, change.text, change.cut, change.found)
         self.sites.settle()
 
     def compare(self, hub: Hub) -> None:
-        """Every subscriber has what the Hub returns."""
+        """Check that every subscriber has what the Hub returns."""
         for number, cursor in self.sites.read(self.views).items():
             columns = self.views[number].columns
             told = Counter(
@@ -180,7 +180,7 @@ class _Network:
 
 
 def _alone(views: Sequence[TreeView], documents: Sequence[Document]) -> Relief:
-    """A source that feeds everybody."""
+    """A source that feeds all views."""
     feed, rows, nbytes = DocumentFeed(), 0, 0
     for number, document in enumerate(documents):
         feed.put((number,), document.canonical.decode(), number)
@@ -198,9 +198,9 @@ def _alone(views: Sequence[TreeView], documents: Sequence[Document]) -> Relief:
 def _extraction_milliseconds(
     patterns: Sequence[TreePattern], documents: Sequence[Document]
 ) -> float:
-    """CPU time for a document: all patterns are matched at once, those that match are extracted."""
+    """CPU time per document: all patterns are matched at once, those that match are extracted."""
     matcher = FastMatcher(patterns)
-    matcher.matching(documents[0])  # kernels are loaded
+    matcher.matching(documents[0])  # loads kernels
     began = time.process_time()
     for document in documents:
         for place in matcher.matching(document):

@@ -1,4 +1,4 @@
-"""An overlay as an SVG: the server in the middle, links as wide as what went over them."""
+"""An overlay as an SVG: the server in the middle, the width of links by their traffic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RING = 90
 """Pixels from one ring of nodes to the next, at most."""
 WIDEST = 14.0
 LABELLED_NODES = 60
-"""With more of them, labels of links would lie on each other."""
+"""With more nodes, labels of links would overlap."""
 
 
 def draw_overlay(
@@ -63,7 +63,7 @@ def _text(x: float, y: float, size: int, content: str) -> str:
 
 
 def _places(nodes: int, edges: Sequence[Edge]) -> list[tuple[float, float]]:
-    """Each node within the angle of its parent, in proportion to how many are below it."""
+    """Each node is within the angle of its parent, in proportion to the nodes below it."""
     links = numbered_links(nodes, edges)
     parents, order, depths = {0: 0}, [0], {0: 0}
     for node in order:

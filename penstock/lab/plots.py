@@ -1,4 +1,4 @@
-"""Line plots as SVG, with logarithmic axes: enough for growth, and no library."""
+"""Line plots as SVG, with logarithmic axes: enough for growth, without a library."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A view's results for a document leave when all inputs have arrived and were joined; they go to one
 dependant after the other, so a view that feeds many is slow for the last of them. Result sizes and
-the time per row are measured; what the paper does not state (bandwidth, delays) is assumed and
-stands in `Network`.
+the time per row are measured; what the paper does not state (bandwidth, delays) is assumed, in
+`Network`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ VIEWS = xmark.ViewParameters(
     single=True,
     skew=1.0,
 )
-"""Of the deployed views, which the paper does not describe. Some labels are popular, single nodes
-are views too, and there are so many branches that of 10,000 views that match about 3,000 are
-different, as published."""
+"""Parameters of the deployed views, which the paper does not describe. Some labels are popular,
+single nodes are views too, and there are so many branches that of 10,000 views that match about
+3,000 are different, as published."""
 DOCUMENTS = xmark.DocumentParameters(repeats=2.2, optional=0.95)
 
 
@@ -52,12 +52,12 @@ class Network:
     bytes_per_second: float = 2e6
     """Of one view's site: 100 MB/s of a machine, shared by its views and their processes."""
     seconds_per_send: float = 2e-3
-    """To hand one dependant a result: serialisation, a system call, acknowledgement."""
+    """To send a result to one dependant: serialisation, a system call, acknowledgement."""
     seconds_per_distance: float = 20e-3
     """Across the whole network."""
 
     def model(self, seconds_per_row: float) -> ResourceModel:
-        """What a planner knows of it, with the measured time of a row."""
+        """The planner's model of it, with the measured time of a row."""
         return ResourceModel(
             seconds_per_row=seconds_per_row,
             seconds_per_hop=self.seconds_per_send,
@@ -76,12 +76,12 @@ SAMPLE = 20
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Views as they are drawn, many of them repeatedly, and documents that nearly all match."""
+    """Views as drawn, many of them repeatedly, and documents that nearly all match."""
 
     views: Sequence[TreePattern]
     unique: Sequence[TreePattern]
     of_unique: NDArray[np.int64]
-    """The place of each view among the unique ones."""
+    """The index of each view among the unique ones."""
     documents: Sequence[Document]
     match_share: float
 
@@ -135,7 +135,7 @@ def _match_shares(views: Sequence[TreePattern], documents: Sequence[Document]) -
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Of each document and view: rows and bytes; and the seconds that a joined row takes."""
+    """For each document and view: rows and bytes; and the seconds per joined row."""
 
     rows: NDArray[np.float64]
     bytes: NDArray[np.float64]
@@ -156,7 +156,7 @@ def measure_results(deployment: Deployment) -> Measured:
 
 
 class _ResultLengths:
-    """How long values and subtrees of a document's nodes are; each is measured once."""
+    """The lengths of values and subtrees of a document's nodes, each measured once."""
 
     def __init__(self, document: Document) -> None:
         nodes = range(len(document))
@@ -169,7 +169,7 @@ class _ResultLengths:
         )
 
     def bytes_of(self, view: TreePattern, found: NDArray[np.int64]) -> float:
-        """Of a view's rows: ids, values and contents."""
+        """The bytes of a view's rows: ids, values and contents."""
         total = ID_BYTES * found.size
         for column, node in enumerate(view.nodes):
             total += int(self.val[found[:, column]].sum()) if node.val else 0
@@ -178,14 +178,14 @@ class _ResultLengths:
 
 
 def _seconds_per_row(deployment: Deployment) -> float:
-    """The CPU time of rewritings by themselves, over their rows: what a site does per row."""
+    """The CPU time of rewritings alone, divided by their rows: the work of a site per row."""
     document = deployment.documents[0]
     spent, rows = 0.0, 0
     for view in deployment.unique[:200]:
         try:
             found = evaluate(view, document)
         except DocumentError:
-            continue  # more than a view may have of one document
+            continue  # more rows than a view may have for one document
         plan = rewriting_plan(view, [view])
         began = time.process_time()
         plan.run([found])

@@ -28,9 +28,9 @@ from penstock.views.rewritings import (
 from penstock.views.statistics import DocumentStatistics
 
 SAMPLE_DOCUMENTS = 20
-"""Documents from which the sizes of results are measured."""
+"""Documents sampled to estimate the sizes of results."""
 SOURCE_MARGIN = 1.2
-"""The source may feed the views that nothing else can, and a fifth more; as in the paper."""
+"""The source may feed the views that only it can feed, plus a fifth; as in the paper."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Stopwatch:
 
 @dataclass
 class ViewNetwork:
-    """Views, and everything that is known before limits are set."""
+    """Views, and everything that does not depend on limits."""
 
     patterns: Sequence[TreePattern]
     graph: EmbeddingGraph
@@ -68,8 +68,8 @@ class ViewNetwork:
         documents: Sequence[Document] = (),
         seed: int = 1,
     ) -> ViewNetwork:
-        """Build the graphs and price all rewritings. By default as published: attributes count for
-        themselves, contents are not navigated. Sizes are measured on a sample of the documents, or
+        """Build the graphs and price all rewritings. By default as published: attributes count
+        separately, contents are not navigated. Sizes are measured on a sample of the documents, or
         on generated ones."""
         watch = Stopwatch()
         with watch.step("pack"):
@@ -117,7 +117,7 @@ def plan_network(
     source_capacity: int | None = None,
     annealing: Annealing | None = None,
 ) -> PlanRun:
-    """The three plans under one limit; the source's is raised if it must be."""
+    """The three plans under one limit; the source's is raised if necessary."""
     watch = Stopwatch()
     problem = network.problem.with_capacity(capacity, source_capacity)
     with watch.step("plan"):
@@ -147,6 +147,6 @@ def view_statistics(patterns: Sequence[TreePattern]) -> dict[str, float]:
 
 
 def warm_up() -> None:
-    """Compile (or load) all kernels, so that steps are timed without it."""
+    """Compile (or load) all kernels, so that they are not timed."""
     network = ViewNetwork.of(xmark.unique_views(60, seed=2))
     plan_network(network, 3, source_capacity=60, annealing=Annealing(steps=100))

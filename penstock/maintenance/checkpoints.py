@@ -1,5 +1,5 @@
-"""Spark's checkpoint: every file against the checksums that Hadoop keeps beside it, and whether
-the state of the last batch is all there."""
+"""Checks Spark's checkpoint: every file against Hadoop's checksums, and whether the state of the
+last batch is complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from penstock.pipeline.moved_checkpoint import hadoop_checksums
 from penstock.pipeline.offsets import is_anybody_new
 from penstock.storage import BatchHeader, Home
 
-# What Python's modules raise of damaged archives: RuntimeError for one that claims to be encrypted.
+# What Python's modules raise for damaged archives: RuntimeError for one that claims to be
+# encrypted.
 _UNREADABLE_ZIP = (
     OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, struct.error, zlib.error,
     zipfile.BadZipFile,
@@ -53,14 +54,14 @@ def check_checkpoint(home: Home, seen: Callable[[Path], None]) -> Iterator[Findi
 
 
 def check_recordless(home: Home, headers: Sequence[BatchHeader]) -> Iterator[Finding]:
-    """Batches without records leave no gap if they are missing; but the checkpoint knows of them.
+    """Missing batches without records leave no gap, but the checkpoint lists them.
 
-    A Hub that took over makes the same subscriptions active in a batch of its own.
+    A Hub that took over activates the same subscriptions in a batch of its own.
     """
     try:
         finished, base = recordless_batches(home.checkpoint), home.messages.base
     except HomeError:
-        return  # said by `check_checkpoint` and `check_messages`
+        return  # reported by `check_checkpoint` and `check_messages`
     covered = -1 if base is None else base.end
     present = {one.start for one in headers if one.start == one.end or one.active > one.start}
     for offset in finished:
@@ -78,8 +79,8 @@ def _checksums_of(path: Path) -> Path:
 def _without_checksums(
     paths: Sequence[Path], others_have_them: bool, hint: str
 ) -> Iterator[Finding]:
-    """Asked again at the end: Spark writes a file and its checksums one after the other, and tidies
-    up. Some file systems have none at all."""
+    """Checked again at the end: Spark writes a file before its checksums, and removes old files.
+    Some file systems have no checksums at all."""
     for path in paths:
         if not path.exists() or _checksums_of(path).exists():
             continue
@@ -94,7 +95,7 @@ def _check_file(path: Path, hint: str) -> Iterator[Finding]:
         content = path.read_bytes()
         checksums = _checksums_of(path).read_bytes()
     except FileNotFoundError:
-        return  # removed while we looked: Spark tidies up
+        return  # removed by Spark meanwhile
     except OSError as error:
         yield damage(Path(error.filename or path), f"it cannot be read: {error.strerror}", hint)
         return
@@ -103,7 +104,7 @@ def _check_file(path: Path, hint: str) -> Iterator[Finding]:
 
 
 def _incomplete(checkpoint: Path) -> Iterator[str]:
-    """What the last finished batch lacks."""
+    """What is missing from the last finished batch."""
     done = _numbers(checkpoint / "commits")
     if not done:
         return
@@ -122,12 +123,13 @@ def _incomplete(checkpoint: Path) -> Iterator[str]:
 
 
 def _count_partitions(offsets: Path) -> int:
-    """Into how many parts each operator's state is divided, as a batch says; 0 if it does not."""
+    """The number of partitions of each operator's state, according to a batch; 0 if it does not
+    say."""
     try:
         conf = json.loads(offsets.read_text(encoding="utf-8").splitlines()[1])["conf"]
         return int(conf["spark.sql.shuffle.partitions"])
     except (OSError, ValueError, LookupError, TypeError):
-        return 0  # what is wrong with the file is said by its checksums
+        return 0  # damage of the file is reported by its checksums
 
 
 def _numbers(directory: Path) -> list[int]:
@@ -136,7 +138,7 @@ def _numbers(directory: Path) -> list[int]:
 
 
 def _incomplete_state(partition: Path, version: int) -> Iterator[str]:
-    """A version of the state is a snapshot, or nothing, and the changes since."""
+    """A version of the state is a snapshot (or nothing) plus the changes since."""
     where = "/".join(partition.parts[-3:])
     snapshots = {int(p.stem.partition("_")[0]): p for p in partition.glob("*.zip")}
     changes = {int(p.stem.partition("_")[0]) for p in partition.glob("*.changelog")}
@@ -149,7 +151,7 @@ def _incomplete_state(partition: Path, version: int) -> Iterator[str]:
 
 
 def _missing_tables(snapshot: Path, where: str) -> Iterator[str]:
-    """The files of RocksDB that a snapshot names and that are not there as it says."""
+    """The RocksDB files that a snapshot names and that are missing or differ."""
     try:
         with zipfile.ZipFile(snapshot) as archive:
             described = archive.read("metadata").decode().partition("\n")[2]

@@ -1,8 +1,8 @@
 """Compaction: `docs/notes/compaction.md` says how, and why it is safe.
 
-Every step is one rename, after which the old files no longer count; deleting them can be done at
-any time later, by anybody who takes the processing lock. So a crash anywhere leaves a home that is
-compacted a little less.
+Every step is one rename, after which the old files are no longer read; any later holder of the
+processing lock can delete them. So a crash at any point leaves a valid home that is compacted a
+little less.
 """
 
 from __future__ import annotations
@@ -59,20 +59,21 @@ class Compaction:
     offset: int
     """Clients that start from nothing start with the content here."""
     log_offset: int
-    """The log is compacted up to here: where a segment began that is not beyond `offset`."""
+    """The log is compacted up to here: the start of the last segment not beyond `offset`."""
     bytes_before: int
     bytes_after: int
     held_back_by: str
-    """What kept it from going further than this; empty if nothing did."""
+    """What prevented further compaction; empty if nothing did."""
 
 
 def compact(
     home: Home, step: Step, *, to: int | None = None, past_cursors: bool = False
 ) -> Compaction:
-    """Compact what is before offset `to`, or as much as can be: not what durable cursors still
-    need, unless `past_cursors`.
+    """Compact everything before offset `to`, or as much as possible: without what durable cursors
+    still need, unless `past_cursors`.
 
-    LockedError while a Hub or a pipeline is at work on the home. Publishers and readers may go on.
+    LockedError while a Hub or a pipeline processes the home. Publishers and readers are not
+    blocked.
     """
     with home.processing_lock("compact"):
         check_home(home)
@@ -121,8 +122,8 @@ def _last_batch(
 
 
 def _slowest_cursor(home: Home) -> CursorState | None:
-    """The durable cursor that needs most. Those of subscriptions that are gone need nothing; those
-    that have a content and were told nothing yet start from the base."""
+    """The durable cursor that needs most. Cursors of ended subscriptions need nothing; those of
+    subscriptions with content and without deliveries so far start from the base."""
     needed = []
     states = DurableCursors(home).all()
     with Registry(home) as registry:
@@ -142,7 +143,7 @@ def _needed_from(state: CursorState) -> int:
 
 
 def _compact(home: Home, header: BatchHeader, step: Step) -> None:
-    """Replace what is behind a batch. The log is replayed once, for both."""
+    """Replace everything up to a batch. The log is replayed once, for the log and the messages."""
     family = home_family(home)
     replay, segment = Replay(not_applied=events_not_applied(home)), None
     log_end = _last_segment(home, header)
@@ -170,7 +171,8 @@ def _compact(home: Home, header: BatchHeader, step: Step) -> None:
 
 
 def _last_segment(home: Home, header: BatchHeader) -> int:
-    """Where a segment begins that is not beyond the batch: what is before it can be rewritten."""
+    """The start of the last segment that is not beyond the batch: what is before it can be
+    rewritten."""
     if home.log.end == header.end:
         home.log.roll()
     return max(first for first in home.log.segment_firsts() if first <= header.end)
@@ -183,10 +185,10 @@ def _check_messages(
     tables: Collection[int],
     on_end: Callable[[int], None],
 ) -> None:
-    """What is let go of must be whole, and of the family of schemes that the home is said to have:
-    releases that did not record it let any scheme process a home. `tables`: the spaces of tables,
-    which all families describe alike."""
-    derived: set[int] | None = None  # such spaces of derived columns: to know them takes a while
+    """Batches must be intact before they are replaced, and of the family of schemes recorded in the
+    home: releases that did not record it let any scheme process a home. `tables`: the spaces of
+    tables, which are the same in all families."""
+    derived: set[int] | None = None  # the same for derived columns: slow to compute
     for header in home.messages.batches():
         if header > last:
             return
@@ -206,8 +208,8 @@ def _check_messages(
 
 
 def _derived_spaces(home: Home, header: BatchHeader) -> set[int]:
-    """The spaces of subscriptions, withdrawn ones too, that compute with the columns of one table
-    or take rows out of its documents."""
+    """The spaces of subscriptions, withdrawn ones included, with derived columns of one table or
+    rows extracted from its documents."""
     with Registry(home) as registry:
         catalog = registry.catalog()
         stored = registry.changes_between(0, header.end).added
@@ -220,7 +222,7 @@ def _derived_spaces(home: Home, header: BatchHeader) -> set[int]:
 
 
 def _without_spaces(messages: Iterable[bytes], spaces: Collection[int]) -> Iterator[bytes]:
-    """Messages without those that are of some spaces, and maybe a few others."""
+    """Messages without those of some spaces, and possibly without a few others."""
     return filterfalse(SpaceFilter(spaces).may_pass, messages)
 
 
@@ -244,10 +246,10 @@ def base_messages(
 ) -> list[bytes]:
     """Messages that lead every client from nothing to its content at the end of a batch.
 
-    They are what all active subscriptions would be told if they began now, by regions (where the
-    family of schemes describes them so), else what they would be told if all rows were inserted
-    now; so their number follows the rows, not the subscribers. They stand at the last offset of the
-    batch, which no subscription in it has begun after.
+    They are the initial contents of all active subscriptions as of now, by regions (if the family
+    of schemes describes them so), else the messages of inserting all rows now; so their number
+    depends on the rows, not on the subscribers. They have the last offset of the batch, and no
+    subscription in it began later.
     """
     is_by_regions = family is Family.SEMIJOINS
     engine = tables if is_by_regions else _without_rows(tables, family)
@@ -266,7 +268,7 @@ def base_messages(
 
 
 def _without_rows(tables: Engine, family: Family) -> Engine:
-    """An engine with the same tables, which are empty."""
+    """An engine with the same tables, but empty."""
     engine = Engine(compacting_scheme(family))
     engine.operators = tables.operators
     for declared in (*tables.catalog, *tables.catalog.operators.values()):
@@ -275,7 +277,7 @@ def _without_rows(tables: Engine, family: Family) -> Engine:
 
 
 def _inserted(engine: Engine, tables: Engine, header: BatchHeader) -> Iterator[Message]:
-    """What an engine tells if all rows of the tables are inserted into it."""
+    """The messages of an engine if all rows of the tables are inserted into it."""
     inserts = _inserts(tables, header.end)
     while some := list(islice(inserts, EVENTS_AT_ONCE)):
         yield from engine.events(some).messages
@@ -285,7 +287,7 @@ def _inserts(tables: Engine, offset: int) -> Iterator[tuple[int, bytes]]:
     for relation in tables.catalog:
         for key, row in tables.rows.rows(relation):
             body = encode_change(Change(relation.name, Op.INSERT, relation.show_row(row)))
-            # A row of a stream without a key is known by the offset at which it came.
+            # A row of a stream without a key is identified by the offset of its event.
             yield offset if relation.key else int(key[0]), body
 
 

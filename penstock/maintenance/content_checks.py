@@ -1,7 +1,7 @@
-"""Contents built from messages, compared with the same SQL run by DuckDB over the replayed log.
+"""Compares contents built from messages with the same SQL run by DuckDB over the replayed log.
 
 The rows come from the log through the row stage, the contents from the message log through the
-client; matching, joining and everything that the Hub or Spark kept on the way has no part in it.
+client; matching, joining and all state of the Hub or Spark take no part in it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def compare(
     operators: OperatorFunctions,
     on_one: Callable[[int], None],
 ) -> Iterator[Finding]:
-    """Every content that is not what DuckDB says; `on_one` is told of those that were compared."""
+    """Every content that differs from DuckDB's result; `on_one` is called for each comparison."""
     for subscription, content in sorted(contents.items()):
         where = f"subscription {subscription}"
         built = comparable(row.values() for row in content.rows())
@@ -55,7 +55,7 @@ def compare(
 
 
 def _text(query: Query, operators: OperatorFunctions, oracle: Oracle) -> str:
-    """What DuckDB runs: where a value cannot be computed, it is NULL to a subscription."""
+    """The SQL for DuckDB: in a subscription, a value that cannot be computed is NULL."""
     computes = any(is_extended(whole_name(node.relation.name)) for node in query.nodes)
     text = operators.define_for(query) if calls_operators(query) else query.sql
     return with_try(oracle.with_documents(text)) if computes else text

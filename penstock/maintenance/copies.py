@@ -1,7 +1,7 @@
 """Copies of a home's databases, so that checking a home writes nothing to it.
 
-Even who only reads a SQLite file in WAL mode writes beside it, and a registry catches up with the
-log. On a read-only disk neither is possible, and elsewhere it is not what a check should do.
+Even reading a SQLite file in WAL mode writes beside it, and a registry catches up with the log. A
+check should do neither, and on a read-only disk it cannot.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _JOURNALS = ("-wal", "-journal")
 
 @contextmanager
 def with_copies(home: Home) -> Iterator[Home]:
-    """The same home, with databases of its own; one that cannot be read is not there."""
+    """The same home with copies of its databases; an unreadable one is left out."""
     with os_errors("copy the databases", Path(tempfile.gettempdir())):
         directory = tempfile.TemporaryDirectory(prefix="penstock-verify-")
     with directory as name:
@@ -53,9 +53,10 @@ def _copy_if_readable(path: Path, target: Path) -> None:
 
 
 def copy_database(path: Path, target: Path) -> None:
-    """As it is at one moment, even if somebody writes to it. Nothing is written beside it.
+    """A consistent copy, even if another process writes to it. Nothing is written beside the
+    original.
 
-    Without journals nobody has the file open, and its bytes are all there is to it.
+    Without journals no process has the file open, and its bytes are complete.
     """
     if not _journals(path):
         before = _state(path)
@@ -67,7 +68,7 @@ def copy_database(path: Path, target: Path) -> None:
         with closing(source), closing(sqlite3.connect(target)) as copied:
             source.backup(copied)
     except sqlite3.Error:
-        # Damaged, which is for others to say; or on a read-only disk, where nobody writes.
+        # Damaged, which other checks report; or on a read-only disk, where nobody writes.
         for part in (path, *_journals(path)):
             shutil.copyfile(part, target.with_name(part.name))
 

@@ -1,8 +1,8 @@
-"""The SQLite files, compared with the log they are derived from.
+"""Compares the SQLite files with the log they are derived from.
 
-SQLite finds pages that do not fit together, but not a flipped bit inside a value. So every row is
-compared with the record it came from, and what the log does not say (the plan of a query) with the
-checksum beside it. Files of another version, or none, are made at the next use.
+SQLite detects inconsistent pages, but not a flipped bit inside a value. So every row is compared
+with the record it came from, and what is not in the log (the plan of a query) with its checksum.
+Missing files and those of another version are created on the next use.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _KINDS = frozenset(
 
 @dataclass
 class Logged:
-    """What the log says of tables and subscriptions."""
+    """The tables and subscriptions according to the log."""
 
     statements: list[Record] = field(default_factory=list)
     subscribed: dict[int, Subscribed] = field(default_factory=dict)
@@ -106,14 +106,14 @@ def _subscribed(body: bytes) -> Subscribed:
 
 
 def check_databases(home: Home, logged: Logged, log_end: int, copies: Home) -> Iterator[Finding]:
-    """Hold the databases, of which `copies` has copies, against the log."""
+    """Compare the databases, given by their `copies`, with the log."""
     for path, compare in (
         (home.catalog_db, _catalog),
         (home.registry_db, _registry),
         (home.sources_db, _sources),
     ):
         if path == home.sources_db and not path.exists():
-            continue  # only those have it who take files
+            continue  # exists only if files were ingested
         if not path.exists():
             yield remark(path, "it is not there", "it is made from the log at the next use")
             continue
@@ -169,7 +169,7 @@ def _registry(database: sqlite3.Connection, logged: Logged, applied: int) -> str
     columns = """id, sql, owner, withdrawn_at, ended_by, lease_seconds, expires_ms, plan, broken,
         decomposition, initial, ticket_hash, checksum, suspended"""
     rows = database.execute(f"SELECT {columns} FROM subscriptions ORDER BY id")
-    found = from_rows(rows)  # raises what the checksums find
+    found = from_rows(rows)  # raises if a checksum is wrong
     expected = {number: said for number, said in logged.subscribed.items() if number < applied}
     for offset, number, lease in logged.leases:
         if offset < applied and number in expected:

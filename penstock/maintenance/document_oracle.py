@@ -1,7 +1,7 @@
-"""XMLTABLE for the oracle: what lxml's trees hold, as tables that DuckDB joins.
+"""XMLTABLE for the oracle: extracts tables with lxml's trees, for DuckDB to join.
 
-Nothing of what serves is used to find rows: no node numbers, no patterns, no matching. Paths are
-walked step by step from every node, one view and one document at a time.
+Shares nothing with the production code for finding rows: no node numbers, no patterns, no matching.
+Paths are walked step by step from every node, one view and one document at a time.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ class CalledTable(NamedTuple):
     """Name, type and path of each."""
 
     def relation(self, name: str) -> Relation:
-        """A table for documents and what it gives for them."""
+        """A table for documents and their rows."""
         columns = [Column(f"{_CELL}{i}", kind) for i, (_, kind, _) in enumerate(self.columns)]
         return Relation(name, (Column(_DOCUMENT, StringType()), *columns), ())
 
     def read_from(self, name: str) -> str:
-        """SQL that takes its place, reading such a table."""
+        """SQL that replaces it, reading such a table."""
         names = (one[0].replace('"', '""') for one in self.columns)
         cells = ", ".join(f'{_CELL}{i} AS "{one}"' for i, one in enumerate(names))
         return f"LATERAL (SELECT {cells} FROM {name} WHERE {_DOCUMENT} = {self.passing})"
 
     def rows(self, text: str) -> Iterator[Row]:
-        """What it gives for a document, in stored form."""
+        """The rows for a document, in stored form."""
         root = parse_canonical(text)
         known = {element: number for number, element in enumerate(root.iter())}
         paths = [(i, parse_path(one[2]).steps) for i, one in enumerate(self.columns)]
@@ -91,7 +91,7 @@ def called_tables(sql: str) -> tuple[CalledTable, ...]:
 
 
 def _rows(node: _Node, paths: _Paths) -> list[dict[int, _Node]]:
-    """The nodes of each column, for all matches; paths with the same beginning share its nodes."""
+    """The nodes of each column, for all matches; paths with a common prefix share its nodes."""
     here = {column: node for column, steps in paths if not steps}
     branches: dict[Step, list[tuple[int, tuple[Step, ...]]]] = {}
     for column, steps in paths:
@@ -110,7 +110,7 @@ def _rows(node: _Node, paths: _Paths) -> list[dict[int, _Node]]:
 def _follow(
     nodes: Iterable[_Node], steps: Iterable[Step], *, is_document: bool = False
 ) -> list[_Node]:
-    """The nodes that steps lead to, each once."""
+    """The distinct nodes that steps lead to."""
     found = list(nodes)
     for step in steps:
         reached = (one for node in found for one in _candidates(node, step, is_document))

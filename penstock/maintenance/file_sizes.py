@@ -1,4 +1,4 @@
-"""Sizes of files that others may remove meanwhile."""
+"""Sizes of files that other processes may remove meanwhile."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def files_below(directory: Path) -> list[Path]:
-    """All files below a directory, in order. What vanishes meanwhile is left out: Spark tidies up
-    while somebody looks."""
+    """All files below a directory, in order. Files that vanish meanwhile are left out: Spark
+    removes old ones at any time."""
     found = [Path(where, name) for where, _, names in os.walk(directory) for name in names]
     return sorted(path for path in found if path.is_file())
 
 
 def total_bytes(paths: Iterable[Path]) -> int:
-    """The bytes of those files that are still there."""
+    """The bytes of those files that still exist."""
     total = 0
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""What a check of a home can find."""
+"""The findings of a check of a home."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import TypeAlias
 from penstock.errors import PenstockError
 
 Advance: TypeAlias = Callable[[int, int], None]
-"""Takes how much is done, and how much there is in all."""
+"""Called with the amount of work done, and in all."""
 Step: TypeAlias = Callable[[str], AbstractContextManager[Advance]]
-"""Something begins that takes a while: what."""
+"""Announces a step that takes a while, by name."""
 
 
 class Severity(StrEnum):
     DAMAGE = "damage"
     """A file is not as it was written, or is missing."""
     DIFFERENCE = "difference"
-    """All files are whole, and yet they do not say the same."""
+    """All files are intact, but their contents differ."""
     REMARK = "remark"
     """Worth knowing; nothing has to be done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found: where, what, and what to do about it."""
+    """One finding: where, what, and what to do about it."""
 
     severity: Severity
     where: str
@@ -49,5 +49,5 @@ def remark(where: Path | str, what: str, hint: str = "") -> Finding:
 
 
 def damage_of(where: Path, error: PenstockError) -> Finding:
-    """What reading a file said."""
+    """The finding for an error of reading a file."""
     return damage(where, error.primary, error.hint or "restore this file from a backup")

@@ -12,18 +12,18 @@ from penstock.registry import Registry, rows_left_out
 from penstock.storage import Home
 
 RECENT_BATCHES = 100
-"""Rates and times are averages over these."""
+"""Number of batches over which rates and times are averaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessingRates:
-    """What recent batches achieved, per second of their work."""
+    """Throughput of recent batches, per second of processing."""
 
     batches: int
     records_per_s: float
     messages_per_s: float
     batch_seconds: float
-    """Of one batch, on average."""
+    """Average time of a batch."""
     phases: dict[str, float]
     """The same by phase."""
 
@@ -37,11 +37,11 @@ class Status:
     waiting: int
     """Subscriptions that no batch has made active yet."""
     suspended: int
-    """Subscriptions that get nothing, because processing them failed."""
+    """Subscriptions that get no messages, because processing them failed."""
     set_aside: int
     """Records that are not processed, because processing them failed."""
     lacking_rows: int
-    """Subscriptions without some rows on which operators failed when they began."""
+    """Subscriptions that lack some rows on which operators failed when they began."""
     default_lease_seconds: float | None
     log_bytes: int
     message_bytes: int
@@ -84,7 +84,7 @@ def status_of(home: Home) -> Status:
 
 
 def rates_of(recent: Sequence[BatchMetrics]) -> ProcessingRates | None:
-    """None without batches. Time in which nothing was to be done does not count."""
+    """None without batches. Idle time does not count."""
     if not recent:
         return None
     seconds = max(sum(one.seconds for one in recent), 0.001)

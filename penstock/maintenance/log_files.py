@@ -49,7 +49,7 @@ _ALL_KINDS = -1
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """How far the segments of a log reach, if they are whole."""
+    """How far the segments of a log reach, if they are intact."""
 
     findings: list[Finding]
     end: int
@@ -58,7 +58,7 @@ class LogState:
 
 def check_log(home: Home, seen: Callable[[Path], None]) -> LogState:
     """Read all frames of all segments."""
-    # Asked first: what is appended while we read is not there yet, and does not have to be.
+    # Read first: records appended while we read may be missing, and need not be there.
     acknowledged = home.log.acknowledged
     segments, findings = _segments(home.log.directory)
     for segment, following in pairwise([*segments, None]):
@@ -75,22 +75,21 @@ def check_log(home: Home, seen: Callable[[Path], None]) -> LogState:
 
 
 def check_locks(home: Home) -> Iterator[Finding]:
-    """Locks are made again if they are missing; but what stands in their place keeps everybody out.
-    That of the log also remembers what was acknowledged, and without it a lost end goes
-    unnoticed."""
+    """Missing locks are recreated; but anything else in their place blocks every process. The lock
+    file of the log also holds the acknowledged offset: without it, a lost end goes unnoticed."""
     mark = home.log.lock_path
     for path in (mark, home.path / PROCESSING_LOCK, home.path / PUBLISHING_LOCK):
         if path.exists() and not path.is_file():
             yield damage(path, "it is not a file", "remove it: it is made again when it is needed")
     is_marked = mark.is_file() and mark.stat().st_size > 0
-    # Somebody may be writing it at this moment: it is asked twice.
+    # Another process may be writing it at this moment, so it is read twice.
     if is_marked and home.log.acknowledged is None and home.log.acknowledged is None:
         hint = "nothing is lost by it: the next append writes it again"
         yield damage(mark, "how much was acknowledged is not what its checksum says", hint)
 
 
 def _segments(directory: Path) -> tuple[list[LogSegment], list[Finding]]:
-    """The segments that count, and what is wrong with their names."""
+    """The valid segments, and what is wrong with file names."""
     paths = [path for path in directory.glob(f"*{SEGMENT_SUFFIX}") if path.stem.isdecimal()]
     segments = [LogSegment(path, int(path.stem)) for path in sorted(paths)]
     if segments and segments[0].first != 0:
@@ -99,7 +98,7 @@ def _segments(directory: Path) -> tuple[list[LogSegment], list[Finding]]:
         return segments, [damage(path, what, "restore it from a backup")]
     covered = 0
     if segments:
-        with suppress(PenstockError):  # what is wrong with it is said when it is checked
+        with suppress(PenstockError):  # errors are reported when it is checked
             first = LogSegment(segments[0].path, 0)
             first.extend()
             covered = first.compacted_to
@@ -129,12 +128,12 @@ def _check_segment(segment: LogSegment, following: LogSegment | None) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """What the batch files of a home say, as far as they are whole."""
+    """The batches of a home, as far as their files are intact."""
 
     findings: list[Finding]
     headers: list[BatchHeader]
     reached: int
-    """Where the last one ends, by its name."""
+    """Where the last one ends, by its file name."""
 
     @property
     def frontier(self) -> BatchHeader | None:
@@ -142,7 +141,7 @@ class Batches:
 
 
 def check_messages(home: Home, seen: Callable[[Path], None]) -> Batches:
-    """Read all batches of the message log, and see that each follows the one before."""
+    """Read all batches of the message log, and check that each follows the one before."""
     directory = home.messages.directory
     findings, bases = _check_batches(directory, BASE_SUFFIX, BASE_FORMAT, seen)
     base = max(_places(directory, BASE_SUFFIX), default=(0, 0))
@@ -174,7 +173,7 @@ def _missing(directory: Path, reached: int, start: int) -> Iterator[Finding]:
 
 
 def check_quarantine(home: Home, seen: Callable[[Path], None]) -> list[Finding]:
-    """Read all entries of the quarantine; those of no batch are left over from a crash."""
+    """Read all entries of the quarantine; files without a batch are left over from a crash."""
     directory = home.quarantine.directory
     findings, files, _ = _check_files(directory, QUARANTINE_FILES, seen)
     reached = home.messages.reached
@@ -186,7 +185,7 @@ def check_quarantine(home: Home, seen: Callable[[Path], None]) -> list[Finding]:
 
 
 def check_statistics(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
-    """Nothing depends on them but how long things take."""
+    """They affect only performance."""
     directory = home.path / STATISTICS_DIRECTORY
     findings, _ = _check_batches(directory, STATISTICS_SUFFIX, STATISTICS_FORMAT, seen)
     for finding in findings:
@@ -194,7 +193,7 @@ def check_statistics(home: Home, seen: Callable[[Path], None]) -> Iterator[Findi
 
 
 def check_contents(home: Home, seen: Callable[[Path], None]) -> Iterator[Finding]:
-    """Nobody uses a damaged one; but what has damaged it may damage more."""
+    """A damaged one is not used, but the cause may damage more."""
     directory = home.path / CONTENTS_DIRECTORY
     findings, _ = _check_batches(directory, CONTENT_SUFFIX, CONTENT_FORMAT, seen)
     for finding in findings:
@@ -218,9 +217,9 @@ def _places(directory: Path, suffix: str) -> list[tuple[int, int]]:
 def _check_files(
     directory: Path, kind: BatchKind, seen: Callable[[Path], None]
 ) -> tuple[list[Finding], list[Extent], list[BatchHeader]]:
-    """What is wrong with the files of a directory, those that count, and the batches in them.
+    """What is wrong with the files of a directory, the valid files, and their batches.
 
-    While we read, files may be rolled into larger ones. Then those are read.
+    Files may be rolled into larger ones while we read; then the larger ones are read.
     """
     files, findings = BatchFiles(directory, kind), dict[str, list[Finding]]()
     headers: dict[Place, BatchHeader] = {}
@@ -248,7 +247,7 @@ def _check_files(
 def _check_file(
     files: BatchFiles, extent: Extent, headers: dict[Place, BatchHeader]
 ) -> Iterator[Finding]:
-    """What is wrong with a file. FileNotFoundError if it was rolled away."""
+    """What is wrong with a file. FileNotFoundError if it was rolled meanwhile."""
     path = files.directory / extent.name
     try:
         file = files.open_extent(extent)

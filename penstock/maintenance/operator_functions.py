@@ -1,8 +1,8 @@
-"""Operators as functions of the oracle: contents of subscriptions that call them can be compared.
+"""Operators as functions of the oracle, to compare contents of subscriptions that call them.
 
-DuckDB calls a function for each group of predicates that a query has, with the columns of a row;
-operators are evaluated as everywhere, under their limits, after the caches were asked. What they
-fail on is NULL, as for a subscription whose row is left out.
+DuckDB calls a function for each group of predicates of a query, with the columns of a row;
+operators are evaluated as usual, under their limits and through the caches. A failure is NULL, as
+for a subscription whose row is left out.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class OperatorFunctions:
         self._operators: HomeOperators | None = None
 
     def define_for(self, query: Query) -> str:
-        """Have the functions of a query; its text, with them. OperatorError if an operator is not
-        there, by name."""
+        """Define the functions of a query; returns its text with calls of them. OperatorError, by
+        name, if an operator is missing."""
         text, functions = with_group_functions(query.sql, self._catalog)
         for one in functions:
             for call in lazy_column(one.definition).calls:
@@ -37,7 +37,8 @@ class OperatorFunctions:
         return text
 
     def excuse(self, subscription: int, query: Query) -> str:
-        """Why a content may differ from what the operators of today say; empty, if it may not."""
+        """Why a content may differ from the results of the current operators; empty if it may
+        not."""
         called = {call.operator for call in calls_of(query)}
         changed = sorted(one for one in called if self._found.journal.has_changed(one))
         if changed:

@@ -1,6 +1,6 @@
 """The oracle: DuckDB over the same rows, which every content must equal.
 
-Nobody here wrote DuckDB, and nothing of Penstock's own evaluation is used: tables are declared from
+DuckDB is independent, and nothing of Penstock's own evaluation is used: tables are declared from
 their columns, changes become INSERT, UPDATE and DELETE statements, and subscriptions run as they
 were written.
 """
@@ -35,9 +35,9 @@ Function: TypeAlias = Callable[[tuple[Outside, ...]], object]
 
 
 class Oracle:
-    """A DuckDB schema in memory that is told what Penstock is told.
+    """An in-memory DuckDB schema that gets the same changes as Penstock.
 
-    All oracles of a process share one database, since opening one takes longer than most stories.
+    All oracles of a process share one database, since opening one takes longer than most tests.
     """
 
     _shared: ClassVar[duckdb.DuckDBPyConnection | None] = None
@@ -59,7 +59,7 @@ class Oracle:
 
     @classmethod
     def _close(cls) -> None:
-        """Before the interpreter goes: DuckDB's bindings complain of what is left behind."""
+        """Called before the interpreter exits: DuckDB's bindings complain about open objects."""
         if cls._shared is not None:
             cls._shared.close()
             cls._shared = None
@@ -85,14 +85,14 @@ class Oracle:
         self._relations[relation.name.lower()] = relation
 
     def define_operator(self, operator: Operator) -> None:
-        """Have an operator that binds no variables as a function of DuckDB's. Another one of the
-        same name must take the same arguments; it replaces the first for all oracles."""
+        """Define an operator without outputs as a DuckDB function. Another one of the same name
+        must have the same arguments; it replaces the first for all oracles."""
         types = [one.type for one in operator.arguments]
         self.define_function(operator.name, types, partial(_evaluate, operator))
 
     def define_function(self, name: str, types: Sequence[ValueType], function: Function) -> None:
-        """Have a condition as a function of DuckDB's, of values as they are outside. Another one of
-        the same name must take the same arguments; it replaces the first for all oracles."""
+        """Define a condition as a DuckDB function of outside values. Another one of the same name
+        must have the same arguments; it replaces the first for all oracles."""
         if name.lower() not in self._functions:
             assert Oracle._shared is not None
             Oracle._shared.create_function(
@@ -106,7 +106,7 @@ class Oracle:
         self._answers.clear()
 
     def apply(self, change: Change) -> None:
-        """Carry out a change that is known to be valid."""
+        """Apply a change that is known to be valid."""
         relation = self._relations[change.table.lower()]
         keys = [relation.columns[i].name for i in relation.key]
         where = " AND ".join(f'"{key}" = ?' for key in keys)
@@ -126,7 +126,7 @@ class Oracle:
                 self._run(f'UPDATE "{relation.name}" SET {sets} WHERE {where}', values)
 
     def load(self, relation: Relation, rows: Iterable[Row]) -> None:
-        """Declare a table and fill it at once with rows in stored form."""
+        """Declare a table and bulk-load rows in stored form."""
         self.define(relation)
         stored = list(rows)
         if not stored:
@@ -154,8 +154,7 @@ class Oracle:
         return Counter(self._answers[sql])
 
     def with_documents(self, sql: str) -> str:
-        """A query with tables in the place of XMLTABLEs, of what these give for all documents that
-        there are now."""
+        """A query with tables in place of XMLTABLEs, filled from all current documents."""
         called = called_tables(sql) if "XMLTABLE" in sql.upper() else ()
         documents = self._documents() if called else set()
         written, at = [], 0
@@ -178,8 +177,8 @@ class Oracle:
         return found
 
     def _load_xml_table(self, called: CalledTable, documents: set[str]) -> str:
-        """Make a table of what an XMLTABLE gives for documents; its name. Those that it takes out
-        of them are added, for the XMLTABLEs behind it."""
+        """Create a table with the rows of an XMLTABLE; returns its name. Documents that it extracts
+        are added, for later XMLTABLEs."""
         relation = called.relation(f"xmltable_{next(self._numbers)}")
         rows = [(text, *row) for text in sorted(documents) for row in called.rows(text)]
         self.load(relation, rows)
@@ -190,18 +189,19 @@ class Oracle:
         return relation.name
 
     def _run(self, sql: str, parameters: list[Any]) -> None:
-        """Change rows. Until then a query is not asked twice: that takes longer than a change."""
+        """Change rows. Results of queries are cached until then: a query takes longer than a
+        change."""
         self._answers.clear()
         self._database.execute(sql, [_plain_zero(one) for one in parameters])
 
 
 def _called(functions: Mapping[str, Function], name: str, arguments: int) -> Callable[..., object]:
-    """Calls the function that has this name by then."""
+    """Calls the function that has this name at that time."""
 
     def function(*row: Outside) -> object:
         return functions[name](row)
 
-    # DuckDB looks here for how many values a function takes.
+    # DuckDB reads the number of arguments from here.
     function.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(f"value{i}", Parameter.POSITIONAL_ONLY) for i in range(arguments)]
     )
@@ -218,7 +218,7 @@ def _evaluate(operator: Operator, row: tuple[Outside, ...]) -> object:
 
 
 def _plain_zero(value: Any) -> Any:
-    """To expressions -0.0 is 0.0: which of both a row has depends on the changes that made it."""
+    """In expressions -0.0 is 0.0: which of them a row has depends on the changes that made it."""
     return value + 0.0 if isinstance(value, float) else value
 
 

@@ -1,9 +1,9 @@
-"""Traffic of a home: what was sent, and what a naive server would have sent.
+"""Traffic of a home: what was sent, compared with a naive server.
 
-A naive server works out every change of every subscription's content and sends it to that
-subscriber: as many rows as there are changed rows in all contents together. Here these are really
-produced, by clients that are fed from the message log, and counted with their bytes in the same
-binary encoding that messages have.
+A naive server computes every change of every subscription's content and sends it to that
+subscriber: as many rows as there are changed rows in all contents together. Here these are actually
+produced, by clients fed from the message log, and counted with their bytes in the binary encoding
+of messages.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from penstock.packing import pack
 from penstock.storage import Home
 
 _PLAIN = frozenset({int, float, str, bool, type(None)})
-"""Types of values that are counted as they are; almost all rows have no others."""
+"""Types whose values are counted directly; almost all rows have no others."""
 
 
 @dataclass
 class Traffic:
     """Counts over a whole message log. Bytes are of encoded messages and rows, without addresses
-    and without what a network adds."""
+    and network overhead."""
 
     messages: int = 0
     message_bytes: int = 0
@@ -39,7 +39,7 @@ class Traffic:
 
 
 class Clients:
-    """All subscribers of a home, fed from the message log, and what they were sent."""
+    """All subscribers of a home, fed from the message log, and their traffic."""
 
     def __init__(self, home: Home) -> None:
         self.traffic = Traffic()

@@ -1,6 +1,6 @@
 """Verification of a home: every file against its checksums, contents against DuckDB.
 
-Nothing is locked, and nothing is written: of the databases, copies are looked at. So a home can be
+Nothing is locked, and nothing is written: databases are checked on copies. So a home can be
 verified while it is in use, and on a read-only disk.
 """
 
@@ -51,12 +51,12 @@ from penstock.storage import (
 )
 
 ASIDE = (STATISTICS_DIRECTORY, CONTENTS_DIRECTORY, CURSORS_DIRECTORY)
-"""Directories whose files contents do not come from."""
+"""Directories whose files contents do not depend on."""
 
 
 @dataclass
 class Verdict:
-    """What was looked at, and what was found."""
+    """What was checked, and the findings."""
 
     findings: list[Finding] = field(default_factory=list)
     files: int = 0
@@ -76,7 +76,7 @@ class Verdict:
 
 
 def verify(home: Home, step: Step, *, sample: int | None = None, seed: int = 0) -> Verdict:
-    """Look at all files, then compare the contents of `sample` subscriptions, or of all."""
+    """Check all files, then compare the contents of `sample` subscriptions, or of all."""
     with os_errors("verify the home", home.path), with_copies(home) as copies:
         return _verify(home, copies, step, sample, seed)
 
@@ -102,7 +102,8 @@ def _verify(home: Home, copies: Home, step: Step, sample: int | None, seed: int)
 
 
 def _hinders(home: Home, finding: Finding) -> bool:
-    """Whether contents cannot be compared: neither they nor the tables come from everything."""
+    """Whether contents cannot be compared: the file is one that contents or tables are derived
+    from."""
     aside = (home.path / name for name in ASIDE)
     apart = (home.checkpoint, home.snapshots, home.path / KEY_NAME, *aside)
     is_apart = any(Path(finding.where).is_relative_to(directory) for directory in apart)
@@ -118,7 +119,8 @@ def _checked_files(home: Home) -> Iterator[Path]:
 def _verify_files(
     home: Home, copies: Home, verdict: Verdict, seen: Callable[[Path], None]
 ) -> Batches:
-    # From the right to the left: what was in a file on the left is still there when it is read.
+    # From derived data to its source: what a derived file covers still exists when its source is
+    # read.
     findings = verdict.findings
     findings += check_checkpoint(home, seen)
     findings += check_quarantine(home, seen)
@@ -148,7 +150,7 @@ def _verify_files(
 
 
 def _verify_owner_key(home: Home, logged: Logged) -> Iterator[Finding]:
-    """A home of an earlier release needs none until somebody subscribes."""
+    """A home of an earlier release needs none until a subscription is made."""
     path = home.path / KEY_NAME
     try:
         is_there = find_owner_key(home.path) is not None
@@ -162,8 +164,8 @@ def _verify_owner_key(home: Home, logged: Logged) -> Iterator[Finding]:
 
 
 def _verify_base(home: Home, log: LogState) -> Iterator[Finding]:
-    """A log is compacted no further than its messages, which begin with a base then."""
-    if home.messages.reached < log.compacted_to:  # as it is now: somebody may have compacted it
+    """A log is never compacted further than its messages, which then begin with a base."""
+    if home.messages.reached < log.compacted_to:  # read again: it may have been compacted meanwhile
         what = f"the base of the messages is missing: the log is compacted up to {log.compacted_to}"
         hint = "restore it from a backup; or the next run computes it again from the log"
         yield damage(home.messages.directory, what, hint)
@@ -190,7 +192,7 @@ def _verify_contents(
 ) -> Iterable[Finding]:
     try:
         return list(_differences(home, verdict, frontier, step, sample, seed))
-    except PenstockError as error:  # of something that is in use, and has just changed
+    except PenstockError as error:  # of something in use that has just changed
         return [damage_of(home.path, error)]
 
 

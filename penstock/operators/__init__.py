@@ -1,5 +1,5 @@
-"""Operators that conditions call: how they are defined, found, evaluated under limits, and what
-their bindings mean together. How to write one: docs/notes/operators.md."""
+"""Operators that conditions call: definition, registration, evaluation under limits, and the joint
+meaning of their bindings. How to write one: docs/notes/operators.md."""
 
 from typing import TYPE_CHECKING
 

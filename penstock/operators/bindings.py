@@ -1,8 +1,8 @@
-"""Whether one joint substitution satisfies a group of predicates, from what its operators said.
+"""Whether one joint substitution satisfies a group of predicates, given the operators' results.
 
-The bindings of each predicate are a relation over its variables. They are joined, constraints are
-applied as soon as their variables are there, and variables that nothing needs any more are dropped.
-What is left says whether the group is true.
+The bindings of each predicate are a relation over its variables. The relations are joined,
+constraints are applied as soon as their variables are bound, and variables that are no longer
+needed are projected away. The group is true if a row is left.
 
 NULL follows SQL: every combination of bindings satisfies the equalities of repeated variables and
 the constraints, does not, or leaves it unknown because of a NULL. The group is true if one
@@ -24,11 +24,11 @@ from penstock.operators.interface import Operator, Result
 from penstock.operators.terms import Comparison, Constant, Variable, leaves_of, satisfies
 
 MAX_COMBINATIONS = 100_000
-"""Looked at for one group and row, a tenth of a second of work. Bindings are few (the paper assumes
-so); two predicates with a thousand each and no variable in common would exceed it."""
+"""Maximum per group and row, a tenth of a second of work. Bindings are few (the paper assumes so);
+two predicates with a thousand each and no variable in common would exceed it."""
 
 Value: TypeAlias = tuple[Key, Outside] | None
-"""What a variable is bound to: the form that is compared, and the one that is shown."""
+"""The value of a variable: its comparison key, and its outside form."""
 Binding: TypeAlias = tuple[Value, ...]
 
 
@@ -38,7 +38,8 @@ class TooManyCombinationsError(Exception):
 
 @dataclass(slots=True, eq=False)
 class Relation:
-    """Bindings of some variables. `rows` tells whether each is certain, or left open by a NULL."""
+    """Bindings of some variables. `rows` maps each to whether it is certain, or unknown because of
+    a NULL."""
 
     variables: tuple[str, ...]
     rows: dict[Binding, bool]
@@ -55,10 +56,10 @@ class Relation:
 
 
 class GroupEvaluation:
-    """A group of predicates, ready to be evaluated for many rows."""
+    """A group of predicates, prepared for evaluation on many rows."""
 
     def __init__(self, group: GroupDefinition, operators: Mapping[str, Operator]) -> None:
-        """`group` is checked (`check_group`) against the same operators."""
+        """`group` must have been checked (`check_group`) against the same operators."""
         self._group = group
         self._types = [
             tuple(output.type for output in operators[one.operator].outputs)
@@ -69,7 +70,8 @@ class GroupEvaluation:
     def evaluate(
         self, results: Sequence[Result], columns: Mapping[str, Outside]
     ) -> bool | OperatorFailure | None:
-        """What the group is, from one result per predicate and the row's columns (as shown)."""
+        """The value of the group, from one result per predicate and the row's columns (outside
+        values)."""
         relations = [
             relation_of(predicate, types, result)
             for predicate, types, result in zip(
@@ -96,7 +98,7 @@ class GroupEvaluation:
             joined = join(joined, following.project(later | {*joined.variables}), budget)
             bound = {*joined.variables}
             ready = [one for one, needs in constraints if needs <= bound]
-            # A variable that is NULL so far may be known to a predicate that is still to come.
+            # A variable that is NULL so far may be bound by a predicate still to come.
             coming = {name for one in relations for name in one.variables}
             constraints = [
                 (one, needs) for one, needs in constraints if not needs <= bound or needs & coming
@@ -160,7 +162,7 @@ class _Budget:
 
 
 def join(one: Relation, other: Relation, budget: _Budget) -> Relation:
-    """All combinations that agree in the variables they share, or may agree: NULL is unknown."""
+    """All combinations that agree in the shared variables, or may agree: NULL is unknown."""
     shared = [name for name in other.variables if name in one.variables]
     ours = [one.variables.index(name) for name in shared]
     theirs = [other.variables.index(name) for name in shared]
@@ -185,15 +187,15 @@ def join(one: Relation, other: Relation, budget: _Budget) -> Relation:
 
 
 def _keys(values: Binding) -> Binding:
-    """Values that are equal, whatever their types show."""
+    """Comparison keys: equal for equal values, whatever their types."""
     return tuple(None if value is None else (value[0], None) for value in values)
 
 
 def _agree(
     binding: Binding, candidate: Binding, ours: list[int], theirs: list[int]
 ) -> tuple[Binding, bool] | None:
-    """A binding with what the candidate knows of the shared variables, and whether both knew all
-    of them; None if they differ."""
+    """A binding completed with the candidate's values of the shared variables, and whether both had
+    all of them; None if they differ."""
     values = list(binding)
     is_known = True
     for mine, place in zip(ours, theirs, strict=True):

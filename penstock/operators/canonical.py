@@ -1,15 +1,15 @@
-"""One definition for all groups that mean the same but for names and order.
+"""Canonical definitions: groups that are equal up to names and order get the same one.
 
 Predicates are the same if their constants are equal and their variables unify (Liu et al., 2007,
 section 3): `p(:x, :y)` and `p(:a, :b)`, but not `p(:x, :x)`. So are groups under a renaming of all
 their variables, whatever order predicates and constraints were written in, and whichever way round
 comparisons, sums and products are.
 
-Naming variables canonically is naming the vertices of a graph: variables are told apart by where
-they occur, round after round. Variables that still look alike are tried in every order, and the
-smallest text wins. Variables that can be swapped are not tried in both orders, so many orders take
-an odd symmetry; beyond `MAX_TRIED` of them the smallest so far is taken. Then equal groups may get
-different definitions, which costs shared work and is never wrong.
+Naming variables canonically is canonical labelling of a graph: variables are distinguished by where
+they occur, refined in rounds. Those that remain indistinguishable are tried in every order, and the
+smallest text wins. Interchangeable variables are not tried in both orders, so many orders are tried
+only for an odd symmetry; after `MAX_TRIED` the smallest so far is used. Then equal groups may get
+different definitions, which loses shared work and is never wrong.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _name(place: int) -> str:
 
 
 def _namings(group: GroupDefinition, colours: dict[str, int]) -> Iterator[dict[str, str]]:
-    """Names for all variables, in every order that variables which look alike can have."""
+    """Names for all variables, in every order of the indistinguishable ones."""
     colours = _refined(group, colours)
     alike = [name for name in colours if list(colours.values()).count(colours[name]) > 1]
     if not alike:
@@ -73,13 +73,13 @@ def _namings(group: GroupDefinition, colours: dict[str, int]) -> Iterator[dict[s
 
 
 def _are_interchangeable(group: GroupDefinition, one: str, other: str) -> bool:
-    """Whether swapping two variables leaves the group as it is: then one order does for both."""
+    """Whether swapping two variables leaves the group unchanged: then one order is enough."""
     names = {name: name for name in group.variables()}
     return _renamed(group, names) == _renamed(group, {**names, one: other, other: one})
 
 
 def _refined(group: GroupDefinition, colours: dict[str, int]) -> dict[str, int]:
-    """Variables told apart by what they occur with, until that tells no more of them apart."""
+    """Colours refined by the occurrences of variables, until they no longer change."""
     while True:
         roles = {name: (colours[name], _roles(group, colours, name)) for name in colours}
         ranks = {role: rank for rank, role in enumerate(sorted(set(roles.values())))}
@@ -90,7 +90,7 @@ def _refined(group: GroupDefinition, colours: dict[str, int]) -> dict[str, int]:
 
 
 def _roles(group: GroupDefinition, colours: Mapping[str, int], name: str) -> tuple[str, ...]:
-    """Everything a variable occurs in, with colours in the place of names."""
+    """All occurrences of a variable, with colours in place of names."""
     names = {other: f"#{colour}" for other, colour in colours.items()} | {name: "*"}
     renamed = _renamed(group, names)
     own = Variable("*")
@@ -100,7 +100,7 @@ def _roles(group: GroupDefinition, colours: Mapping[str, int], name: str) -> tup
 
 
 def _renamed(group: GroupDefinition, names: Mapping[str, str]) -> GroupDefinition:
-    """With new names, in the order of its texts; the same predicate once."""
+    """With new names, sorted by text; duplicate predicates removed."""
     predicates = {_rename_predicate(one, names): None for one in group.predicates}
     constraints = {_rename_comparison(one, names): None for one in group.constraints}
     return GroupDefinition(

@@ -1,8 +1,8 @@
-"""Evaluators: whoever has an operator evaluated asks one of these.
+"""Evaluators: the interface for evaluating operators.
 
 Rows are stored values of the arguments' types (`Argument.convert`), one tuple per row, constants
 included. An outcome is a checked result in stored form, or an `OperatorFailure`. `ProcessEvaluator`
-(`penstock.operators.worker_process`) holds operators to their limits; the one here does not.
+(`penstock.operators.worker_process`) enforces limits; the one here does not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.operators.validation import (
 
 
 class Evaluator(Protocol):
-    """One batch at a time. Holds what operators have set up until it is closed."""
+    """One batch at a time. Keeps operators set up until it is closed."""
 
     def evaluate(self, operator: Operator, rows: Sequence[StoredRow]) -> Evaluation: ...
 
@@ -55,7 +55,7 @@ def attempt_rows(operator: Operator, rows: Sequence[StoredRow]) -> Evaluated | N
 
 
 def set_up_operator(operator: Operator) -> NotEvaluated | None:
-    """Sets an operator up, in this process; what came of it, if it failed."""
+    """Sets an operator up, in this process; returns the failure, if it failed."""
     try:
         operator.set_up()
     except KeyboardInterrupt:
@@ -67,9 +67,9 @@ def set_up_operator(operator: Operator) -> NotEvaluated | None:
 
 
 class InProcessEvaluator:
-    """Evaluates in this process: for cheap operators that can be trusted, and for tests.
+    """Evaluates in this process: for cheap, trusted operators, and for tests.
 
-    What raises or returns garbage fails its rows; what hangs, leaks or crashes does so here.
+    An exception or an invalid result fails its rows; hangs, leaks and crashes affect this process.
     """
 
     def __init__(self) -> None:

@@ -10,9 +10,9 @@ from penstock.errors import ChangeError, shortened
 
 class FailureKind(StrEnum):
     RAISED = "raised"
-    """An exception, of the operator or of its set-up."""
+    """An exception of the operator or of its set-up."""
     GARBAGE = "garbage"
-    """What came back is not what the operator declares."""
+    """The returned value is not what the operator declares."""
     TIMEOUT = "timeout"
     MEMORY = "memory"
     DIED = "died"
@@ -33,7 +33,7 @@ _HAPPENED = {
 
 @dataclass(frozen=True, slots=True)
 class OperatorFailure:
-    """Stands in the place of one row's result. Failures are never cached."""
+    """Takes the place of one row's result. Failures are never cached."""
 
     operator: str
     version: str
@@ -41,7 +41,7 @@ class OperatorFailure:
     reason: str
 
     def error(self) -> ChangeError:
-        """The failure as the quarantine keeps it."""
+        """The failure in the form of the quarantine."""
         return ChangeError(
             f"operator {self.operator} {_HAPPENED[self.kind]} on this row",
             detail=shortened(f"version {self.version}: {self.reason}"),

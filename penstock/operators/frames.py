@@ -13,7 +13,7 @@ MAX_FRAME_BYTES = 512 << 20
 START, ROWS = "start", "rows"
 READY, RESULTS, FAILED = "ready", "results", "failed"
 EXIT_OUT_OF_MEMORY = 77
-"""The exit status of a worker that had not even the memory to say so."""
+"""The exit status of a worker that had no memory left to report it."""
 
 
 def frame(message: Sequence[object]) -> bytes:
@@ -21,13 +21,13 @@ def frame(message: Sequence[object]) -> bytes:
 
 
 def frame_of_rows(packed_rows: Sequence[bytes]) -> bytes:
-    """`frame((ROWS, rows))`, of rows that are packed already."""
+    """`frame((ROWS, rows))` for rows already packed."""
     rows = array_header(len(packed_rows)) + b"".join(packed_rows)
     return _with_length(array_header(2) + pack(ROWS) + rows)
 
 
 def frame_length(header: bytes) -> int:
-    """ValueError if no frame begins like this."""
+    """ValueError if it is not the header of a frame."""
     length = int.from_bytes(header)
     if length > MAX_FRAME_BYTES:
         raise ValueError(f"a frame of {length:,} bytes")

@@ -59,13 +59,13 @@ class FunctionOperator(Operator):
         try:
             return self.function(*row)
         except MemoryError:
-            raise  # what the process has left is not enough for the other rows either
+            raise  # the remaining memory is not enough for the other rows either
         except Exception as error:  # noqa: BLE001 - it fails this row and no other
             return error
 
     def __reduce__(self) -> tuple[object, ...]:
-        """By name, where the name of the function leads here in every process. (The function could
-        not be pickled then: Python would look for it under that name, too.)"""
+        """By name, if the name of the function resolves to this operator in every process. (The
+        function could not be pickled then: Python would look it up under that name, too.)"""
         module, name = self.function.__module__, self.function.__qualname__
         if module != "__main__" and _attribute(sys.modules.get(module), name) is self:
             return import_attribute, (module, name)
@@ -97,7 +97,7 @@ def operator(
     [True, False]
     """
 
-    # Whether they are parameters is checked with the rest of the operator.
+    # Whether they are valid parameters is checked with the rest of the operator.
     taken: tuple[Any, ...] = tuple(
         listed(arguments, "arguments", OperatorError, most=MAX_ARGUMENTS)
     )
@@ -120,7 +120,7 @@ def operator(
 
 
 def import_attribute(module: str, name: str) -> object:
-    """What a module has under a dotted name. ImportError or AttributeError if it has not."""
+    """The attribute of a module with a dotted name; ImportError or AttributeError if missing."""
     found: object = import_module(module)
     for part in name.split("."):
         found = getattr(found, part)

@@ -1,13 +1,13 @@
-"""Groups of predicates that share variables, and what may stand in them.
+"""Groups of predicates that share variables, and their syntax.
 
     distanceFrom(at, 'Statue of Liberty', :x) AND :x < 1000
     AND tourBoatCount(image, :y) AND coastGuardBoatCount(image, :z) AND :y > 2 * :z
 
-A *predicate* is a call of an operator: its arguments are columns and constants, and behind them
-stands, for each output, a variable that it binds or a constant that it must equal. A *group* is a
-set of predicates and value constraints; it is true if one joint substitution of all variables
-satisfies all of them (Liu et al., 2007, section 2.1). Variables cannot stand in the place of
-arguments: an operator is evaluated once for a row, before anything is substituted.
+A *predicate* is a call of an operator: its arguments are columns and constants, followed by, for
+each output, a variable that it binds or a constant that it must equal. A *group* is a set of
+predicates and value constraints; it is true if one joint substitution of all variables satisfies
+all of them (Liu et al., 2007, section 2.1). Variables cannot be arguments: an operator is evaluated
+once for a row, before anything is substituted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Predicate:
 
     @property
     def call(self) -> Predicate:
-        """What is evaluated: predicates that differ in their variables only share it."""
+        """The expensive part: predicates that differ only in their variables share it."""
         return Predicate(self.operator, self.arguments)
 
     def plain(self) -> list[object]:
@@ -83,7 +83,7 @@ class GroupDefinition:
 
 
 def read_group(text: str) -> GroupDefinition:
-    """The definition of a text that `GroupDefinition.text` wrote."""
+    """Parses the output of `GroupDefinition.text`."""
     try:
         predicates, constraints = json.loads(text)
         return GroupDefinition(
@@ -113,8 +113,8 @@ def check_group(
     operators: Mapping[str, Operator],
     columns: Mapping[str, ValueType],
 ) -> GroupDefinition:
-    """The group with constants in the form of the types they meet. OperatorError if an operator or
-    a column is not there, or something stands where it cannot."""
+    """The group with constants converted to the types they are compared with. OperatorError if an
+    operator or a column does not exist, or something is in the wrong place."""
     if not group.predicates:
         raise OperatorError("a group has at least one predicate")
     if len(group.predicates) > MAX_PREDICATES or len(group.constraints) > MAX_CONSTRAINTS:
@@ -207,8 +207,8 @@ class _Checker:
         return Comparison(constraint.sign, left, right)
 
     def _type_of(self, term: Term) -> ValueType | None:
-        """The type of a column or a variable that is no number; None of what is a number, and of
-        constants, which are what they are compared with."""
+        """The type of a column or a variable that is not a number; None for numbers and for
+        constants, which take the type they are compared with."""
         if isinstance(term, Arithmetic):
             for operand in (term.left, term.right):
                 if self._type_of(operand) is not None or _family(operand) != _NUMBER:
@@ -234,14 +234,14 @@ _NUMBER = "number"
 
 
 def _family(term: Term) -> str:
-    """What a constant is compared with, if that is no column or variable of a type of its own."""
+    """The family of types for comparing a constant without a column or variable of a type."""
     if isinstance(term, Constant) and term.kind not in ("int", "float", "Decimal"):
         return term.kind
     return _NUMBER
 
 
 def _meeting(value_type: ValueType, term: Term, given: ValueType | None) -> Term:
-    """A term that is compared with a value of a type that is no number."""
+    """A term compared with a value of a non-numeric type."""
     if isinstance(term, Constant):
         return _constant_of(value_type, term, "a value constraint")
     if given is None or not value_type.joins_with(given):

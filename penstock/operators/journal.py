@@ -1,9 +1,8 @@
-"""What must be remembered of operators beyond their results: which version served when, and which
-rows were left out of contents because an operator failed on them.
+"""What must be stored about operators beyond their results: which version was in use when, and
+which rows were left out of contents because an operator failed on them.
 
-Whoever replays a log asks here which version spoke of a row at an offset: contents rest on what it
-said. A home that has lost its journal goes on; rows are then taken to be what the version of today
-says of them.
+Replaying a log needs the version that evaluated a row at an offset: contents depend on its results.
+A home without its journal still works; rows are then evaluated with the current version.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 MAX_LEFT_OUT = 10_000
-"""Rows that are listed; more of them are left out all the same."""
+"""Maximum number of rows listed; further ones are left out of contents as well."""
 
 
 class LeftOut(NamedTuple):
-    """A row that was there when somebody subscribed, and is not in the content."""
+    """A row that existed when a subscription was made, and is not in its content."""
 
     subscription: int
     table: str
@@ -24,7 +23,7 @@ class LeftOut(NamedTuple):
     """Of the row, packed."""
     shown_key: str
     reason: str
-    """With the operator's name."""
+    """Contains the operator's name."""
 
     @property
     def text(self) -> str:
@@ -33,19 +32,19 @@ class LeftOut(NamedTuple):
 
 class Journal(Protocol):
     def note_version(self, operator: str, version: str, since: int | None) -> None:
-        """From an offset on, an operator has this version; None: if none is known. The first one
-        that is noted was there from the beginning."""
+        """Record that an operator has this version from an offset on; None: if no version is
+        recorded yet. The first recorded version is taken to be in use from the beginning."""
 
     def version_at(self, operator: str, offset: int) -> str | None:
-        """The version that served there; None if it is the one that serves now."""
+        """The version in use at an offset; None if it is the current one."""
 
     def has_changed(self, operator: str) -> bool:
-        """Whether several versions have spoken of rows."""
+        """Whether rows were evaluated by several versions."""
 
     def note_left_out(self, rows: Iterable[LeftOut]) -> None: ...
 
     def forget_left_out(self, table: str, keys: Iterable[bytes]) -> None:
-        """Rows have changed: whoever selects them now has them."""
+        """Rows have changed: they are in the contents that select them now."""
 
     def left_out(self) -> list[LeftOut]:
         """Ordered by subscription, table and key."""
@@ -54,7 +53,7 @@ class Journal(Protocol):
 
 
 class MemoryJournal:
-    """For as long as a process lasts."""
+    """Lasts as long as the process."""
 
     def __init__(self) -> None:
         self._versions: dict[str, list[tuple[int, str]]] = {}
@@ -84,11 +83,11 @@ class MemoryJournal:
         return sorted(self._left_out.values())
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
 
 def add_version(known: list[tuple[int, str]], version: str, since: int | None) -> bool:
-    """Note a version, unless it is the one that serves already; whether it was news."""
+    """Record a version, unless it is the current one; returns whether it was new."""
     if known and (since is None or known[-1][1] == version):
         return False
     known.append((since if known and since else 0, version))

@@ -22,8 +22,8 @@ _STATEMENTS = (
 
 
 class FileJournal:
-    """In a file of a home. What another process notes of versions is seen when it is opened again:
-    whoever processes a home notes them before anybody asks."""
+    """In a file of a home. Versions recorded by another process become visible on the next open:
+    they are recorded before a home is processed, and so before they are needed."""
 
     def __init__(self, path: Path) -> None:
         self._file = SharedFile(path, FORMAT, _STATEMENTS)
@@ -85,7 +85,7 @@ class FileJournal:
 
 
 def journal_of(home: Path) -> FileJournal:
-    """What is remembered of the operators of a home."""
+    """The journal of a home's operators."""
     return FileJournal(home / OPERATOR_JOURNAL)
 
 

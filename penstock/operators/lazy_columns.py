@@ -1,8 +1,8 @@
-"""Derived columns that operators compute: which calls they need, and what follows from them.
+"""Derived columns computed by operators: the calls they need, and their values.
 
 Such a column is boolean: whether a group of predicates is true (`penstock.operators.groups`). What
 is evaluated for a row, at most once, are *calls*: predicates without their variables. So columns
-that differ in variables and constraints share what is expensive.
+that differ only in variables and constraints share the expensive part.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from penstock.predicates.intervals import Interval
 
 
 class Literal(NamedTuple):
-    """A call that must be satisfied, or (under NOT) must not, or must only be known (None)."""
+    """A call that must be satisfied, or (under NOT) must not, or whose result must only be known
+    (None)."""
 
     call: Predicate
     wanted: bool | None = True
@@ -42,8 +43,8 @@ class LazyColumn:
         return tuple(one.call for one in self.group.predicates)
 
     def literals(self, interval: Interval) -> Iterator[Literal]:
-        """What must hold, at least, for the value of the column to lie in an interval."""
-        assert not interval.contains(None)  # the binder lets nobody ask for NULL
+        """Necessary conditions for the value of the column to lie in an interval."""
+        assert not interval.contains(None)  # the binder never asks for NULL
         may_be_true, may_be_false = interval.contains(1), interval.contains(0)
         wanted = None if may_be_true and may_be_false else may_be_true
         for one in self.calls:
@@ -56,7 +57,7 @@ class LazyColumn:
         table: Relation,
         row: Row,
     ) -> bool | OperatorFailure | None:
-        """Whether the group is true, as far as its calls are known; None if it is not."""
+        """Whether the group is true, given the known results of its calls; None if unknown."""
         found = [results.get(one) for one in self.calls]
         if any(one is not None and not one for one in found):
             return False

@@ -1,13 +1,13 @@
-"""Rows evaluated in parts, so that a row which fails fails alone.
+"""Evaluates rows in parts, so that a failing row fails alone.
 
-An *attempt* evaluates some rows together and gives all their outcomes, or none: the operator
-raised, returned something that cannot be taken apart, or took its process with it. Then the rows
-are attempted again in two halves, and a row that fails alone is the one to blame. How rows are
-evaluated (in this process, in another one) is the attempt's affair.
+An *attempt* evaluates some rows together and returns all their outcomes, or none: the operator
+raised, returned an unusable value, or crashed its process. Then the rows are attempted again in two
+halves, down to the single row that fails. How rows are evaluated (in this process or another one)
+is up to the attempt.
 
-The timeout of an operator is for one row. A part is sized so that it should take much less, by what
-rows took before, and it gets no more time than one row does: a row that hangs is noticed after one
-timeout, not after one per row. A part of slow rows that was too long is halved like any other.
+The timeout of an operator is for one row. A part is sized so that it should take much less, by the
+measured time per row, and gets no more time than one row: a row that hangs is detected after one
+timeout, not after one per row. A part of slow rows that took too long is halved like any other.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from penstock.operators.interface import Operator, Result, StoredRow
 
 MAX_ROWS_PER_ATTEMPT = 256
 MAX_LOST_ROWS = 16
-"""Rows of one call that may cost their process (and up to a timeout each) before the operator is
-given up for this call. Without it, one that always hangs would hold up a batch for hours."""
+"""Rows of one call that may each cost a process (and up to a timeout) before the remaining rows
+fail without being tried. Otherwise an operator that always hangs would block a batch for hours."""
 PART_OF_TIMEOUT = 0.25
 """The share of the timeout that a part of several rows should take."""
 _NEW_SAMPLE_WEIGHT = 0.3
@@ -41,21 +41,21 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class NotEvaluated:
-    """An attempt that gave nothing."""
+    """A failed attempt."""
 
     kind: FailureKind
     reason: str
     lost_process: bool = False
-    """Whether it cost the process that ran it."""
+    """Whether the process that ran it was lost."""
     was_fresh: bool = True
-    """Whether that process had evaluated nothing before. What an earlier row left behind (leaked
-    memory, a corrupted heap) is not held against a later one: it gets a fresh process."""
+    """Whether that process had evaluated nothing before. Damage by an earlier row (leaked memory, a
+    corrupted heap) must not be blamed on a later one: it gets a fresh process."""
     in_set_up: bool = False
-    """Whether the operator could not even be set up: no row is to blame, and none can be served."""
+    """Whether the set-up failed: then no row is at fault, and none can be evaluated."""
 
     @property
     def may_be_innocent(self) -> bool:
-        """Whether a row that failed alone is worth another attempt. One that hangs is not: that
+        """Whether a row that failed alone deserves another attempt. One that hangs does not: that
         would take another timeout."""
         return self.lost_process and not self.was_fresh and self.kind is not FailureKind.TIMEOUT
 
@@ -65,11 +65,11 @@ Attempt: TypeAlias = Callable[[Sequence[StoredRow]], Evaluated | NotEvaluated]
 
 @dataclass(slots=True)
 class Pace:
-    """How long rows of one operator take, and so how many are attempted together."""
+    """The measured time per row of one operator, and the number of rows attempted together."""
 
     timeout_seconds: float
     seconds_per_row: float | None
-    """What was declared, then what was seen; None: nobody knows yet."""
+    """Declared at first, then measured; None: unknown."""
     _most: int = 1
 
     def rows_per_attempt(self) -> int:
@@ -84,7 +84,7 @@ class Pace:
         self.seconds_per_row = (
             seen if known is None else known + _NEW_SAMPLE_WEIGHT * (seen - known)
         )
-        # Doubled, not taken for granted: the first rows may have been the quick ones.
+        # Doubled at most: the first rows may have been the quick ones.
         self._most = max(self._most, min(2 * rows, MAX_ROWS_PER_ATTEMPT))
 
     def note_failure(self, rows: int) -> None:
@@ -93,19 +93,19 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a call of an evaluator gave: one outcome per row, and what the work was."""
+    """The result of an evaluator call: one outcome per row, and the work done."""
 
     outcomes: list[Outcome]
     evaluated_rows: int = 0
-    """Rows that the operator was called for and answered."""
+    """Rows for which the operator was called and returned a result."""
     seconds: float = 0.0
-    """What these took inside the operator: their quotient is its cost."""
+    """Time spent inside the operator on these rows; divided by them, the cost per row."""
 
 
 def evaluate_in_parts(
     operator: Operator, rows: Sequence[StoredRow], attempt: Attempt, pace: Pace
 ) -> Evaluation:
-    """The outcome of every row. Rows with NULL are unknown unless the operator wants them."""
+    """The outcome of every row. Rows with NULL are unknown unless the operator takes them."""
     taken = len(operator.arguments)
     if any(len(row) != taken for row in rows):
         raise OperatorError(f"operator {operator.name} takes {taken} arguments")
@@ -120,7 +120,7 @@ def evaluate_in_parts(
 
 @dataclass(slots=True)
 class _Parts:
-    """The rows of one call, evaluated from the first to the last."""
+    """The rows of one call, evaluated in order."""
 
     operator: Operator
     attempt: Attempt
@@ -131,7 +131,7 @@ class _Parts:
     lost_rows: int = 0
 
     def evaluate(self, rows: Sequence[StoredRow]) -> None:
-        halves: list[int] = []  # where parts end that are still to be evaluated, the last one first
+        halves: list[int] = []  # a stack of the ends of parts still to be evaluated
         while (start := len(self.outcomes)) < len(rows):
             end = halves.pop() if halves else start + self.pace.rows_per_attempt()
             part = rows[start:end]

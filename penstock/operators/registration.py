@@ -1,10 +1,9 @@
-"""Which operators there are: named by entry points, by the home, or registered by hand.
+"""The available operators: from entry points, named by the home, or registered by hand.
 
-An `OperatorSet` maps names to operators, and never changes: registering makes a new set. Names are
-those of SQL functions, so capitals do not matter. What is only *named*, by an entry point or as
-`module:attribute` in a home, is imported when somebody asks for the operator: starting a process
-costs nothing for operators that no subscription calls, and a missing library concerns only those
-that need it.
+An `OperatorSet` maps names to operators and is immutable: registering makes a new set. Names are
+those of SQL functions, so case does not matter. An operator that is only *named*, by an entry point
+or as `module:attribute` in a home, is imported on first use: operators that no subscription calls
+cost nothing at start, and a missing library affects only those that need it.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ Loader: TypeAlias = Callable[[], Operator]
 
 
 class OperatorSet(Mapping[str, Operator]):
-    """Operators by name. Looking one up imports it, if nobody did before."""
+    """Operators by name, imported on first look-up."""
 
     def __init__(
         self, loaders: Mapping[str, Loader] | None = None, reserved: frozenset[str] = frozenset()
     ) -> None:
-        """`reserved`: names that no operator can have, those of built-in functions."""
+        """`reserved`: names of built-in functions, which operators cannot have."""
         self._loaders = MappingProxyType(dict(loaders or {}))
         self._reserved = frozenset(map(str.lower, reserved))
         self._operators: dict[str, Operator] = {}
@@ -61,7 +60,7 @@ class OperatorSet(Mapping[str, Operator]):
         return len(self._loaders)
 
     def register(self, operator: Operator) -> OperatorSet:
-        """A set with one operator more. Registering the same one again changes nothing."""
+        """A set with one more operator. Registering the same one again changes nothing."""
         checked = check_operator(operator)
         name = checked.name.lower()
         if name in self and self[name] is checked:
@@ -69,14 +68,15 @@ class OperatorSet(Mapping[str, Operator]):
         return self._with({name: lambda: checked}, "registered")
 
     def replace(self, operator: Operator) -> OperatorSet:
-        """A set in which an operator stands for the one of the same name, as a new version does."""
+        """A set in which an operator replaces the one of the same name, for a new version."""
         checked = check_operator(operator)
         name = checked.name.lower()
         rest = {known: load for known, load in self._loaders.items() if known != name}
         return OperatorSet(rest, self._reserved)._with({name: lambda: checked}, "registered")
 
     def register_named(self, reference: str) -> OperatorSet:
-        """A set with what a home names: `module:attribute`, one operator or a list of them."""
+        """A set with the operators of a reference `module:attribute`: one operator or a list of
+        them."""
         found = load_operators(reference)
         made = self
         for one in found:
@@ -84,7 +84,7 @@ class OperatorSet(Mapping[str, Operator]):
         return made
 
     def require(self, names: Iterable[str], used_by: str) -> None:
-        """OperatorError that names those which are not registered. `used_by`: "subscription 7"."""
+        """OperatorError with the names that are not registered. `used_by`: "subscription 7"."""
         missing = sorted({name for name in names if name not in self})
         if missing:
             which, are = ("operator", "is") if len(missing) == 1 else ("operators", "are")
@@ -110,8 +110,8 @@ class OperatorSet(Mapping[str, Operator]):
 
 
 def discover_operators(reserved: frozenset[str] = frozenset()) -> OperatorSet:
-    """The operators that installed packages declare. None of them is imported. A name that two
-    packages declare is refused when it is used: the others are not to suffer from it."""
+    """The operators that installed packages declare, not imported. A name declared by two packages
+    is refused only when it is used: other operators must not be affected."""
     declared: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         name = check_name(point.name, f"the entry point {point.value!r}").lower()
@@ -145,7 +145,7 @@ def _load_entry_point(point: EntryPoint) -> Operator:
 
 
 def load_operators(reference: str) -> list[Operator]:
-    """What stands at `module:attribute`: an operator, a class of operators, or a list of them."""
+    """The value of `module:attribute`: an operator, a class of operators, or a list of them."""
     plain = text(reference, "the place of an operator", OperatorError)
     module, colon, attribute = plain.partition(":")
     if not (module and colon and attribute):
@@ -157,7 +157,7 @@ def load_operators(reference: str) -> list[Operator]:
         found = import_attribute(module.strip(), attribute.strip())
     except PenstockError:
         raise
-    except (Exception, SystemExit) as error:  # a script ends the process that imports it
+    except (Exception, SystemExit) as error:  # importing a script may call sys.exit
         raise OperatorError(
             f"the operator {plain} cannot be imported",
             detail=describe_exception(error),
@@ -168,7 +168,7 @@ def load_operators(reference: str) -> list[Operator]:
 
 
 def _instance(found: object, reference: str) -> object:
-    """A class of operators stands for the one that it makes without arguments."""
+    """A class of operators is instantiated without arguments."""
     if not (inspect.isclass(found) and issubclass(found, Operator)):
         return found
     try:

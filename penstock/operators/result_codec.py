@@ -18,7 +18,7 @@ def unpack_result(data: bytes) -> Result:
 
 
 def read_result(plain: Any) -> Result:
-    """A result that was packed: sequences come back as lists. ValueError if it is none."""
+    """Decodes a packed result: sequences come back as lists. ValueError if it is invalid."""
     if plain is None or isinstance(plain, bool):
         return plain
     if isinstance(plain, list) and all(isinstance(one, list) for one in plain):
@@ -27,14 +27,14 @@ def read_result(plain: Any) -> Result:
 
 
 def plain_outcome(outcome: Result | OperatorFailure) -> object:
-    """A result as it is; a failure without the operator, which both sides know."""
+    """A result unchanged; a failure without the operator, which both sides know."""
     if isinstance(outcome, OperatorFailure):
         return {"kind": outcome.kind.value, "reason": outcome.reason}
     return outcome
 
 
 def read_outcome(operator: Operator, plain: Any) -> Result | OperatorFailure:
-    """What came of a row. ValueError if this operator can have no such outcome."""
+    """The outcome of a row. ValueError if this operator cannot have it."""
     if not isinstance(plain, dict):
         result = read_result(plain)
         if not _can_have(operator, result):

@@ -1,8 +1,8 @@
-"""Results that are remembered: an operator is not asked twice for the same arguments.
+"""Caches of results: an operator is not evaluated twice for the same arguments.
 
-A result is found by a digest of the operator's name and version and of all arguments, constants
-and contents of columns alike. It stays true for ever, by the operator's contract; a cache drops
-what was not used for longest. Failures are not remembered: the next attempt may succeed.
+A result is keyed by a digest of the operator's name and version and of all arguments, constants and
+column values alike. By the operator's contract it never becomes stale; a cache evicts the least
+recently used. Failures are not cached: the next attempt may succeed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from penstock.operators.result_codec import pack_result, unpack_result
 from penstock.packing import pack
 
 KEY_BYTES = 20
-"""Of a digest: two of 10**12 results have the same one with a probability of 10**-24."""
+"""Digest size: two of 10**12 results collide with a probability of 10**-24."""
 DEFAULT_CACHE_BYTES = 64 << 20
 ENTRY_OVERHEAD_BYTES = 200
-"""What Python needs to keep a short result in memory, beside its bytes: key, entry, headers."""
+"""Python's overhead for a short result in memory: key, entry, headers."""
 _CHECKSUM_BYTES = 4
 
 
@@ -37,12 +37,12 @@ class CacheCounts:
 
 
 class ResultCache(Protocol):
-    """Results by key. Bounded in bytes; whoever uses it never notices but by the work it saves."""
+    """Results by key, bounded in bytes. A cache affects only the amount of work."""
 
     counts: CacheCounts
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, Result]:
-        """Those of the keys that are there."""
+        """The keys found, with their results."""
         ...
 
     def keep(self, results: Mapping[bytes, Result]) -> None: ...
@@ -53,7 +53,7 @@ class ResultCache(Protocol):
 def result_keys(
     operator: Operator, rows: Iterable[StoredRow], version: str | None = None
 ) -> list[bytes]:
-    """`version`: another one than the operator has now."""
+    """`version`: another one than the operator's current version."""
     said_by = pack([operator.name.lower(), version or operator.version])
     prefix = blake2b(said_by, digest_size=KEY_BYTES)
     keys = []
@@ -65,13 +65,13 @@ def result_keys(
 
 
 def entry_of(key: bytes, result: Result) -> bytes:
-    """A result as caches keep it, with a checksum."""
+    """A result in the form of cache entries, with a checksum."""
     packed = pack_result(result)
     return zlib.crc32(packed, zlib.crc32(key)).to_bytes(_CHECKSUM_BYTES) + packed
 
 
 def read_entry(key: bytes, entry: bytes) -> Result:
-    """ValueError if these are not the bytes that were kept."""
+    """ValueError if the entry is damaged."""
     packed = entry[_CHECKSUM_BYTES:]
     if zlib.crc32(packed, zlib.crc32(key)).to_bytes(_CHECKSUM_BYTES) != entry[:_CHECKSUM_BYTES]:
         raise ValueError("a result whose checksum is wrong")
@@ -121,9 +121,9 @@ class MemoryResults:
 
 
 class CachedEvaluator:
-    """An evaluator that is asked only for what no cache knows, and once for equal rows.
+    """An evaluator behind caches: equal rows, and rows found in a cache, are not evaluated again.
 
-    Caches are asked in their order, the nearest first; what one knows, those before it learn.
+    Caches are queried in order, the nearest first; a hit is added to those before it.
     """
 
     def __init__(self, evaluator: Evaluator, caches: Sequence[ResultCache]) -> None:
@@ -149,7 +149,7 @@ class CachedEvaluator:
     def recall(
         self, operator: Operator, version: str, rows: Sequence[StoredRow]
     ) -> dict[int, Result]:
-        """What a version of an operator said of rows, by their numbers, as far as it is known."""
+        """The known results of a version of an operator, by row number."""
         keys = result_keys(operator, rows, version)
         found = self._find(keys)
         return {number: found[key] for number, key in enumerate(keys) if key in found}

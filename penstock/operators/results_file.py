@@ -1,6 +1,6 @@
-"""Results in a SQLite file that several processes of a machine share and that outlives them.
+"""A result cache in a SQLite file, shared by the processes of a machine and kept between runs.
 
-A cache must never be in the way (`penstock.operators.shared_file`). Every entry has a checksum.
+A cache must never cause an error (`penstock.operators.shared_file`). Every entry has a checksum.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from penstock.operators.shared_file import SharedFile
 OPERATOR_RESULTS = "operators.db"
 """In a home."""
 FORMAT = 1
-"""Of the table and its entries, in the file's user_version. Another one: begun anew."""
+"""Version of the table and its entries, in the file's user_version. A file of another version is
+recreated."""
 REFRESH_SECONDS = 600
-"""How stale the time of the last use may be: a look-up should not write."""
+"""How stale the time of the last use may be, so that look-ups rarely write."""
 ROW_OVERHEAD_BYTES = 100
-"""Key, time, a place in both trees, and what pages are not filled with."""
+"""Key, time, entries in both trees, and unused space of pages."""
 _KEYS_PER_QUERY = 500
 
 _STATEMENTS = f"""

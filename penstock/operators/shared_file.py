@@ -1,8 +1,8 @@
-"""A small SQLite file that several processes of a machine share and that may be lost.
+"""A small SQLite file that the processes of a machine share and that may be lost.
 
-It must never be in the way: a file that is damaged is set aside and begun anew, one that is locked,
-full or not writable is left alone for this time. It belongs on a local disk: SQLite's write-ahead
-log needs shared memory.
+It must never cause an error: a damaged file is set aside and recreated, one that is locked, full or
+not writable is skipped this time. It belongs on a local disk: SQLite's write-ahead log needs shared
+memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SharedFile:
     """Any number of threads and processes may use it at once."""
 
     def __init__(self, path: Path, version: int, statements: Sequence[str]) -> None:
-        """`statements` make the tables. `version`: a file with another one is begun anew."""
+        """`statements` create the tables. A file with another `version` is recreated."""
         self.set_aside = 0
         """How often a damaged file was found."""
         self.path = path
@@ -36,14 +36,14 @@ class SharedFile:
         """The process that opened the file, and the file's number on its disk."""
 
     def use(self, action: Callable[[sqlite3.Connection], _T], otherwise: _T) -> _T:
-        """Does something with the file; with a new one if it is damaged."""
+        """Run an action on the file; on a new file if it is damaged."""
         with self._lock:
             for _ in range(2):
                 try:
                     return action(self._connected())
                 except (sqlite3.OperationalError, OSError):
                     self._roll_back()
-                    return otherwise  # locked, full, not writable: its time may come
+                    return otherwise  # locked, full or not writable: maybe next time
                 except (sqlite3.DatabaseError, ValueError):
                     self._set_aside()
             return otherwise
@@ -72,17 +72,17 @@ class SharedFile:
         return connection
 
     def _create_if_missing(self) -> None:
-        """For those who may write to its directory: its owner, or a group."""
+        """Accessible to everyone who may write to its directory: its owner, or a group."""
         descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
         try:
             is_shared = os.stat(self.path.parent).st_mode & stat.S_IWGRP
             if is_shared and not os.fstat(descriptor).st_size:
-                os.fchmod(descriptor, 0o660)  # what SQLite puts beside it has the same
+                os.fchmod(descriptor, 0o660)  # SQLite's files beside it get the same mode
         finally:
             os.close(descriptor)
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
-        """Whoever comes first does it; the others wait, and find it done."""
+        """The first process does it; the others wait, and find it done."""
         connection.execute("BEGIN IMMEDIATE")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
@@ -96,7 +96,7 @@ class SharedFile:
                 self._connection.execute("ROLLBACK")
 
     def _set_aside(self) -> None:
-        """Renames the file, unless another process has done so: then there is a new one."""
+        """Rename the file, unless another process has done so: then there is a new one."""
         self._disconnect()
         self.set_aside += 1
         with suppress(OSError):

@@ -1,8 +1,8 @@
-"""What was learnt of predicates: how often they are true, what they cost, which go together.
+"""Learned statistics of predicates: probability, cost, correlation.
 
-Learnt online from what was evaluated. Old observations weigh less and less, so drift is followed;
-new predicates start from a prior, the average of those with the same operator if they have one.
-Everything is bounded, depends on the observations alone, and can be stored as plain data.
+Learned online from evaluations. Old observations decay, so drift is followed; new predicates start
+from a prior, the average of those with the same operator if there are any. Everything is bounded,
+depends on the observations alone, and can be stored as plain data.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import Any
 from penstock.errors import PenstockError
 
 MEMORY_EVALUATIONS = 1_000
-"""An observation weighs 1/e after so many others of the same predicate. A change of p from 0.1 to
+"""An observation weighs 1/e after this many others of the same predicate. A change of p from 0.1 to
 0.9 shows half after 700 of them; the standard error of p = 0.5 stays at 0.011."""
 PRIOR_WEIGHT = 4.0
-"""A prior counts like so many observations."""
+"""The weight of a prior in observations."""
 PRIOR_PROBABILITY = 0.25
-"""Of a predicate of an operator of which nothing is known: conditions on rare things are more
-frequent than on common ones."""
+"""For a predicate of an unknown operator: conditions on rare things are more frequent than on
+common ones."""
 PRIOR_COST = 1.0
 MOST_PREDICATES = 1_000_000
-"""Some 200 MB; those that were observed longest ago are forgotten first."""
+"""Some 200 MB; the least recently observed are evicted first."""
 MOST_PAIRS = 4_096
 PREDICATES_PER_EVENT = 8
-"""Of each event the pairs of so many predicates are counted: 28."""
+"""Predicates per event whose pairs are counted: 28 pairs."""
 
 
 @dataclass(slots=True)
 class Observed:
-    """Of one predicate or operator; weights, not counts, because old observations fade."""
+    """For one predicate or operator; weights, not counts, because old observations decay."""
 
     total: float = 0.0
     true: float = 0.0
@@ -69,7 +69,7 @@ class PairCounts:
 
     @property
     def correlation(self) -> float:
-        """The phi coefficient, from -1 to 1; 0 if one of them was always the same."""
+        """The phi coefficient, from -1 to 1; 0 if one of them was constant."""
         a, b = self.both + self.first, self.both + self.second
         spread = a * (self.total - a) * b * (self.total - b)
         product = self.both * self.neither - self.first * self.second
@@ -93,14 +93,14 @@ class PredicateStatistics:
         self._keep = 1.0 - 1.0 / memory_evaluations
         self._most_predicates, self._most_pairs = most_predicates, most_pairs
         self._predicates: dict[int, Observed] = {}
-        """The one that was observed last comes last."""
+        """Most recently observed last."""
         self._operators: dict[Hashable, Observed] = {}
         self._operator_of: dict[int, Hashable] = {}
         self._declared: dict[Hashable, float] = {}
         self._pairs: dict[tuple[int, int], PairCounts] = {}
 
     def declare(self, predicate: int, operator: Hashable = None, cost: float | None = None) -> None:
-        """Name the operator of a predicate, and what its evaluations are expected to cost."""
+        """Set the operator of a predicate, and the expected cost of its evaluations."""
         self._operator_of[predicate] = operator
         if cost is not None:
             if not 0 < cost < float("inf"):
@@ -108,7 +108,7 @@ class PredicateStatistics:
             self._declared[operator] = cost
 
     def forget(self, predicate: int) -> None:
-        """Nobody has this predicate any more. What it taught about its operator stays."""
+        """The predicate is no longer used. What was learned about its operator stays."""
         self._operator_of.pop(predicate, None)
         self._predicates.pop(predicate, None)
         self._pairs = {pair: n for pair, n in self._pairs.items() if predicate not in pair}
@@ -124,7 +124,7 @@ class PredicateStatistics:
             one.add(truth, cost, self._keep)
 
     def observe_event(self, truths: Mapping[int, bool]) -> None:
-        """What was true of one event: counts pairs of the predicates that were evaluated first."""
+        """Count the pairs of one event, among the predicates that were evaluated first."""
         known = sorted(islice(truths.items(), PREDICATES_PER_EVENT))
         for (a, a_truth), (b, b_truth) in combinations(known, 2):
             self._pairs.setdefault((a, b), PairCounts()).add(a_truth, b_truth, self._keep)
@@ -154,13 +154,13 @@ class PredicateStatistics:
     def strongest_correlations(
         self, count: int, fewest: float = 30.0
     ) -> list[tuple[int, int, float]]:
-        """Of pairs seen together at least so often: the largest first, of either sign."""
+        """The largest of either sign first, of pairs seen together at least `fewest` times."""
         seen = [(pair, n.correlation) for pair, n in self._pairs.items() if n.total >= fewest]
         seen.sort(key=lambda one: (-abs(one[1]), one[0]))
         return [(a, b, correlation) for (a, b), correlation in seen[:count]]
 
     def to_plain(self) -> dict[str, Any]:
-        """Lists, dictionaries, texts and numbers, from which `from_plain` makes the same again."""
+        """Plain data, from which `from_plain` restores the same statistics."""
         return {
             "version": 1,
             "memory_evaluations": 1.0 / (1.0 - self._keep),

@@ -4,7 +4,7 @@ Values are *outside* values. Arithmetic follows DuckDB: `+`, `-` and `*` of inte
 are exact, anything with a double is a double, and `/` always gives a double, with infinities and
 NaN where it divides by zero. Where DuckDB fails because a result exceeds its type, ours is exact:
 terms are short, and their results are compared and never stored. NaN equals itself and exceeds all
-other numbers; NULL makes everything NULL that it is part of.
+other numbers; NULL propagates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.catalog import Outside
 from penstock.errors import OperatorError
 
 MAX_TERM_NODES = 64
-"""Of one constraint. It bounds the digits of exact products: 64 factors of 38 digits."""
+"""Maximum per constraint. It bounds the digits of exact products: 64 factors of 38 digits."""
 
 Number: TypeAlias = int | Decimal | float
 
@@ -90,7 +90,7 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 
 def leaves_of(term: Term | Comparison) -> Iterator[Leaf]:
-    """Columns, constants and variables from left to right, each as often as it occurs."""
+    """Columns, constants and variables from left to right, with repetitions."""
     if isinstance(term, Arithmetic | Comparison):
         yield from leaves_of(term.left)
         yield from leaves_of(term.right)
@@ -172,7 +172,7 @@ def _order(left: Any, right: Any) -> int:
 
 
 def plain_term(term: Term | Comparison) -> list[object]:
-    """A term as JSON has it; `read_term` reads it back."""
+    """A term as JSON data; `read_term` is the inverse."""
     if isinstance(term, Arithmetic | Comparison):
         return [term.sign, plain_term(term.left), plain_term(term.right)]
     if isinstance(term, Constant):
@@ -182,7 +182,7 @@ def plain_term(term: Term | Comparison) -> list[object]:
 
 
 def read_term(plain: Any) -> Term | Comparison:
-    """OperatorError if these are not the data of a term."""
+    """Raises OperatorError for invalid data."""
     try:
         kind, *rest = plain
         if kind == "column":

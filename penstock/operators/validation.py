@@ -1,4 +1,4 @@
-"""What users hand us of operators, checked: their definitions and what they return."""
+"""Validation of user input: definitions of operators and the values they return."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from penstock.packing import pack
 MAX_BINDINGS = 1_000
 """Per row and predicate. The paper expects few; joins of bindings multiply them."""
 MAX_RESULT_BYTES = 1 << 20
-"""Of one row's bindings, packed: they are kept with the row and travel in messages."""
+"""Maximum packed size of one row's bindings: they are stored with the row and sent in messages."""
 MAX_ARGUMENTS = 32
 MAX_OUTPUTS = 16
 MAX_NAME_CHARACTERS = 64
 MAX_VERSION_CHARACTERS = 200
 MAX_TIMEOUT_SECONDS = 3_600.0
 MIN_MEMORY_BYTES = 64 << 20
-"""Below it Python itself does not start with the libraries that operators use."""
+"""With less, Python and the libraries of operators do not even start."""
 MAX_MEMORY_BYTES = 1 << 50
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def check_operator(candidate: object) -> Operator:
-    """An operator whose definition is in order; OperatorError says what is not."""
+    """The operator, if its definition is valid; otherwise OperatorError."""
     if not isinstance(candidate, Operator):
         raise OperatorError(
             f"{given.shown(candidate)} is not an operator",
@@ -46,15 +46,14 @@ def check_operator(candidate: object) -> Operator:
         raise OperatorError(
             f"operator {name} is badly defined: {error.primary}", hint=error.hint
         ) from None
-    except Exception as error:  # of a property, for instance
+    except Exception as error:  # raised by a property, for instance
         reason = describe_exception(error)
         raise OperatorError(f"operator {name} is badly defined", detail=reason) from error
     return candidate
 
 
 def check_constants_of(operator: Operator, constants: Mapping[str, Outside]) -> None:
-    """OperatorError if an operator says that it cannot be called with such constants, in whatever
-    way it says so."""
+    """OperatorError if an operator rejects these constants, by whatever exception."""
     try:
         operator.check_constants(constants)
     except OperatorError:
@@ -130,11 +129,11 @@ def _check_seconds(value: object, what: str) -> None:
 
 
 class GarbageError(Exception):
-    """What an operator returned for a whole batch cannot be taken apart into results of rows."""
+    """The value returned for a batch cannot be split into results of rows."""
 
 
 def show_rows(operator: Operator, rows: Sequence[StoredRow]) -> list[ArgumentRow]:
-    """Stored arguments in the form that operators see."""
+    """Stored arguments as outside values."""
     types = [one.type for one in operator.arguments]
     return [
         tuple(
@@ -148,8 +147,8 @@ def show_rows(operator: Operator, rows: Sequence[StoredRow]) -> list[ArgumentRow
 def store_results(
     operator: Operator, returned: object, expected: int
 ) -> list[Result | OperatorFailure]:
-    """What `evaluate` returned for so many rows, in stored form; a failure for each row whose part
-    is not what the operator declares. GarbageError if rows cannot be told apart."""
+    """The value returned by `evaluate` in stored form; a failure for each row whose result is not
+    what the operator declares. GarbageError if it cannot be split into rows."""
     if isinstance(returned, str | bytes | Mapping):
         raise GarbageError(f"evaluate returned {given.shown(returned)}, not a list of results")
     try:
@@ -221,12 +220,12 @@ def _store_value(output: Output, value: object) -> Stored:
         stored = output.type.store(plain)
     except ChangeError as error:
         raise ChangeError(f"output {output.name}: {error.primary}", detail=error.detail) from None
-    # One NaN: sets, packed bytes and the message of a row must not depend on which it was.
+    # One canonical NaN: sets, packed bytes and messages must not depend on its bit pattern.
     return math.nan if isinstance(stored, float) and math.isnan(stored) else stored
 
 
 def _without_numpy(value: object) -> object:
-    """A scalar of NumPy as the Python value it equals."""
+    """A NumPy scalar as the equal Python value."""
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         return value.item()  # type: ignore[attr-defined]
     return value

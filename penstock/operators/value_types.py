@@ -1,4 +1,4 @@
-"""The types of what operators take and bind, under their SQL names."""
+"""The types of operators' arguments and outputs, under their SQL names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The process that runs one operator: its limits, its set-up, then batch after batch.
 
-It speaks frames over the pipes that it was started with. The operator does not see them: what it
-prints goes to stderr, and what it reads is empty.
+It exchanges frames over the pipes it was started with. The operator does not see them: its output
+goes to stderr, and its input is empty.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from penstock.operators.validation import describe_exception
 from penstock.packing import unpack
 
 GRACE_SECONDS = 5.0
-"""Beyond the timeout that the parent keeps: the alarm is for a worker whose parent is gone."""
+"""Added to the timeout that the parent enforces: the alarm is for a worker whose parent is gone."""
 
 
 def main() -> None:
-    """Ends when the parent closes its end, in whatever way."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who ends us
+    """Ends when the parent closes its end of the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     requests, replies = _private_pipes()
     threading.Thread(target=_end_with_parent, args=(requests.fileno(),), daemon=True).start()
     try:
@@ -59,8 +59,8 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _end_with_parent(descriptor: int) -> None:
-    """Waits until nobody can write requests any more. (A signal at the death of the parent would
-    come when the thread dies that started us; the parent may have many.)"""
+    """Wait until nobody can write requests any more. (A parent-death signal would be sent when the
+    thread that started us ends; the parent may have many threads.)"""
     waiting = select.poll()
     waiting.register(descriptor, 0)
     waiting.poll()
@@ -106,13 +106,13 @@ def _load(pickled: bytes) -> Operator | NotEvaluated:
 
 
 def _limit_memory(limit_bytes: int) -> None:
-    """Of data that is the process's own; Linux counts no file mappings and no reserved space."""
+    """Limits private data; Linux counts no file mappings and no reserved space."""
     kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
     resource.setrlimit(kind, (limit_bytes, limit_bytes))
 
 
 def _read(requests: BinaryIO) -> Any:
-    """The next request; None when there will be none."""
+    """The next request; None at the end of input."""
     header = requests.read(LENGTH_BYTES)
     if len(header) < LENGTH_BYTES:
         return None

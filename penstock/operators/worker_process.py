@@ -1,8 +1,8 @@
-"""Operators in processes of their own, held to their timeouts and memory limits.
+"""Operators in processes of their own, with timeouts and memory limits enforced.
 
-One process per operator: a crash, a leak or a slow set-up concerns nobody else. It is started when
-the operator is first needed, with a fresh interpreter (a fork would copy the threads and locks of a
-process with a JVM), serves batch after batch, and ends with its parent, however that ends.
+One process per operator: a crash, a leak or a slow set-up affects no other operator. It is started
+on first use, with a fresh interpreter (a fork would copy the threads and locks of a process with a
+JVM), serves batch after batch, and ends with its parent, however that ends.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ from penstock.operators.validation import describe_exception
 from penstock.packing import pack, unpack
 
 MAX_PROCESSES = 32
-"""Per evaluator; the least recently used one ends when another operator is needed. One that idles
-costs the memory of an interpreter and of what the operator has set up."""
+"""Per evaluator; the least recently used one is ended when another operator is needed. An idle one
+costs the memory of an interpreter and of the operator's set-up."""
 MAX_PART_BYTES = 8 << 20
-"""Of the arguments of several rows that are sent together."""
+"""Maximum size of the arguments sent together, if of several rows."""
 _TOO_LARGE = NotEvaluated(FailureKind.MEMORY, "more than MAX_PART_BYTES at once")
 _CHUNK_BYTES = 1 << 20
 _PROGRAM = "from penstock.operators.worker_main import main; main()"
 
 
 class ProcessLostError(Exception):
-    """A worker process that is no longer of use; it has been ended."""
+    """A worker process that was lost; it has been ended."""
 
     def __init__(self, kind: FailureKind, reason: str) -> None:
         super().__init__(reason)
@@ -77,7 +77,7 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            start_new_session=True,  # it is killed with whatever the operator has started
+            start_new_session=True,  # to kill it with all its descendants
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -90,7 +90,7 @@ class WorkerProcess:
         return self._process.pid
 
     def exchange(self, request: bytes, seconds: float) -> Any:
-        """Sends a frame and returns the reply; ProcessLostError if none comes in time."""
+        """Send a frame and return the reply; ProcessLostError if there is none in time."""
         deadline = time.monotonic() + seconds
         try:
             self._send(request, deadline)
@@ -125,7 +125,7 @@ class WorkerProcess:
         return b"".join(parts)
 
     def _death(self) -> ProcessLostError:
-        """How the process ended by itself: it closed its pipe, so killing it changes nothing."""
+        """Why the process ended by itself: it closed its pipe, so killing it changes nothing."""
         self.end()
         status = self._process.returncode
         if status == EXIT_OUT_OF_MEMORY:
@@ -134,7 +134,7 @@ class WorkerProcess:
         return ProcessLostError(FailureKind.DIED, how)
 
     def end(self) -> None:
-        """Kills the process and what it has started."""
+        """Kill the process and all processes it has started."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -142,7 +142,8 @@ class WorkerProcess:
         self._process.wait()
 
     def abandon(self) -> None:
-        """For a copy of this object after a fork: the process belongs to whoever started it."""
+        """For a copy of this object after a fork: the process belongs to the one that started
+        it."""
         self._close_pipes()
         self._process.returncode = 0
 
@@ -170,7 +171,7 @@ def _signal_name(number: int) -> str:
 
 @dataclass(slots=True)
 class _Served:
-    """An operator and the process that runs it, if one does."""
+    """An operator and the process that runs it, if there is one."""
 
     operator: Operator
     pickled: bytes
@@ -197,7 +198,7 @@ class _Served:
     def _start(self) -> NotEvaluated | None:
         try:
             self.process = WorkerProcess()
-        except OSError as error:  # no row and no operator is to blame
+        except OSError as error:  # neither a row nor the operator is at fault
             raise OperatorError(
                 f"no process can be started for operator {self.operator.name}", detail=str(error)
             ) from error
@@ -215,7 +216,7 @@ class _Served:
 
     def _read(self, reply: Any, rows: int, was_fresh: bool) -> Evaluated | NotEvaluated:
         if isinstance(reply, list) and len(reply) == 3 and reply[0] == RESULTS:
-            # An operator can write to all files of its process, this pipe among them.
+            # An operator can write to all files of its process, including this pipe.
             with suppress(TypeError, ValueError, AttributeError):
                 outcomes = [read_outcome(self.operator, plain) for plain in reply[1]]
                 seconds = float(reply[2])
@@ -223,7 +224,7 @@ class _Served:
                     return Evaluated(outcomes, seconds)
         kind, reason = _failed(reply)
         if kind is FailureKind.MEMORY:
-            self.end()  # what has filled the memory may still be there
+            self.end()  # the cause of the full memory may still be there
         return NotEvaluated(kind, reason, kind is FailureKind.MEMORY, was_fresh)
 
     def end(self) -> None:
@@ -233,7 +234,7 @@ class _Served:
 
 
 def _failed(reply: Any) -> tuple[FailureKind, str]:
-    """Kind and reason of a reply that is not what was asked for."""
+    """Kind and reason of an unexpected reply."""
     if isinstance(reply, list) and len(reply) == 3 and reply[0] == FAILED:
         with suppress(ValueError):
             return FailureKind(reply[1]), str(reply[2])
@@ -241,7 +242,7 @@ def _failed(reply: Any) -> tuple[FailureKind, str]:
 
 
 def check_sendable(operator: Operator, pickler: Callable[[Operator], bytes]) -> bytes:
-    """An operator as it is sent to another process; OperatorError if it cannot be."""
+    """The pickled operator; OperatorError if it cannot be pickled."""
     try:
         return pickler(operator)
     except Exception as error:
@@ -253,7 +254,7 @@ def check_sendable(operator: Operator, pickler: Callable[[Operator], bytes]) -> 
 
 
 class ProcessEvaluator:
-    """Evaluates operators in processes of their own; close it, or end, and they end."""
+    """Evaluates operators in child processes, which end when it is closed or this process ends."""
 
     def __init__(
         self,
@@ -261,8 +262,8 @@ class ProcessEvaluator:
         pickler: Callable[[Operator], bytes] = pickle.dumps,
         max_processes: int = MAX_PROCESSES,
     ) -> None:
-        """`pickler`: how operators are sent. The default sends those whose module can be imported;
-        what another one writes must be read by `pickle.loads`."""
+        """`pickler`: how operators are serialised. The default works for those whose module can be
+        imported; the output of another one must be readable by `pickle.loads`."""
         self._pickler = pickler
         self._max_processes = max_processes
         self._served: OrderedDict[str, _Served] = OrderedDict()

@@ -1,7 +1,7 @@
 """The buckets in which keyed stages keep their state on Spark: their partitions.
 
 State is kept by bucket, so that a batch touches few state keys. How many there are is a property of
-the home (`penstock init --buckets`): a checkpoint can only go on with the number it began with.
+the home (`penstock init --buckets`): a checkpoint cannot be continued with another number.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from penstock.flow.exchange import Spread
 
 CHUNK_SCHEMA = "bucket int, kind int, count int, chunk binary"
-"""What Spark moves between stages (`penstock.pipeline.chunks`)."""
+"""The rows of a shuffle (`penstock.pipeline.chunks`)."""
 
-_SPARK_SEED = 42  # of Spark's `hash` function
+_SPARK_SEED = 42  # the seed of Spark's `hash` function
 
 
 @cache
 def spread_of(number: int) -> Spread:
-    """How rows are spread over so many buckets."""
-    from penstock.flow.exchange import Spread  # many processes only look at the schema
+    """The partitioner for this number of buckets."""
+    from penstock.flow.exchange import Spread  # lazy: many processes need only the schema
 
     return Spread(bucket_labels(number))
 
 
 @cache
 def bucket_labels(number: int) -> tuple[int, ...]:
-    """The labels by which Spark tells buckets apart.
+    """The grouping keys of the buckets.
 
-    Spark partitions rows by a hash of the label. Labels are the smallest whose hashes differ modulo
-    their number, so 2, 4, 8, ... partitions get the same number of buckets each. Of labels 0 to 7,
-    one of two partitions would get five.
+    Spark partitions rows by a hash of the label. The labels are the smallest integers whose hashes
+    differ modulo their number, so 2, 4, 8, ... partitions get the same number of buckets each. With
+    labels 0 to 7, one of two partitions would get five.
     """
     found: dict[int, int] = {}
     for label in count():
@@ -44,7 +44,7 @@ def bucket_labels(number: int) -> tuple[int, ...]:
 
 
 def spark_hash(value: int) -> int:
-    """What Spark's `hash` gives for an integer: Murmur3 of four bytes, as a signed number."""
+    """Spark's `hash` of an integer: Murmur3 of four bytes, as a signed number."""
     hashed = _mix(_SPARK_SEED, value & 0xFFFFFFFF) ^ 4
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         hashed = (hashed ^ hashed >> shift) * factor & 0xFFFFFFFF

@@ -1,7 +1,7 @@
-"""What the checkpoint says of the past, held against the home it belongs to.
+"""Consistency checks between a checkpoint and its home.
 
 Spark trusts its checkpoint. If parts of a home come from different backups, records would be
-skipped, or messages be missing, without a word. So the parts are compared before a run begins.
+skipped or messages would be missing, silently. So the parts are compared before a run begins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RESTORE = "restore all of the home from one backup"
 
 
 def check_home(home: Home) -> None:
-    """HomeError if the log, the message log and the checkpoint cannot be of one home."""
+    """HomeError if the log, the message log and the checkpoint cannot belong to one home."""
     end = home.log.end
     frontier = home.messages.frontier
     published = 0 if frontier is None else frontier.end
@@ -45,7 +45,7 @@ def check_home(home: Home) -> None:
         )
     active = 0 if frontier is None else frontier.active
     if done is not None and is_anybody_new(home.log, active, done.active):
-        # A batch without records moves nothing else, so nothing else shows that it is missing.
+        # A batch without records leaves no other trace, so nothing else shows that it is missing.
         raise HomeError(
             f"the checkpoint is ahead of the message log: subscriptions before {done.active} are "
             f"active, but the last batch is for those before {active}",
@@ -62,8 +62,8 @@ def check_home(home: Home) -> None:
 
 
 def recordless_batches(checkpoint: Path) -> list[int]:
-    """The offsets at which batches without records were finished, as far back as Spark knows: they
-    made subscriptions active. HomeError if an entry cannot be read."""
+    """The offsets at which batches without records were finished, as far back as Spark keeps them.
+    Such batches activate subscriptions. HomeError if an entry cannot be read."""
     done = set(_batches(checkpoint / "commits"))
     planned = _batches(checkpoint / "offsets")
     found = []
@@ -77,7 +77,7 @@ def recordless_batches(checkpoint: Path) -> list[int]:
 
 
 def replayed_from(checkpoint: Path) -> int | None:
-    """Where the next batch begins, be it a new one or one that is replayed; None without any."""
+    """Where the next batch begins, whether new or replayed; None if there is no batch."""
     if not _batches(checkpoint / "offsets"):
         return None
     done = _committed(checkpoint)
@@ -85,13 +85,13 @@ def replayed_from(checkpoint: Path) -> int | None:
 
 
 def last_offset(directory: Path) -> StreamOffset | None:
-    """The last offset that Spark has written down before a batch."""
+    """The last offset that Spark wrote ahead of a batch."""
     batches = _batches(directory)
     return _read(directory / str(batches[-1])) if batches else None
 
 
 def _committed(checkpoint: Path) -> StreamOffset | None:
-    """Where the last batch ended that Spark has finished."""
+    """The end of the last batch that Spark has committed."""
     done = _batches(checkpoint / "commits")
     return _read(checkpoint / "offsets" / str(done[-1])) if done else None
 

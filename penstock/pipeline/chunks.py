@@ -1,8 +1,8 @@
-"""The rows that Spark moves between the stages of the flow.
+"""The shuffle rows between the stages of the flow.
 
-Spark never looks into rows, and spends ten times longer on one than we do. So what it gets are
-*chunks*: many rows of one kind for one bucket, packed at once. Messages do not travel at all: they
-go into files, whose names travel (`penstock.pipeline.staging`).
+Spark never looks into a row, and its cost per row is ten times ours. So a shuffle row is a *chunk*:
+many rows of one kind for one bucket, packed together. Messages are not shuffled: they are staged in
+files, and only the file names travel (`penstock.pipeline.staging`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ARROW_SCHEMA = pa.schema(
 
 
 def ticks(span: Span, spread: Spread) -> StageOutput:
-    """What tells the partitions of the batch; once for each batch."""
+    """The rows that announce a batch to every partition; once per batch."""
     out = StageOutput(spread)
     for bucket in spread.buckets:
         out.add(bucket, Kind.TICK, span.start, span.to_bytes())
@@ -34,7 +34,7 @@ def ticks(span: Span, spread: Spread) -> StageOutput:
 
 
 def chunk_rows(out: StageOutput, staging: Path) -> list[ChunkRow]:
-    """The rows as Spark gets them; messages, which must be encoded, are staged in files."""
+    """The output as shuffle rows. Messages must be encoded already; they are staged in files."""
     chunks = list(out.chunks())
     for bucket, written in out.written:
         if isinstance(written, EncodedMessages):

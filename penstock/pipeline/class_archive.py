@@ -1,17 +1,17 @@
-"""Java that starts quickly: the classes that Spark needs, as one file that is mapped into memory.
+"""A class data sharing archive for Spark, so that Java starts quickly.
 
-Before Spark does anything, Java finds, checks and links thousands of classes from 250 libraries:
-half of the ten seconds of processor time that a start takes. Java can keep the result in an archive
-(class data sharing), which is valid for the very same Java, libraries and class path. So all of
-these have a place of their own in the user's cache directory:
+At start, Java loads, verifies and links thousands of classes from 250 libraries: half of the ten
+seconds of processor time that a start of Spark takes. Class data sharing keeps the result in an
+archive, valid only for exactly the same Java, libraries and class path. So all of these have a
+place of their own in the user's cache directory:
 
     spark/        links to the installed Spark, as in `spark_home.py`
     conf/         Spark's settings: none, because a class path with files in it cannot be archived
     penstock.jar  the classes of `in_java`, compiled
     classes.jsa   the archive; it is put there last, so where it is all the rest is
 
-It is made once for a machine, in a process of its own at low priority, while the first session
-runs without it. A Java that cannot use it says so in its log, and loads classes as ever.
+The archive is made once per machine, by a low-priority process, while the first session runs
+without it. A Java that cannot use it logs that and loads classes as usual.
 """
 
 from __future__ import annotations
@@ -43,23 +43,24 @@ from penstock.pipeline.spark_home import (
 )
 
 DIRECTORY_VARIABLE = "PENSTOCK_JAVA_CACHE"
-"""Names the directory to use instead of the user's cache directory; empty: no archive."""
+"""Overrides the user's cache directory; empty: no archive."""
 KEPT_ARCHIVES = 2
-"""Of one user: 170 MB each. Others are of Pythons, Javas or releases that were used before."""
+"""Archives kept per user, 170 MB each. Older ones belong to other Pythons, Javas or releases."""
 RETRY_SECONDS = 24 * 3600.0
-"""After a failure: a disk that was full may have room, but no session should cost half a minute."""
+"""Wait after a failure. A full disk may have room later, but no session should spend half a minute
+on another attempt."""
 LOW_PRIORITY = 10
-"""Not the lowest: Spark gives up if it gets no processor at all beside the session."""
+"""Niceness. Not the lowest priority: Spark times out if it gets no processor beside the session."""
 FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """One place, whether there is an archive yet or not."""
+    """The directory of one archive, which may not have been made yet."""
 
     directory: Path
     made_at: Path | None = None
-    """Where Java writes an archive when it ends, in place of using one."""
+    """Where Java writes an archive on exit, instead of using one."""
 
     @property
     def spark_home(self) -> Path:
@@ -83,7 +84,7 @@ class ClassArchive:
 
     @contextmanager
     def being_made(self) -> Iterator[bool]:
-        """Whether this process is the one that may make it, for now."""
+        """Whether this process holds the lock for making the archive."""
         with open(self.directory / "lock", "ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -94,26 +95,26 @@ class ClassArchive:
 
     @property
     def options(self) -> str:
-        """What Java is told, to use it or to make it. Log4j finds its settings by itself only where
-        their directory is part of the class path."""
+        """Java options that use or make the archive. Log4j finds its settings by itself only if
+        their directory is on the class path."""
         log4j = f'-Dlog4j2.configurationFile="{CONF_DIRECTORY / "log4j2.properties"}"'
         if self.made_at is not None:
             return f'{log4j} -XX:ArchiveClassesAtExit="{self.made_at}"'
         return f'{log4j} -XX:SharedArchiveFile="{self.file}"'
 
     def launching(self) -> AbstractContextManager[None]:
-        """For a Java that is started within."""
+        """The environment for starting Java."""
         return set_for_now({VARIABLE: str(self.spark_home), CONF_VARIABLE: str(self.conf)})
 
     def lay_out(self) -> None:
-        """Make everything but the library and the archive."""
+        """Create everything except the library and the archive."""
         self.conf.mkdir(exist_ok=True)
         link_spark(self.spark_home)
 
 
 def class_archive() -> ClassArchive | None:
-    """The place for this Java, Python and release. None if nothing can be kept, or if somebody has
-    chosen another Spark or other settings for it."""
+    """The directory for this Java, Python and release. None if nothing can be cached, or if the
+    user has set another Spark or other settings for it."""
     chosen = os.environ.get(DIRECTORY_VARIABLE)
     java = java_executable(os.environ)
     if chosen == "" or java is None or not _is_ours() or not is_found_by_others():
@@ -135,7 +136,7 @@ def _is_ours() -> bool:
 
 
 def _key(java: Path) -> str:
-    """Whatever an archive depends on; Java itself looks at its libraries again."""
+    """A hash of everything an archive depends on. Java itself checks its libraries."""
     status = java.stat()
     digest = hashlib.sha256(
         f"{FORMAT} {java} {status.st_size} {status.st_mtime_ns} {pyspark.__file__} "
@@ -147,8 +148,8 @@ def _key(java: Path) -> str:
 
 
 def start_making(archive: ClassArchive) -> subprocess.Popen[bytes] | None:
-    """Make an archive in a process that outlives this one; None if another process is at it, or one
-    has lately tried in vain."""
+    """Make an archive in a process that outlives this one; None if another process is making it, or
+    if an attempt failed within the last day."""
     with archive.being_made() as is_mine:
         if not is_mine or archive.is_ready or _failed_lately(archive):
             return None
@@ -156,7 +157,7 @@ def start_making(archive: ClassArchive) -> subprocess.Popen[bytes] | None:
 
 
 def note_failure(archive: ClassArchive, reason: str) -> None:
-    """It is not tried again for a day, unless somebody asks for it."""
+    """Suppresses further attempts for a day, except on explicit request."""
     _failed(archive).write_text(f"{reason}\n", encoding="utf-8")
 
 
@@ -165,7 +166,7 @@ def forget_failure(archive: ClassArchive) -> None:
 
 
 def failure(archive: ClassArchive) -> str:
-    """Why an archive could not be made; empty if it was not tried, or could."""
+    """Why the last attempt failed; empty if there was none, or if it succeeded."""
     try:
         return _failed(archive).read_text(encoding="utf-8").strip()
     except OSError:
@@ -173,7 +174,8 @@ def failure(archive: ClassArchive) -> str:
 
 
 def remove_others(archive: ClassArchive) -> None:
-    """All but the newest. A Java that uses one of them has it mapped, and goes on."""
+    """Remove all but the newest archives. A Java that uses one of them has it mapped, and is not
+    affected."""
     places = [one for one in archive.directory.parent.iterdir() if one.is_dir()]
     by_age = sorted(places, key=lambda one: one.stat().st_mtime, reverse=True)
     for old in [one for one in by_age if one != archive.directory][KEPT_ARCHIVES - 1 :]:

@@ -1,4 +1,4 @@
-"""What to tell of a failed query: the cause in a few lines, not a page of Java."""
+"""Error messages for failed queries: the cause in a few lines, not a page of Java."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _BEYOND = re.compile(
     r"\s*(at |Caused by|\.\.\. \d+ more|Driver stack|=== Streaming Query|SQLSTATE)"
 )
 _MAX_LINES = 8
-# What Hadoop and Spark say of files of a checkpoint that are cut off, changed or missing.
+# Errors of Hadoop and Spark about truncated, changed or missing files of a checkpoint.
 _DAMAGED_CHECKPOINT = re.compile(
     r"ChecksumException|CANNOT_LOAD_STATE_STORE|STATE_STORE_\w*(CORRUPT|CHECKSUM|CHECKPOINT)\w*"
     r"|(EOFException|FileNotFoundException|IllegalStateException)[^\n]*/checkpoint/"
 )
-# What Spark says of a worker that died without a word, each time it was tried.
+# Spark's error for a worker that died without an error message, on every attempt.
 _DEAD_WORKER = re.compile(r"Python worker exited unexpectedly|Python worker .*crashed")
-# What the operating system and SQLite say of a disk without room.
+# Errors of the operating system and SQLite about a full disk.
 _FULL_DISK = re.compile(
     r"No space left on device|Disk quota exceeded|disk is full|disk I/O error", re.IGNORECASE
 )
 
 
 def pipeline_error(failure: BaseException, log_file: Path) -> PipelineError:
-    """The failure of a query as an error of ours; all of it goes to the end of the log file."""
+    """The failure of a query as a PipelineError; the full text is appended to the log file."""
     text = _full_text(failure)
     _keep(text, log_file)
     primary, told = distil(text)
     lines = told.splitlines()
     hints = [line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")]
-    hints = [hint for hint in hints if hint != NO_ROOM]  # said below, at more length
+    hints = [hint for hint in hints if hint != NO_ROOM]  # a longer hint follows below
     details = [line.removeprefix("detail: ") for line in lines if not line.startswith("hint: ")]
     return PipelineError(
         f"the pipeline stopped: {primary}",
@@ -67,15 +67,15 @@ def _hint(text: str, log_file: Path) -> str:
 
 
 def distil(text: str) -> tuple[str, str]:
-    """The cause of a failure in one line, and what else is told about it."""
-    # The last trace of Python is the innermost: the worker that failed first. So is Java's last
-    # cause, which names the file where what comes before it only says that all has failed.
+    """The cause of a failure in one line, and further details."""
+    # The last Python trace is the innermost: the worker that failed first. So is Java's last cause:
+    # it names the file, where earlier ones only say that something failed.
     _, found, trace = text.rpartition(_PYTHON_TRACE)
     _, _, cause = text.rpartition(_JAVA_CAUSE)
     lines = trace.splitlines() if found else cause.strip().splitlines()
     for i, line in enumerate(lines):
         error = line if found else line.strip().removeprefix(": ")
-        # A trace of Python ends with the first line that is not indented, whatever it is called.
+        # A Python trace ends with the first line that is not indented, whatever the error class.
         matched = (_TRACE_END if found else _ERROR_LINE).match(error)
         if matched:
             kind, said = matched["kind"].rpartition(".")[2], (matched["text"] or "").strip()
@@ -99,7 +99,7 @@ def _details(lines: list[str]) -> list[str]:
 
 def _full_text(failure: BaseException) -> str:
     parts = [type(failure).__name__]
-    with suppress(Exception):  # Java is asked for it, and may be gone by now
+    with suppress(Exception):  # asks Java, which may be gone
         parts[0] = str(failure)
         java = getattr(failure, "_stackTrace", None) or getattr(failure, "getStackTrace", None)
         trace = java() if callable(java) else java
@@ -109,7 +109,7 @@ def _full_text(failure: BaseException) -> str:
 
 
 def _keep(text: str, log_file: Path) -> None:
-    # What is to be told matters more than that all of it is kept, for which there may be no room.
+    # Reporting matters more than logging, and the disk may be full.
     with suppress(OSError):
         make_directory(log_file.parent)
         with open_appending(log_file) as log:

@@ -1,4 +1,4 @@
-"""Culprits that stages have found: set aside by the process that runs the query."""
+"""Records that stages found to be at fault, set aside by the process that runs the query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOGGER = logging.getLogger("penstock.pipeline")
 
 
 class FaultsFoundError(PipelineError):
-    """A batch is not published: the records that it failed of are set aside now."""
+    """A batch is not published: records that made it fail have been set aside."""
 
     def __init__(self, found: Sequence[SetAside]) -> None:
         offsets = ", ".join(str(one.offset) for one in found)
@@ -25,7 +25,7 @@ class FaultsFoundError(PipelineError):
 
 
 def check_faults(given: StageInput, home: AnyHome) -> None:
-    """Set aside what a batch failed of, and raise FaultsFoundError."""
+    """Set aside the records that made a batch fail, and raise FaultsFoundError."""
     found = []
     for row in given.rows(Kind.FAULT):
         one = SetAside(row.offset, *unpack(row.body))

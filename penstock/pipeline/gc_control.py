@@ -1,4 +1,4 @@
-"""Being a good worker process of Spark."""
+"""Garbage-collector settings for Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _settled: object = None
 
 
 def settle(occasion: object) -> None:
-    """Tell Python that everything loaded so far is here to stay; once for each new occasion.
+    """Freeze everything loaded so far, once for each new occasion.
 
-    After every task Spark makes the worker look for garbage. Looking through all modules and
-    thousands of subscriptions takes 0.1 s and more, in each of some ten tasks of a batch; what is
-    frozen is passed over.
+    Spark runs a full collection after every task. Traversing all modules and thousands of
+    subscriptions takes 0.1 s and more, in each of some ten tasks of a batch; frozen objects are
+    skipped.
     """
     global _settled
     if occasion != _settled:

@@ -1,4 +1,4 @@
-"""Which Java would run Spark, and whether it will do.
+"""Which Java would run Spark, and whether its version is supported.
 
 Only the standard library is used: set-up loads this file before anything is installed.
 """
@@ -29,7 +29,7 @@ or unpack any such Java and set JAVA_HOME to its directory."""
 
 @dataclass(frozen=True)
 class Java:
-    """A `java` that Spark would run. `major` is None if it did not tell its version."""
+    """A `java` that Spark would run. `major` is None if its version is unknown."""
 
     executable: Path
     major: int | None
@@ -47,7 +47,7 @@ def find_java(environ: Mapping[str, str]) -> Java | None:
 
 
 def java_executable(environ: Mapping[str, str]) -> Path | None:
-    """The same, without asking it for its version."""
+    """The same, without running it."""
     home = environ.get("JAVA_HOME", "")
     if home:
         return Path(home, "bin", "java")

@@ -1,4 +1,4 @@
-"""Hearing from Spark of every batch: to write metrics, and to tell whoever runs the pipeline."""
+"""Spark's progress events per batch: the source of metrics and of progress reports."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from penstock.errors import HomeError
 from penstock.pipeline.metrics import MetricsFiles, Totals, batch_metrics
 from penstock.storage import Home
 
-LAST_WORDS_SECONDS = 5.0  # events come a moment after what they tell of
+LAST_WORDS_SECONDS = 5.0  # events arrive a moment after what they report
 
 Counted: TypeAlias = Callable[[int], dict[str, int]]
-"""What a batch had, by its number."""
+"""Counts of a batch by its number."""
 
 _LOGGER = logging.getLogger("penstock.pipeline")
 
 
 class BatchListener:
-    """Hears of every batch of one home's query. What goes wrong here never stops a run."""
+    """Collects the progress events of one home's query. Errors in here never stop a run."""
 
     def __init__(self, home: Home, counted: Counted) -> None:
         self._home = home
@@ -46,12 +46,12 @@ class BatchListener:
         return before[0].totals if before else Totals()
 
     def news(self) -> Iterator[dict[str, Any]]:
-        """What Spark said of the batches that have ended since the last time."""
+        """The progress of the batches that have ended since the last call."""
         while not self._heard.empty():
             yield self._heard.get()
 
     def last_news(self) -> Iterator[dict[str, Any]]:
-        """The same, for a query that has ended."""
+        """The same for a query that has ended."""
         self._ended.wait(LAST_WORDS_SECONDS)
         return self.news()
 
@@ -81,23 +81,23 @@ class BatchListener:
         self._files.write(metrics)
 
     def _message_bytes(self, source: dict[str, dict[str, int]]) -> int:
-        """The size of what a batch published; nothing, if that was published before."""
+        """The size of what a batch published; 0 if it had been published before."""
         start = (source["startOffset"] or {"position": 0})["position"]
         return self._home.messages.bytes_of(start, source["endOffset"]["position"])
 
 
 class _FromJava:
-    """Takes what Java says of a batch as one text.
+    """Receives the progress of a batch from Java as one JSON text.
 
-    PySpark's own way is to ask Java for each figure, and Java looks through all its libraries for
-    a class of the name of each: that was two fifths of the time it spent on a small batch.
+    PySpark's own listener asks Java for each figure separately, and for each one Java searches all
+    its libraries for a class of that name: two fifths of Java's time for a small batch.
     """
 
     def __init__(self, listener: BatchListener, spark: SparkSession) -> None:
         self._listener = listener
         assert spark._jvm is not None
         package = spark._jvm.org.apache.spark.sql.streaming
-        self._jlistener = package.PythonStreamingQueryListenerWrapper(self)  # what PySpark asks for
+        self._jlistener = package.PythonStreamingQueryListenerWrapper(self)  # read by PySpark
 
     def onQueryStarted(self, event: JavaObject) -> None:  # noqa: N802
         pass
@@ -117,7 +117,7 @@ class _FromJava:
 
 @contextmanager
 def listening(spark: SparkSession, home: Home, counted: Counted) -> Iterator[BatchListener]:
-    """Hear of the query that runs within."""
+    """Listen to the query that runs within the block."""
     listener = BatchListener(home, counted)
     from_java = cast("StreamingQueryListener", _FromJava(listener, spark))
     spark.streams.addListener(from_java)

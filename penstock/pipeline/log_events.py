@@ -1,4 +1,4 @@
-"""The events of a stretch of the log, in pieces that are decoded at once."""
+"""The events of a range of the log, in pieces that are decoded together."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from penstock.storage import RecordKind, RecordLog
 
 EVENTS_AT_ONCE = 1 << 17
 BYTES_AT_ONCE = 64 << 20  # 64 MiB
-"""The more events are read, matched and packed at once, the less each costs, and the fewer files
-messages are staged in."""
+"""Maximum bytes per piece. Larger pieces cost less per event and give fewer staging files."""
 
 _EVENTS = frozenset({RecordKind.EVENT})
 

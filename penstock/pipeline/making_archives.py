@@ -1,5 +1,5 @@
-"""Making the archive of `class_archive.py`: a process that runs a small home through the pipeline,
-so that all classes are loaded that a run needs, and lets its Java write them down when it ends."""
+"""Makes the archive of `class_archive.py`: a process runs a small home through the pipeline, so
+that Java loads every class a run needs, and Java writes the archive on exit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
 
 MAKING_SECONDS = 3600.0
-"""For Java to write the archive when it ends: fifteen, on an idle machine."""
+"""Timeout for Java to write the archive on exit: it takes fifteen seconds on an idle machine."""
 STATEMENTS = (
     "CREATE TABLE t (id BIGINT PRIMARY KEY, k BIGINT)",
     "CREATE TABLE u (id BIGINT PRIMARY KEY, k BIGINT)",
@@ -45,7 +45,7 @@ EVENTS = (
 
 
 def make(archive: ClassArchive) -> bool:
-    """Make an archive; False if another process is at it, or it is there."""
+    """Make an archive; False if another process is making it, or if it exists."""
     with archive.being_made() as is_mine:
         if not is_mine or archive.is_ready:
             return False
@@ -67,7 +67,7 @@ def make(archive: ClassArchive) -> bool:
 
 
 def _make_library(path: Path) -> None:
-    """The classes of `in_java`, compiled by a Java that does nothing else."""
+    """Compile the classes of `in_java` with a Java started for that only."""
     jars = Path(pyspark.__file__).parent / "jars"
     port, token = launch_gateway(
         jarpath=str(next(jars.glob("py4j-*.jar"))),
@@ -99,10 +99,10 @@ def _small_home(directory: Path) -> Path:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`beside`: at low priority, which is what `start_making` starts."""
+    """With `beside`, at low priority; that is how `start_making` calls it."""
     if "beside" in arguments:
         os.nice(LOW_PRIORITY)
-    os.environ[GEAR_VARIABLE] = "plain"  # kernels are of no use for a few events
+    os.environ[GEAR_VARIABLE] = "plain"  # compiling kernels does not pay for a few events
     archive = class_archive()
     if archive is None:
         return

@@ -1,7 +1,7 @@
-"""What a run of the pipeline says of itself: one line of JSON per batch, and a text for Prometheus.
+"""Metrics of the pipeline: one line of JSON per batch, and a text for Prometheus.
 
-Lines carry totals over all runs, so whoever reads one knows them all, and a new run goes on from
-the last. There are at most two files of lines: a full one becomes the old one.
+Lines carry totals over all runs, so the last line has them all, and a new run continues from it.
+There are at most two files: a full one replaces the previous old one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class BatchMetrics(msgspec.Struct, frozen=True):
     log_end: int
     seconds: float
     phases: dict[str, float]
-    """Seconds by what Spark did: planning, writing ahead, computing, committing."""
+    """Seconds by phase of Spark: planning, writing ahead, computing, committing."""
     messages: int
     message_bytes: int
     bad: int
@@ -68,7 +68,7 @@ class BatchMetrics(msgspec.Struct, frozen=True):
     """Events that ask for no change."""
 
     def __post_init__(self) -> None:
-        # ValueError, and so the line is passed over, if it is damaged.
+        # ValueError for a damaged line, which is then skipped.
         if datetime.fromisoformat(self.at).tzinfo is None:
             raise ValueError(f"{self.at} is of no time zone")
 
@@ -85,7 +85,7 @@ class BatchMetrics(msgspec.Struct, frozen=True):
 def batch_metrics(
     progress: Mapping[str, Any], *, log_end: int, message_bytes: int, before: Totals
 ) -> BatchMetrics:
-    """What Spark and the sink report of a batch, as far as it is of use."""
+    """The metrics of a batch from the reports of Spark and the sink."""
     (source,) = progress["sources"]
     start = (source["startOffset"] or {"position": 0})["position"]
     end = source["endOffset"]["position"]
@@ -151,8 +151,8 @@ def _metric(name: str, meaning: str, kind: str, values: Mapping[str, float]) -> 
 
 
 class MetricsFiles:
-    """The metrics of a home. One writes; any number may read. Nothing is synced: what is lost in a
-    crash of the machine is of no use to anyone."""
+    """The metrics files of a home: one writer, any number of readers. Nothing is synced: metrics
+    lost in a crash of the machine do not matter."""
 
     def __init__(self, directory: Path, max_bytes: int = MAX_FILE_BYTES) -> None:
         self.directory = directory
@@ -171,7 +171,7 @@ class MetricsFiles:
         aside.replace(self.directory / PROMETHEUS_NAME)
 
     def recent(self, count: int) -> list[BatchMetrics]:
-        """The last batches, oldest first. Lines that a crash has cut short are passed over."""
+        """The last batches, oldest first. Truncated lines are skipped."""
         found: list[BatchMetrics] = []
         for line in self._backwards():
             if len(found) == count:

@@ -1,8 +1,8 @@
-"""A checkpoint in another place than where Spark wrote it.
+"""Checkpoints that were moved since Spark wrote them.
 
-Spark notes where the schemas of its state are, by absolute paths. A home that was renamed, restored
-from a backup or copied would be looked for in its old place: not found there, or worse, found. So
-these notes are corrected before a run.
+Spark stores the locations of its state schemas as absolute paths. After a home was renamed,
+restored from a backup or copied, Spark would look in the old place and find nothing or, worse,
+something. So these paths are corrected before a run.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _LOCAL = "file:"
 
 
 def correct_paths(checkpoint: Path) -> int:
-    """Let a checkpoint name its own files; how many notes were wrong. For the holder of the
-    processing lock; HomeError if a note cannot be read."""
+    """Make a checkpoint refer to its own files; returns how many notes were wrong. For the holder
+    of the processing lock; HomeError if a note cannot be read."""
     corrected = 0
     for note in sorted(checkpoint.glob("state/*/_metadata/v2/[0-9]*")):
         with os_errors("read the checkpoint", note):
@@ -37,7 +37,7 @@ def correct_paths(checkpoint: Path) -> int:
 
 
 def _corrected(note: Path, content: str, checkpoint: Path) -> str:
-    """A note is a version, and a line of JSON."""
+    """A note is a line with a version and a line of JSON."""
     version, newline, body = content.partition("\n")
     try:
         members = json.loads(body)
@@ -57,7 +57,7 @@ def _corrected(note: Path, content: str, checkpoint: Path) -> str:
 
 
 def _own_path(path: str, checkpoint: Path) -> str:
-    """The same file below this checkpoint. Paths of other file systems stay as they are."""
+    """The same file below this checkpoint. Paths on other file systems are unchanged."""
     if not path.startswith(_LOCAL):
         return path
     _, state, rest = path.rpartition("/state/")
@@ -65,8 +65,8 @@ def _own_path(path: str, checkpoint: Path) -> str:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Replace a file of Spark's, and the checksums that Hadoop keeps beside it. Without checksums,
-    as a crash may leave it, it is not checked."""
+    """Replace a file of Spark's, and the checksum file that Hadoop keeps for it. If a crash lost
+    the checksum file, none is written, and Hadoop does not check."""
     beside = path.with_name(f".{path.name}.crc")
     try:
         before = beside.read_bytes()
@@ -79,7 +79,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def hadoop_checksums(content: bytes, like: bytes) -> bytes:
-    """The checksum file of some content, with as many bytes in a piece as another one has.
+    """The checksum file for some content, with the same piece size as an existing one.
 
     Hadoop writes `.NAME.crc` beside every file of a local file system: `crc` and a zero byte, the
     number of bytes that one checksum covers, then the CRC-32 of each such piece.

@@ -1,20 +1,21 @@
 """How the log is cut into batches.
 
-An offset of the stream says how far the log was read and which subscriptions were active. Spark
-writes it down before a batch begins, so a batch that is replayed after a crash covers the same
-records for the same subscriptions, and gives the same messages.
+A stream offset says how far the log was read and which subscriptions were active. Spark writes it
+ahead of a batch, so a batch replayed after a crash covers the same records for the same
+subscriptions and gives the same messages.
 
-A subscription becomes active at the first batch that starts after its record. So the end of a log
-is followed by one batch without records, if subscriptions are still waiting for it.
+A subscription becomes active at the first batch that starts after its record. So if subscriptions
+are waiting at the end of the log, one batch without records follows.
 
-One that wants changes only is told of those from its record on. If it needs nothing to start with,
-it is served from the batch that holds its record. If it needs rows to be joined, that batch ends
-before the next event, so that these are the rows as they were at its record.
+A subscription without initial content gets changes from its record on. If it needs no rows to start
+with, it is served from the batch that holds its record. If it needs rows to join with, that batch
+ends before the next event, so that these are the rows as of its record.
 
-What a Hub has published in the meantime, or this pipeline before its checkpoint was lost, is read
-again to bring the state up to date, but nobody becomes active on the way: messages of that stretch
-are not published again. A batch ends where it ends, and with the next one all subscriptions become
-active that the state has not seen; only those that have no content yet are told theirs.
+Batches that a Hub published in the meantime, or this pipeline before its checkpoint was lost, are
+read again to rebuild the state. Their messages are not published again, and no subscription becomes
+active on the way. Such a batch ends at the published end at the latest; with the batch after it,
+all subscriptions that the state has not seen become active, and only those without content are sent
+initial content.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from penstock.flow.kinds import Span
 from penstock.storage import BatchHeader, RecordKind, RecordLog
 
 LAYOUT = 2
-"""How the state of the stages is laid out: which buckets there are, and what is in them. State of
-another layout cannot be gone on with; it is made anew from the log."""
+"""The layout of the state of the stages: which buckets there are, and what they hold. State of
+another layout cannot be used and is rebuilt from the log."""
 
 BATCH_BYTES = 128 << 20  # 128 MiB
-"""Of the log, in one batch; a single append may have as much. A batch takes several times its bytes
-of memory on its way through the stages."""
+"""Maximum bytes of the log per batch; a single append may have as many. A batch takes several times
+its bytes of memory on its way through the stages."""
 
 _ARRIVING = frozenset({RecordKind.SUBSCRIBE})
 _EVENTS = frozenset({RecordKind.EVENT})
@@ -41,15 +42,15 @@ _SUBSCRIBING = frozenset({RecordKind.SUBSCRIBE, RecordKind.WITHDRAW, RecordKind.
 
 
 class StreamOffset(NamedTuple):
-    """The records before `position` are done, for the subscriptions before `active`. When the batch
-    that ended here began, those before `initial_from` had content already."""
+    """The records before `position` are processed, for the subscriptions before `active`. When the
+    batch that ended here began, those before `initial_from` already had content."""
 
     position: int = 0
     active: int = 0
     initial_from: int = 0
 
     def to_json(self) -> dict[str, int]:
-        """As checkpoints have it, old ones included."""
+        """The form used in checkpoints, also in old ones."""
         return {
             "position": self.position,
             "active": self.active,
@@ -89,7 +90,7 @@ def next_offset(
 
 
 def _cut_before_silent_join(log: RecordLog, start: int, end: int) -> int:
-    """Where a batch ends, so that nobody misses events who starts quietly."""
+    """The end of a batch, cut so that subscriptions without initial content miss no events."""
     for record in log.read(start, end, _ARRIVING):
         if _is_silent(record.body):
             behind = record.offset + 1
@@ -99,7 +100,7 @@ def _cut_before_silent_join(log: RecordLog, start: int, end: int) -> int:
 
 
 def _is_silent(body: bytes) -> bool:
-    # Most processes that load this module do not plan batches, and need no database.
+    # Lazy: most processes that load this module do not plan batches, and need no database.
     from penstock.client import Initial
     from penstock.registry import subscribed
 
@@ -114,14 +115,14 @@ def _first_without_content(frontier: BatchHeader | None) -> int:
 
 
 def _has_pending(log: RecordLog, start: StreamOffset) -> bool:
-    """Whether subscriptions have come, gone or got other points since those that are active."""
+    """Whether subscriptions were added, withdrawn or replanned since the active ones."""
     if start.active == start.position:
         return False
     return next(log.read(start.active, start.position, _SUBSCRIBING), None) is not None
 
 
 def is_anybody_new(log: RecordLog, before: int, active: int) -> bool:
-    """Whether a batch without records makes points active that were not before."""
+    """Whether a batch without records would activate points."""
     if active <= before:
         return False
     return next(log.read(before, active, _GETTING_POINTS), None) is not None

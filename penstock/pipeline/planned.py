@@ -1,4 +1,4 @@
-"""The execution plan of a home as its pipeline would have it now."""
+"""The execution plan that a home's pipeline would use now."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Is what a run builds on whole? Only what would otherwise go unnoticed is looked at here.
+"""Preflight checks before a run: damage that would otherwise go unnoticed.
 
-Whatever else is damaged is noticed by whoever reads it, and `penstock verify` reads everything.
+All other damage is detected when it is read, and `penstock verify` reads everything.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def check_before_run(home: Home) -> None:
 
 
 def check_operators(home: Home) -> None:
-    """OperatorError, by name, if an operator that subscriptions call is not there. From where the
-    message log ends, those that are there serve."""
+    """OperatorError, by name, if an operator that subscriptions call is missing. The versions found
+    are recorded as those in use from the end of the message log on."""
     registry = Registry(home)
     catalog = registry.catalog()
     names = registry.operators_in_use() if catalog.operators else ()
@@ -45,10 +45,10 @@ def check_operators(home: Home) -> None:
 
 
 def _check_tables(home: Home) -> None:
-    """SQLite notices pages that do not fit together, but not a flipped bit inside a statement; and
-    with a table that has another column, good events would end in quarantine.
+    """SQLite detects inconsistent pages, but not a flipped bit inside a statement; and with a wrong
+    column in a table, good events would end in quarantine.
 
-    Every statement is compared with its own record: reading all of a long log takes long.
+    Every statement is compared with its own record only: reading a long log takes long.
     """
     end, logged = home.log.end, Catalog()
     for offset, _, _, sql, broken, plan, checksum in _stored_tables(home):

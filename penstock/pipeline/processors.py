@@ -1,7 +1,7 @@
-"""Keyed stages as Spark runs them: a thin shell that carries the path of the home.
+"""Keyed stages as Spark processors: a thin shell that carries the path of the home.
 
-Spark loads this class in several processes that never see a row, to ask for its schemas. So what
-the work needs is imported when there is work: it takes a second of processor time.
+Spark loads this class in several processes that never see a row, to ask for its schemas. So
+whatever the work needs is imported lazily: that takes a second of processor time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.flow.exchange import Spread
     from penstock.pipeline.state import BucketState
 
-# Not as text: each task would have Java parse it.
+# Not as text: Java would parse it in every task.
 KEY_SCHEMA = StructType([StructField("name", StringType()), StructField("key", BinaryType())])
 VALUE_SCHEMA = StructType([StructField("value", BinaryType())])
 
@@ -33,11 +33,10 @@ _ROW = Row("bucket", "kind", "count", "chunk")
 
 
 class TaskProcessor(StatefulProcessor):
-    """A task of the flow. All rows of one bucket in one batch go through `handleInputRows` at
-    once."""
+    """One task of the flow. `handleInputRows` gets all rows of one bucket in one batch at once."""
 
     def __init__(self, home: str, term: str, flow: str, number: int, state: str) -> None:
-        """The task of this number; `state` is the name of its keyed stage."""
+        """The task with this number; `state` is the name of its keyed stage."""
         self._home = home
         self._term = term
         self._flow = flow
@@ -66,7 +65,8 @@ class TaskProcessor(StatefulProcessor):
         return iter([_ROW(*chunk) for chunk in chunks])
 
     def _open_state(self, bucket: int, spread: Spread) -> AbstractContextManager[BucketState]:
-        """The state of a bucket. It is written whole now and then, other buckets at other times."""
+        """The state of a bucket. Buckets are rewritten as a whole now and then, not all in the same
+        batch."""
         from penstock.pipeline.state import BucketState, Mirror, mirror_directory
 
         mirror = Mirror(mirror_directory(self._term) / f"{self._state}-{bucket}")

@@ -1,7 +1,7 @@
 """Running the pipeline: from the log of a home to its message log, through Spark.
 
-One streaming query does it all. Subscriptions are data that it reads, not part of it: it stays the
-same query whatever is subscribed.
+There is one streaming query. Subscriptions are data that it reads, so the query does not change
+with them.
 """
 
 from __future__ import annotations
@@ -39,35 +39,37 @@ from penstock.pipeline.worker_index import SCHEME
 from penstock.storage import Home, claim_family, umask_of
 
 BATCH_ROWS = 50_000
-"""Fixed costs of some 0.3 s a batch weigh little against this many rows, and they fit in memory."""
+"""Fixed costs of some 0.3 s per batch weigh little against this many rows, and they fit in
+memory."""
 
 TRIGGER = "200 milliseconds"
-"""How often to look for new records. A batch takes longer than this, so it only matters at rest."""
+"""How often to poll for new records. A batch takes longer than this, so it matters only when
+idle."""
 
-# Rows are few: they are chunks of thousands. Java need not write programs for them in every batch
-# (900 -> 620 ms for a small one). Other queries of the session have rows of another kind.
+# There are few rows: chunks of thousands. Generating code for them in every batch does not pay (900
+# -> 620 ms for a small batch without). Other queries of the session have other rows.
 _LIGHT = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Every batch is described for a page that hardly anybody looks at.
+    # Describing every batch for the UI costs time, and hardly anybody looks at it.
     "spark.sql.ui.explainMode": "simple",
 }
 
 POLL_SECONDS = 0.1
-STOP_GRACE_SECONDS = 30.0  # for a batch to end when asked to stop; then it is broken off
+STOP_GRACE_SECONDS = 30.0  # for a batch to end when asked to stop; then it is cancelled
 
 _NO_ANSWER = ConnectionRefusedError | ConnectionResetError
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One batch that is done."""
+    """One finished batch."""
 
     batch: int
     done: int
     """The records before this offset are processed."""
     total: int
-    """The records that are in the log."""
+    """The end of the log."""
     messages: int
     bad: int
     seconds: float
@@ -90,12 +92,12 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Batches:
-    """How the log is cut into batches."""
+    """Limits of batches."""
 
     most_rows: int
     most_bytes: int
     latency_ms: int
-    """How long one should take at most; 0: as long as it takes."""
+    """Target duration of a batch; 0: no target."""
 
 
 def run(
@@ -114,11 +116,11 @@ def run(
 ) -> RunSummary:
     """Process the log of a home: up to its present end (`once`), or until `stop` is set.
 
-    LockedError if somebody else processes the home, HomeError if its parts do not fit together,
-    PipelineError if Spark does not start or the query fails. Spark stays for the next run of this
-    process, and ends with it. A batch has at most `batch_rows` records, and `batch_bytes` of the
-    log; with `latency_ms`, fewer, if it would otherwise take longer than that. `flow` refers to
-    other stages than the usual ones (`penstock.flow.graph`).
+    LockedError if another process is processing the home, HomeError if its parts do not fit
+    together, PipelineError if Spark does not start or the query fails. Spark is kept for the next
+    run of this process, and ends with it. A batch has at most `batch_rows` records and
+    `batch_bytes` of the log; with `latency_ms`, fewer if it would take longer than that. `flow`
+    selects other stages than the default ones (`penstock.flow.graph`).
     """
     opened = Home.open(home.resolve())
     log_file = opened.path / "logs" / "spark.log"
@@ -163,7 +165,7 @@ def run(
 
 
 def _failure(error: Exception, log_file: Path) -> Exception:
-    """If Java has ended, that explains everything else, whatever PySpark makes of it."""
+    """If Java has ended, that is the cause, whatever error PySpark raised."""
     answered = isinstance(error, PySparkException | Py4JJavaError)
     ended = end_of_java(0.0 if answered else JVM_EXIT_GRACE_SECONDS)
     if ended is not None:
@@ -179,8 +181,8 @@ def _process(
     sink: MessageSink,
     stop: threading.Event,
 ) -> Iterator[dict[str, Any]]:
-    """What Spark says of batches. A query that failed of records which are set aside now is started
-    again."""
+    """Spark's reports of batches. A query that failed on records which are now set aside is
+    restarted."""
     while True:
         try:
             yield from _follow(start(), listener, stop)
@@ -217,7 +219,7 @@ def _start(stages: DataFrame, sink: MessageSink, checkpoint: Path, once: bool) -
 
 @contextmanager
 def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """For a query that is started within: it takes a copy of them."""
+    """For a query started within the block, which copies the settings."""
     before = {name: spark.conf.get(name) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
@@ -230,13 +232,14 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
 
 
 def _make_active(spark: SparkSession) -> None:
-    """Spark looks for data sources in the session of the thread, which only its maker has."""
+    """Spark looks for data sources in the session of the thread, which only the creating thread
+    has."""
     sessions = SparkSession._get_j_spark_session_class(spark._jvm)
     sessions.setActiveSession(spark._jsparkSession)
 
 
 def _stages(spark: SparkSession, path: str, term: str, batches: _Batches, flow: str) -> DataFrame:
-    """From the log to what the sink gets."""
+    """From the log to the input of the sink."""
     _make_active(spark)
     spark.dataSource.register(LogSource)
     stream = (
@@ -260,9 +263,9 @@ def _stages(spark: SparkSession, path: str, term: str, batches: _Batches, flow: 
 def _follow(
     query: StreamingQuery, listener: BatchListener, stop: threading.Event
 ) -> Iterator[dict[str, Any]]:
-    """What Spark says of the batches of a query as they end, until it ends, or is asked to."""
+    """Spark's reports of a query's batches as they end, until the query ends or `stop` is set."""
     try:
-        # Raises what the query failed of. Takes parts of seconds, whatever its type says.
+        # Raises the error the query failed with. Takes fractions of a second, despite its type.
         while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
             yield from listener.news()
             if stop.is_set():
@@ -275,7 +278,7 @@ def _follow(
 
 
 def _await_rest(query: StreamingQuery) -> None:
-    """Let a batch that has begun come to its end: breaking it off is safe, but wastes its work."""
+    """Wait for the current batch to finish: cancelling it is safe, but wastes its work."""
     deadline = time.monotonic() + STOP_GRACE_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS / 10)

@@ -17,7 +17,7 @@ LOCK_NAME = "in-use"
 
 
 class Scratch:
-    """One directory, and a lock on it that says that somebody still needs it.
+    """One directory, and a lock on it that shows that it is in use.
 
     The lock is on an open file, which the Java process inherits (`lock_descriptor`). So the
     operating system releases it only when both processes are gone, however they ended.
@@ -30,7 +30,7 @@ class Scratch:
         self.path, self.lock_descriptor = _make_locked(parent)
 
     def remove(self) -> None:
-        # A forked child shares this object, but the directory is not its own.
+        # A forked child shares this object, but does not own the directory.
         if os.getpid() == self._owner_pid:
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -40,7 +40,7 @@ def _make_locked(parent: Path) -> tuple[Path, int]:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         descriptor = os.open(path / LOCK_NAME, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        # Another process may have swept the directory away before it was locked.
+        # Another process may have removed the directory before it was locked.
         if (path / LOCK_NAME).exists():
             return path, descriptor
         os.close(descriptor)

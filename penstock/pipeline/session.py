@@ -1,7 +1,7 @@
 """The one place that starts Spark.
 
-A session of ours keeps to this machine unless told otherwise, prints nothing, leaves nothing
-behind in the current directory, and has the settings that streaming state depends on.
+A session stays on this machine unless configured otherwise, prints nothing, leaves nothing in the
+current directory, and has the settings that streaming state depends on.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from penstock.pipeline.scratch import Scratch
 from penstock.pipeline.spark_home import CONF_DIRECTORY, CONF_VARIABLE, lean_spark_home
 from penstock.storage import make_directory, open_appending, os_errors
 
-# State is stored by partition, and a checkpoint keeps the number it was begun with: a query that
-# has run once cannot be given another. Two suits a small machine (218 ms for a small stateful
-# batch, 321 ms with four, 478 ms with eight, on two cores), and join groups are spread over
-# hash buckets of their own, so more partitions would not spread the work more finely.
+# State is stored by partition, and a checkpoint keeps its number of partitions: it cannot be
+# changed once a query has run. Two suits a small machine (218 ms for a small stateful batch, 321 ms
+# with four, 478 ms with eight, on two cores), and join groups are spread over hash buckets of their
+# own, so more partitions would not spread the work more finely.
 STATE_PARTITIONS = 2
 
 LOOPBACK = "127.0.0.1"
 
-# The name of a socket has 108 characters at most (104 on macOS), of which Spark's own part has 43.
+# Names of sockets have at most 108 characters (104 on macOS); Spark's own part has 43.
 MAX_SOCKET_DIRECTORY = 60
 
 OTHERS_OUT = 0o077  # a umask
@@ -54,13 +54,13 @@ FEW_CORES = 2
 
 _PY4J = Path(py4j.__file__).parent
 
-# How much of Spark's log an error quotes.
+# Lines of Spark's log that an error quotes.
 QUOTED_LOG_LINES = 12
 
-# As on a cluster. Local Spark would give up a batch with the first worker that is killed.
+# As on a cluster. Local Spark would fail a batch when the first worker is killed.
 TASK_TRIES = 4
 
-# Java needs about half a second to end; it must not hold up our own end for long.
+# Java takes about half a second to exit; it must not delay our own exit for long.
 JAVA_EXIT_TIMEOUT_SECONDS = 10.0
 
 JVM_EXIT_GRACE_SECONDS = 2.0  # a process that is killed closes its connections before it is gone
@@ -86,13 +86,13 @@ def spark_session(
     one it goes to a temporary file, which is lost when the process ends.
 
     `held_descriptors` are open files, meant for locks, that Java inherits. When Python is killed
-    Java goes on for half a second or so, and may finish a batch: a lock (flock) that both hold is
-    free only when both are gone.
+    Java lives on for half a second or so, and may finish a batch: a lock (flock) held by both is
+    released only when both are gone.
 
-    `umask` is that of Java and of the workers: what they write is for this user alone, unless a
-    home is for a group (`penstock.storage.file_access.umask_of`).
+    `umask` is that of Java and the workers: what they write is readable by this user only, unless
+    the home is shared with a group (`penstock.storage.file_access.umask_of`).
 
-    `archive` is for the one who makes it; everybody else uses what there is.
+    `archive` is given only when it is being made; otherwise an existing one is used.
 
     A process has one Java, which keeps the log file, the descriptors and the umask it was started
     with.
@@ -129,7 +129,7 @@ def spark_session(
 
 
 def _archive() -> ClassArchive | None:
-    """The archive for Java to use. Where there is none yet, it is made beside this process."""
+    """The archive for Java to use. If there is none yet, a background process starts making it."""
     archive = class_archive()
     if archive is None or archive.is_ready:
         return archive
@@ -154,8 +154,8 @@ def _settings(
         # Timestamps mean the same on every machine.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Over TCP, Java sends a task to its worker in two small pieces, of which the second waits
-        # 40 ms for an acknowledgement of the first. It also shuts out all other users.
+        # Over TCP, Java sends a task to its worker in two small packets, and the second waits 40 ms
+        # for the acknowledgement of the first. A Unix socket also excludes all other users.
         "spark.python.unix.domain.socket.enabled": "true",
         # A worker keeps its compiled kernels and mapped indexes from batch to batch.
         "spark.python.worker.reuse": "true",
@@ -164,10 +164,10 @@ def _settings(
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
-        # A broadcast takes blocks of this size, 4 MiB if nobody says so. Ours, some ten in every
-        # batch, have some kilobytes, and Java's collector treats large blocks as special cases.
+        # Block size of broadcasts, 4 MiB by default. Ours, some ten per batch, have some kilobytes,
+        # and Java's collector treats large blocks as special cases.
         "spark.broadcast.blockSize": "256k",
-        # Write what changed instead of whole snapshots: 250 -> 200 ms for a small batch.
+        # Write changes instead of whole snapshots: 250 -> 200 ms for a small batch.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # 180 -> 105 ms for a small batch on a local disk, against the default manager.
         "spark.sql.streaming.checkpointFileManagerClass": (
@@ -185,9 +185,9 @@ def _settings(
             "spark.python.unix.domain.socket.dir": str(_socket_directory(scratch)),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.driver.extraClassPath": str(classes),
-            # The work is done in Python and in RocksDB: what Java's optimising compiler finds to
-            # do costs more than it gains (25 instead of 51 s of processor time for a run of 10,000
-            # events, at the same speed).
+            # The work is done in Python and in RocksDB: Java's optimising compiler costs more than
+            # it gains (25 instead of 51 s of processor time without it for a run of 10,000 events,
+            # at the same speed).
             "spark.driver.defaultJavaOptions": (
                 f'-Djava.io.tmpdir="{scratch}" -XX:TieredStopAtLevel=1{_collector()}'
                 f"{'' if archive is None else f' {archive.options}'}"
@@ -197,14 +197,14 @@ def _settings(
 
 
 def _collector() -> str:
-    """Where there is little to collect and nobody to do it beside the work, Java's simplest
-    collector takes the least: 0.2 GB less memory, and a few percent of Java's time."""
+    """With little to collect and no spare core, the serial collector is the cheapest: 0.2 GB less
+    memory, and a few percent of Java's time."""
     return " -XX:+UseSerialGC" if (os.cpu_count() or 1) <= FEW_CORES else ""
 
 
 def _socket_directory(scratch: Path) -> Path:
-    """Where sockets may have names: a path of a hundred characters is too long for one. A
-    directory of our own in any case: nobody else may talk to our workers."""
+    """A directory for sockets with a short path: the name of a socket may not exceed about a
+    hundred characters. It is private, so that no other user can talk to our workers."""
     return scratch if len(str(scratch)) <= MAX_SOCKET_DIRECTORY else _socket_scratch().path
 
 
@@ -213,17 +213,17 @@ def _is_local(master: str) -> bool:
 
 
 def retrying(master: str) -> str:
-    """Local Spark says with the number of its cores how often a task is tried; once, if not."""
+    """Adds the number of attempts per task to a local master; the default is one attempt."""
     cores = "1" if master == "local" else re.sub(r"local\[(\*|\d+)\]", r"\1", master)
     return master if cores == master else f"local[{cores},{TASK_TRIES}]"
 
 
 def _set_environment(*, local: bool) -> None:
-    """Set what Spark reads from the environment only. Java and the workers inherit it."""
+    """Set what Spark reads only from the environment. Java and the workers inherit it."""
     os.environ.setdefault(CONF_VARIABLE, str(CONF_DIRECTORY))
     if local:
-        # The workers of this machine must run this very Python, whatever was set before: any
-        # other has other packages, and another version is refused.
+        # Local workers must run exactly this Python, whatever was set before: another one has other
+        # packages, and another version is refused.
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         # The web UI listens here too.
@@ -231,7 +231,7 @@ def _set_environment(*, local: bool) -> None:
         for name, value in kept_memory.ENVIRONMENT.items():
             os.environ.setdefault(name, value)
     else:
-        # On other machines, too, Penstock is found where it is here, unless somebody says where.
+        # On other machines Penstock is expected in the same place, unless this is set.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
@@ -263,20 +263,20 @@ def _launch_java(
 
 
 def _quieten(context: SparkContext) -> None:
-    """When Java is killed, or calls us in vain, threads of PySpark's print traces. Whoever waits
-    for Java says what happened."""
+    """When Java is killed or its callbacks fail, threads of PySpark print traces. The caller that
+    waits for Java reports the cause."""
     server = context._accumulatorServer
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
 
 
 def _quieten_py4j() -> None:
-    """The same for Py4J, as soon as there is a Java to talk to."""
+    """The same for Py4J, as soon as a gateway exists."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_of_py4j)
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Some of what Py4J says it says to the root of all loggers, which would print it."""
+    """Py4J logs some errors to the root logger, which would print them."""
     return not Path(record.pathname).is_relative_to(_PY4J)
 
 
@@ -296,8 +296,8 @@ def _start_failure(log_path: Path, begin: int) -> PipelineError:
 
 
 def end_of_java(patience_seconds: float = 0.0) -> PipelineError | None:
-    """What to say if Java has ended. PySpark keeps one connection to it per process, and cannot
-    make it again."""
+    """The error to report if Java has ended. PySpark keeps one connection to Java per process, and
+    cannot reconnect."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return None
@@ -357,34 +357,34 @@ def _socket_scratch() -> Scratch:
 def _make_scratch(parent: Path) -> Scratch:
     with os_errors("make a directory for Spark's files", parent):
         scratch = Scratch(parent)
-    # Registered before Java's end is, so run after it.
+    # Registered before Java's exit handler, so it runs after it.
     atexit.register(scratch.remove)
     return scratch
 
 
 def _scratch_locks() -> list[int]:
-    """Java holds them, too: it needs the directories until it ends."""
+    """Java inherits these locks: it needs the directories until it exits."""
     made = [_scratch()] + ([_socket_scratch()] if _socket_scratch.cache_info().currsize else [])
     return [scratch.lock_descriptor for scratch in made]
 
 
 def end_java(patience_seconds: float) -> None:
-    """End the Java of this process, if it has one, now."""
+    """Stop the Java of this process now, if it has one."""
     if SparkContext._gateway is not None:
         _end_java(SparkContext._gateway, patience_seconds)
 
 
 def _end_java(gateway: JavaGateway, patience_seconds: float = JAVA_EXIT_TIMEOUT_SECONDS) -> None:
-    """End Spark before the interpreter ends, so that Java does not outlive its directory."""
+    """Stop Spark before the interpreter exits, so that Java does not outlive its directory."""
     if SparkContext._active_spark_context is not None:
         with contextlib.suppress(Py4JError, OSError):  # Java may be gone already
             SparkContext._active_spark_context.stop()
     process = gateway.proc
     if process is None:
-        return  # somebody else's Java, handed to us by spark-submit
-    # Java is told of every object that Python frees; from here on it would not answer.
+        return  # not our Java: spark-submit passed it to us
+    # Python reports every freed object to Java, which no longer answers.
     gateway._gateway_client.is_connected = False
-    process.stdin.close()  # Java's sign to end
+    process.stdin.close()  # tells Java to exit
     try:
         process.wait(timeout=patience_seconds)
     except subprocess.TimeoutExpired:

@@ -1,7 +1,7 @@
-"""The sink: workers stage what they have, one commit publishes it to the message log.
+"""The sink: workers stage their output, one commit publishes it to the message log.
 
-A batch gives the same file whenever it is run: messages are put in order by position and bytes,
-whichever worker computed them. Publishing is one rename, and doing it again changes nothing.
+A batch gives the same file whenever it is run: messages are ordered by position and bytes,
+whichever worker computed them. Publishing is one rename, and repeating it changes nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class MessageSink:
-    """What the process that runs the query does with each batch, for `foreachBatch`.
+    """Handles each batch in the process that runs the query, as `foreachBatch`.
 
-    A data source of ours could do the same, but Spark starts a Python process for each commit of
-    one, which takes longer than a small batch.
+    A custom data source could do the same, but Spark starts a Python process for each of its
+    commits, which takes longer than a small batch.
     """
 
     def __init__(self, home: Home, term: str) -> None:
@@ -39,13 +39,13 @@ class MessageSink:
         self._home = home
         self._term = term
         self.failure: Exception | None = None
-        """Why a batch could not be computed. What Spark makes of it on the way back through Java
-        is a report of a report."""
+        """Why a batch could not be computed. The error that Spark returns through Java only wraps
+        it."""
         self._counted: dict[int, dict[str, int]] = {}
         self._found_faults = False
 
     def take(self, batch: DataFrame, batch_id: int) -> None:
-        """Have the batch computed, and publish it."""
+        """Compute the batch and publish it."""
         try:
             rows = batch.collect()
         except Exception as failure:
@@ -64,12 +64,13 @@ class MessageSink:
             raise
 
     def has_found_faults(self) -> bool:
-        """Whether a query ended because records were set aside, and can go on; asked once."""
+        """Whether the query ended because records were set aside, and can be restarted; resets the
+        flag."""
         found, self._found_faults = self._found_faults, False
         return found
 
     def counted(self, batch_id: int) -> dict[str, int]:
-        """How many messages, bad and skipped events a batch had; asked once."""
+        """How many messages, bad and skipped events a batch had; removes the entry."""
         return self._counted.pop(batch_id, {})
 
     def commit(self, given: StageInput) -> None:
@@ -77,20 +78,20 @@ class MessageSink:
         with without_garbage(), home.publishing(self._term):
             check_faults(given, home)
             publish(home.log, home.messages, gather(given, home.staging))
-            # Not only what was told: workers that were killed leave files that nobody knows of.
+            # Not only the files that were reported: killed workers leave unreported ones.
             sweep_staging(home.staging)
 
 
 def sweep_staging(directory: Path) -> None:
-    """Remove what killed runs and workers left; only for the holder of the processing lock, and
-    when no task is under way."""
+    """Remove what killed runs and workers left. Only for the holder of the processing lock, while
+    no task is running."""
     for path in directory.glob(f"*{STAGED_SUFFIX}"):
         path.unlink(missing_ok=True)
 
 
 @dataclass
 class Outcome:
-    """All that a batch gave, in the order in which it is published."""
+    """The output of a batch, in the order in which it is published."""
 
     span: Span
     messages: Sequence[bytes] = ()
@@ -102,7 +103,7 @@ class Outcome:
 
 
 def gather(given: StageInput, staging: Path) -> Outcome:
-    """What the workers say of a batch, and the messages that they have staged."""
+    """The reports of the workers on a batch, and the messages they have staged."""
     if not given.has_span():
         raise HomeError("a batch came without its span, or with several")
     return Outcome(
@@ -120,11 +121,11 @@ def publish(log: RecordLog, published: BatchLog, outcome: Outcome) -> None:
 
 
 def is_published(log: RecordLog, header: BatchHeader, frontier: BatchHeader | None) -> bool:
-    """Whether what a batch covers has been published: by itself before a crash, by a Hub, or by a
-    run before the checkpoint was lost.
+    """Whether the records of a batch have been published: by the same batch before a crash, by a
+    Hub, or by a run before the checkpoint was lost.
 
-    What is published counts. A batch that is replayed gives the same messages; if a newer release
-    replays it, they may say the same in other words.
+    The published batch counts. A replay gives the same messages; under a newer release they may be
+    equivalent but not identical.
     """
     frontier = frontier or BatchHeader(0, 0, 0)
     if header.start > frontier.end:

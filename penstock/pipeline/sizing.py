@@ -1,23 +1,22 @@
-"""How many records a batch takes, so that it ends within a target.
+"""How many records a batch may have to end within the target latency.
 
-A batch has fixed costs and a cost per record, neither of which is known beforehand, and both of
-which change with the subscriptions. So the size follows what batches took: a batch that took too
-long makes the next ones smaller at once, batches that were full and quick make them larger step by
-step.
+A batch has fixed costs and a cost per record; neither is known beforehand, and both change with the
+subscriptions. So the size follows measured batches: one that took too long shrinks the next ones at
+once, full and quick ones grow it step by step.
 """
 
 from __future__ import annotations
 
 FEWEST_RECORDS = 100
-"""Smaller batches are all fixed cost: they would only take longer to get through the log."""
+"""Smaller batches are all fixed cost and would only slow down progress through the log."""
 FIRST_RECORDS = 2_000
 GROWTH = 1.5
 ROOM = 0.7
-"""Larger batches are tried while one takes less than this share of the target."""
+"""The size grows while a batch takes less than this share of the target."""
 
 
 class BatchSizer:
-    """Follows the batches of one run."""
+    """Adapts to the batches of one run."""
 
     def __init__(self, most_records: int, target_seconds: float | None) -> None:
         self._most = most_records
@@ -30,12 +29,12 @@ class BatchSizer:
         return self._size
 
     def took(self, records: int, seconds: float) -> None:
-        """A batch of so many records took so long."""
+        """Record the duration of a batch."""
         if self._target is None:
             return
         if seconds > self._target:
             share = max(0.25, self._target / seconds)
-            # A small batch that took too long says something of fixed costs, not of its size.
+            # A small batch that took too long shows fixed costs, not a cost of its size.
             shrunk = max(FEWEST_RECORDS, int(min(records, self._size) * share))
             self._size = min(self._size, shrunk)
         elif records >= self._size and seconds < ROOM * self._target:

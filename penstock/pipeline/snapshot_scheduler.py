@@ -1,4 +1,4 @@
-"""When to compile index snapshots: by the process that plans batches, beside the running query."""
+"""Schedules index snapshots: compiled in the process that plans batches, beside the query."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from penstock.registry import Registry
 from penstock.storage import Home, os_errors, samples, usable_statistics
 
 FEW_SUBSCRIPTIONS = 5_000
-"""So many, each worker makes objects of in half a second."""
+"""Up to this many subscriptions, each worker builds objects in half a second."""
 MANY_SUBSCRIPTIONS = 50_000
-"""Workers would need so long for so many that a batch had better wait for a snapshot."""
+"""From this many on, building objects in every worker takes longer than waiting for a snapshot."""
 
 
 _LOGGER = logging.getLogger("penstock.pipeline")
 
 
 class SnapshotScheduler:
-    """Sees to it that workers find most subscriptions over one table in a snapshot."""
+    """Keeps most subscriptions over one table in a snapshot."""
 
     def __init__(self, home: Home, registry: Registry) -> None:
         self._home = home
@@ -30,12 +30,13 @@ class SnapshotScheduler:
         self._failure: Exception | None = None
 
     def ensure(self, active: int) -> None:
-        """To be called before a batch for the subscriptions before `active`, which are applied."""
+        """Call before a batch for the subscriptions before `active`, which must have been
+        applied."""
         directory = self._home.snapshots
         if self._covered_to < 0:
             discard_damaged(directory)
         if self._failure is not None and is_fault(self._failure):
-            return  # workers make objects of all of them, and find the one that is to blame
+            return  # workers build objects for all of them, and find the one at fault
         if self._failure is not None:
             raise self._failure
         if self._compiling is not None and self._compiling.is_alive():

@@ -1,14 +1,14 @@
 """Index snapshots: subscriptions compiled for workers to map into memory.
 
-A worker that made every subscription an object of its own would need minutes and gigabytes for a
-million of them. So the process that plans batches compiles them, now and then: those over one table
-into matchers, those over several into the arrays of their spaces; flat files that all workers of a
-machine share. A snapshot is of the subscriptions before one offset; workers add what was recorded
-since. It is derived from the log, changes what a batch costs and never what it gives, and may be
+A worker that built an object for every subscription would need minutes and gigabytes for a million
+of them. So the process that plans batches compiles them now and then: those over one table into
+matchers, those over several into the arrays of their spaces; flat files that all workers of a
+machine share. A snapshot holds the subscriptions before one offset; workers add what was recorded
+since. It is derived from the log, affects the cost of a batch and never its messages, and may be
 removed at any time.
 
-A snapshot is a directory, named by its offset, that appears under its name when it is complete.
-Subscriptions that were given another decomposition are not in it, but their numbers are.
+A snapshot is a directory named by its offset, renamed into place when complete. Subscriptions with
+another decomposition than their first are not in it, but their numbers are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from penstock.storage import make_directory, write_aside
 FORMAT = 4
 """Before 4, constants of text columns may have been taken for numbers."""
 KEPT = 2
-"""Snapshots that stay: the newest, and the one that workers may be about to open."""
+"""Number of snapshots kept: the newest, and the one that workers may be about to open."""
 SUBSCRIPTIONS_AT_ONCE = 50_000
 _MANIFEST, _OTHERS = "snapshot.json", "others.ids"
 _UNFINISHED = ".unfinished"
@@ -60,31 +60,33 @@ class Compiled(NamedTuple):
     """The points of one relation."""
 
     place: str
-    """Where their matcher is."""
+    """The directory of their matcher."""
     columns: Mapping[int, int]
-    """How many of them constrain each column."""
+    """How many points constrain each column."""
     changes_only: int
-    """How many of them hold no rows."""
+    """How many points hold no rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The subscriptions that are recorded before `active`, and not withdrawn."""
+    """The subscriptions recorded before `active` and not withdrawn."""
 
     directory: Path
     active: int
     relations: Mapping[str, Compiled]
-    """By name."""
+    """By relation name."""
     spaces: Sequence[tuple[str, int]]
-    """Where the points of each space over an edge are, and the checksum of that file."""
+    """The file with the points of each space over an edge, and its checksum."""
     edges: Sequence[tuple[Edge, int]]
-    """The edges that any subscription ever needed, even if withdrawn since, and the first."""
+    """Every edge that a subscription ever needed, withdrawn ones included, with its first
+    record."""
     suspended: int
-    """How many subscriptions were suspended. Once there are more, a snapshot is of no use: it may
-    know edges that nobody else does."""
+    """How many subscriptions were suspended. Once there are more, the snapshot is stale: it may
+    contain edges that no other view has."""
 
     def others_from(self, low: int) -> list[int]:
-        """All that were recorded from `low` on and are not in here, even if withdrawn since."""
+        """All subscriptions recorded from `low` on that are not in here, withdrawn ones
+        included."""
         found = _read_others(self.directory)
         numbers: list[int] = found[np.searchsorted(found, low) :].tolist()
         return numbers
@@ -100,8 +102,8 @@ class Snapshot:
 
 
 def newest(directory: Path, active: int, suspended: int = 0) -> Snapshot | None:
-    """The newest snapshot of subscriptions before `active`, or an earlier offset, that was made
-    when so many were suspended."""
+    """The newest snapshot of subscriptions before `active` or an earlier offset, made when this
+    many were suspended."""
     numbers = sorted((int(p.name) for p in _finished(directory)), reverse=True)
     for number in numbers:
         if number <= active:
@@ -116,7 +118,7 @@ def all_snapshots(directory: Path) -> list[Path]:
 
 
 def discard_damaged(directory: Path) -> None:
-    """Remove what is not as it was written, and what was never finished. Reads every byte."""
+    """Remove damaged and unfinished snapshots. Reads every byte."""
     for path in directory.glob(f"*{_UNFINISHED}"):
         shutil.rmtree(path, ignore_errors=True)
     for path in _finished(directory):
@@ -125,7 +127,7 @@ def discard_damaged(directory: Path) -> None:
 
 
 def _is_readable(path: Path) -> bool:
-    """Whether the operating system lets us read all of it: what we cannot read may be whole."""
+    """Whether we have permission to read all of it: an unreadable snapshot may be intact."""
     try:
         for part in path.rglob("*"):
             if part.is_file():
@@ -151,12 +153,12 @@ def is_sound(path: Path) -> bool:
 def compile_snapshot(
     directory: Path, registry: Registry, active: int, samples: Mapping[str, Sequence[Row]]
 ) -> Snapshot:
-    """Make the snapshot of an offset from the newest before it and what was recorded since."""
+    """Make the snapshot of an offset from the newest one before it and the records since."""
     suspended = len(registry.suspended())
     before = newest(directory, active, suspended)
     compiler = _Compiler(registry.catalog(), samples, before, suspended)
     changes = registry.changes_between(compiler.start, active, added=False)
-    # Over one table there is nothing to decompose, and nothing moves.
+    # Queries over one table have no decomposition, so their points do not move.
     compiler.leave_out([one.subscription for one in changes.replanned if one.decomposition])
     compiler.remove([one.id for one in changes.withdrawn])
     low = compiler.start
@@ -168,7 +170,7 @@ def compile_snapshot(
 
 
 class _Compiler:
-    """A snapshot in the making."""
+    """A snapshot under construction."""
 
     def __init__(
         self,
@@ -187,7 +189,7 @@ class _Compiler:
         self._others = set() if before is None else set(before.others_from(0))
 
     def leave_out(self, replanned: Iterable[int]) -> None:
-        """Subscriptions whose points have moved: workers make objects of them."""
+        """Exclude subscriptions whose points have moved: workers build objects for them."""
         self._others |= set(replanned)
         self.remove(self._others)
 
@@ -201,7 +203,7 @@ class _Compiler:
                 self._frozen[space] = points.take(~is_gone)
 
     def add(self, added: Iterable[StoredSubscription], active: int) -> None:
-        """Subscriptions recorded before `active`, in their order."""
+        """Add subscriptions recorded before `active`, in their order."""
         fresh: dict[Space, list[Point]] = {}
         for one in added:
             if one.id in self._others:
@@ -227,7 +229,8 @@ class _Compiler:
                 self._frozen[space] = more if known is None else known.concat(more)
 
     def _leave_to_workers(self, number: int, placed: Iterable[Placed]) -> None:
-        """A subscription whose points must be objects: who might match is asked point by point."""
+        """Exclude a subscription whose points must be objects: its candidates are found point by
+        point."""
         self._others.add(number)
         for one in placed:
             if one.space.edge is not None:
@@ -256,7 +259,7 @@ class _Compiler:
         text = json.dumps(members | {"spaces": spaces, "edges": edges})
         checked = {"snapshot": text, "checksum": crc32(text.encode())}
         write_aside(fresh / _MANIFEST, json.dumps(checked).encode())
-        shutil.rmtree(path, ignore_errors=True)  # one that could not be read
+        shutil.rmtree(path, ignore_errors=True)  # an unreadable one
         fresh.rename(path)
         for old in sorted(_finished(directory))[:-KEPT]:
             if old != path:

@@ -1,7 +1,7 @@
-"""The source: the log of a home, as a stream of rows for Spark (`penstock.flow.exchange`).
+"""The source: the log of a home as a stream of rows for Spark (`penstock.flow.exchange`).
 
-Workers read their share of a batch and decode it at once: between two processes, events would be
-packed, copied and unpacked for nothing.
+Workers read their share of a batch and decode it in the same task: a separate stage would
+serialise, copy and deserialise the events for nothing.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ if TYPE_CHECKING:
 SOURCE_NAME = "penstock_log"
 
 RECORDS_PER_PARTITION = 2_000
-"""A smaller share of a batch is not worth a task of its own, which takes some 10 ms to start."""
+"""A smaller share of a batch does not pay for a task of its own, which takes some 10 ms to
+start."""
 RECORDS_PER_PARTITION_OF_OPERATORS = 4
-"""Where operators are declared: events of streams are evaluated where they are read, and a few of
-them may take longer than a task takes to start."""
+"""The same where operators are declared: stream events are evaluated in the task that reads them,
+and a few evaluations may take longer than starting a task."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,8 @@ class LogRange(InputPartition):
 
 
 class LogSource(DataSource):
-    """Options: `path` (of the home), `batch_rows`, `batch_bytes` and `partitions` (at most, of one
-    batch),
-    `latency_ms` (that a batch should take; 0: as large as allowed)."""
+    """Options: `path` (of the home), `batch_rows`, `batch_bytes` and `partitions` (maximum per
+    batch), `latency_ms` (target duration of a batch; 0: none)."""
 
     @classmethod
     def name(cls) -> str:
@@ -127,7 +127,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = next_offset(home.log, home.messages.frontier, begin, target, *most)
         records = end.position - begin.position
         self._under_way = (records, time.monotonic()) if records else None
-        # Workers read the tables and subscriptions that others have applied: here, before a batch.
+        # Workers read the applied tables and subscriptions; they are applied here, before a batch.
         self._follow(end.position).ensure(end.active)
         return end.to_json()
 
@@ -145,7 +145,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: LogRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        # Here, because other processes that load this class only look at it.
+        # Lazy: other processes load this class without reading.
         from penstock.flow.exchange import StageInput
         from penstock.flow.graph import tasks_of
         from penstock.flow.safely import advance_safely, advance_task
@@ -174,11 +174,11 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.__dict__ | {"_home": None, "_registry": None, "_keeper": None}
 
     def _end_leases(self, known: int) -> None:
-        """Between batches: withdraw the subscriptions recorded before `known` whose leases have run
-        out (and maybe later ones)."""
+        """Between batches: withdraw the subscriptions recorded before `known` (and maybe later
+        ones) whose leases have run out."""
         self._follow(known)
         assert self._registry is not None
-        # Somebody may keep the log for long; leases can wait.
+        # Another process may hold the append lock for long; leases can wait.
         with suppress(LockedError):
             while self._registry.expire():
                 pass
@@ -189,7 +189,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._home
 
     def _follow(self, end: int) -> SnapshotScheduler:
-        # Most processes that load this class only look at it, and need no database for that.
+        # Lazy: most processes that load this class need no database.
         from penstock.pipeline.snapshot_scheduler import SnapshotScheduler
         from penstock.registry import Registry
 

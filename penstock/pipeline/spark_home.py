@@ -1,9 +1,9 @@
-"""Where Java finds Spark: the installed one, without the archives of its Python modules.
+"""A SPARK_HOME for Java: the installed Spark without the archives of its Python modules.
 
-Java puts `python/lib/pyspark.zip` before everything else where its Python processes look for
-modules, and what Python finds in an archive it compiles anew in each of them: 0.6 instead of 0.1 s
-of processor time for every daemon, one after the other while a query starts. Without the archives
-they find the same modules, compiled, where this process has them from.
+Java puts `python/lib/pyspark.zip` first on the module path of its Python processes, and Python
+compiles modules from an archive anew in every process: 0.6 instead of 0.1 s of processor time for
+each daemon, one after the other while a query starts. Without the archives they import the same
+modules, already compiled, from where this process has them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INSTALLED = Path(pyspark.__file__).parent
 
 @contextmanager
 def lean_spark_home(scratch: Path) -> Iterator[None]:
-    """For a Java that is started within. Whoever has set another home keeps it."""
+    """For a Java started within the block. A SPARK_HOME set by the user is kept."""
     if VARIABLE in os.environ or not is_found_by_others():
         yield
         return
@@ -37,7 +37,7 @@ def lean_spark_home(scratch: Path) -> Iterator[None]:
 
 @contextmanager
 def set_for_now(variables: Mapping[str, str]) -> Iterator[None]:
-    """Variables of the environment, for a Java that is started within."""
+    """Set environment variables for a Java started within the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -51,7 +51,7 @@ def set_for_now(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def link_spark(home: Path) -> None:
-    """Make a directory where Java finds the installed Spark."""
+    """Create a directory that links to the installed Spark."""
     home.mkdir(exist_ok=True)
     for part in _PARTS:
         if not (home / part).is_symlink():
@@ -59,6 +59,6 @@ def link_spark(home: Path) -> None:
 
 
 def is_found_by_others() -> bool:
-    """Whether another process of this Python imports the same PySpark."""
+    """Whether another process of this Python would import the same PySpark."""
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return str(_INSTALLED.parent) in {*site.getsitepackages(), site.getusersitepackages(), *given}

@@ -1,9 +1,9 @@
-"""Messages on their way to the sink: Arrow files, sorted, so that what is left is to merge them.
+"""Staging files: messages on their way to the sink, as sorted Arrow files that are only merged.
 
-The sink puts all messages of a batch in order by position and bytes, whoever computed them; it is
-the one part of a batch that a single process does. So workers sort what they have, and the sink
-looks at the bytes of a message only where messages of one position come from different workers.
-Spark carries the names of the files: it would copy each message from process to process.
+The sink orders all messages of a batch by position and bytes, whichever worker computed them; it is
+the one part of a batch that runs in a single process. So workers sort their messages, and the sink
+compares bytes only where messages of one position come from different workers. Spark carries the
+file names: it would copy each message from process to process.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _SCHEMA = pa.schema([("offset", pa.int64()), ("step", pa.int32()), ("body", pa.l
 
 
 Run: TypeAlias = tuple[int, int, list[bytes]]
-"""Some messages of one position (offset and step), in the order of their bytes."""
+"""Messages of one position (offset and step), sorted by bytes."""
 Stretches: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Where each begins and ends."""
+"""The starts and ends of ranges."""
 
 
 def stage(runs: list[Run], directory: Path) -> str:
-    """Put messages into a file that nobody else writes; its name."""
+    """Write messages into a new staging file; returns its name."""
     runs.sort()
     counts = [len(bodies) for _, _, bodies in runs]
     offsets = np.repeat(np.array([offset for offset, _, _ in runs], np.int64), counts)
@@ -49,7 +49,7 @@ def stage(runs: list[Run], directory: Path) -> str:
 
 
 def _in_arrow(bodies: list[bytes]) -> pa.Array:
-    """What `pa.array` makes of them, which lets its memory grow step by step."""
+    """Equivalent to `pa.array`, which would grow its buffers step by step."""
     ends = np.zeros(len(bodies) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)), out=ends[1:])
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(bodies))]
@@ -62,7 +62,7 @@ def stage_packed(
     bodies: pa.Array,
     directory: Path,
 ) -> str:
-    """The same for messages that are in order; steps may all be the same."""
+    """The same for messages already in order; steps may be one value for all."""
     all_steps = np.broadcast_to(np.asarray(steps, np.int32), len(offsets))
     return _write([pa.array(offsets), pa.array(all_steps), bodies], directory)
 
@@ -70,7 +70,7 @@ def stage_packed(
 def _write(arrays: list[pa.Array], directory: Path) -> str:
     name = f"{uuid.uuid4().hex}{STAGED_SUFFIX}"
     path = directory / name
-    # Not synced: until the batch is published, a crash only means that it is computed again.
+    # Not synced: until the batch is published, a crash only means computing it again.
     with (
         os_errors("stage messages", path),
         pa.OSFile(os.fspath(path), "wb") as file,
@@ -81,7 +81,7 @@ def _write(arrays: list[pa.Array], directory: Path) -> str:
 
 
 def merged(paths: Sequence[Path]) -> PackedMessages:
-    """All messages in some files, by offset, step and bytes."""
+    """All messages of some files, ordered by offset, step and bytes."""
     tables = [_read(path) for path in paths]
     if not tables:
         return PackedMessages.of([])
@@ -95,7 +95,7 @@ def merged(paths: Sequence[Path]) -> PackedMessages:
 
 
 def _merge(bodies: pa.Array, order: npt.NDArray[np.int64], mixed: Stretches) -> PackedMessages:
-    """Messages in order, but for some stretches of it, which are sorted by bytes."""
+    """Put messages in order and sort the mixed ranges by bytes."""
     found: list[bytes] = bodies.take(order).to_pylist()
     for first, last in zip(*mixed, strict=True):
         found[first:last] = sorted(found[first:last])
@@ -105,7 +105,7 @@ def _merge(bodies: pa.Array, order: npt.NDArray[np.int64], mixed: Stretches) -> 
 def _merge_by_kernels(
     bodies: pa.Array, order: npt.NDArray[np.int64], mixed: Stretches
 ) -> PackedMessages:
-    # Here, because workers only stage.
+    # Lazy: workers only stage.
     from penstock.kernels.msgpack_bins import packed_bins, sort_stretches
 
     _, ends, data = bodies.buffers()
@@ -124,7 +124,7 @@ def _read(path: Path) -> pa.Table:
 def _mixed(
     offsets: npt.NDArray[np.int64], steps: npt.NDArray[np.int32], origin: npt.NDArray[np.int64]
 ) -> Stretches:
-    """The stretches of messages of one position that come from several origins."""
+    """The ranges of messages of one position that come from several files."""
     if len(offsets) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     is_same = (np.diff(offsets) == 0) & (np.diff(steps) == 0)

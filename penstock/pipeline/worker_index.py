@@ -1,7 +1,7 @@
-"""What a worker knows of the subscriptions and tables: the index as of one offset.
+"""A worker's view of the subscriptions and tables: the index as of one offset.
 
 Workers live through many batches. Each keeps one view of a home and moves it forward with the
-batches it sees; a batch that is replayed, and so asks for an earlier one, makes it start again.
+batches it sees; a replayed batch asks for an earlier offset, and the view is rebuilt.
 """
 
 from __future__ import annotations
@@ -40,16 +40,15 @@ from penstock.storage import (
 )
 
 SCHEME = "ref-sj-gap"
-"""Describes regions as the kernels do, so that messages are the same bytes in both gears: a run
-that starts over fills its groups anew, and then uses another gear for a batch."""
+"""Gives the same regions as the kernels, so that messages are the same bytes in both gears: a run
+that starts over refills its groups, and then uses another gear for a batch."""
 
 
 class WorkerIndex:
-    """The active subscriptions of a home. For one thread; follows what others have applied.
+    """The active subscriptions of a home. For one thread; reads what other processes have applied.
 
-    Subscriptions are taken from the newest snapshot that there is, as far as it goes; all others
-    are objects. Those that are suspended are left out. With `only`, it is a view of some
-    subscriptions, to attempt something with.
+    Subscriptions come from the newest snapshot, as far as it goes; later ones are objects.
+    Suspended ones are left out. With `only`, it is a view of some subscriptions, for an attempt.
     """
 
     def __init__(self, home: AnyHome, only: Collection[int] | None = None) -> None:
@@ -59,7 +58,7 @@ class WorkerIndex:
         self._registry = Registry(home, catch_up=False)
         stored = home if isinstance(home, Home) else None
         self._snapshots = None if stored is None or only is not None else stored.snapshots
-        # They change what matching costs, and not which messages a batch gives.
+        # They affect the cost of matching, never the messages of a batch.
         self._samples = samples(None if stored is None else usable_statistics(stored.path))
         self._catalog_to = 0
         self._operators: HomeOperators | None = None
@@ -73,11 +72,11 @@ class WorkerIndex:
         self.active = 0
         self._covered_to = 0
         self._recorded: list[int] = []
-        # Which record was the first to need an edge. Those of withdrawn subscriptions count: the
-        # state kept for their edges stays.
+        # The first record that needed an edge. Withdrawn subscriptions count: the state kept for
+        # their edges stays.
         self._first_needed: dict[Edge, int] = {}
         self._replanned: dict[int, _Replanned] = {}
-        # Subscriptions that need nothing to start with, in the index although recorded after
+        # Subscriptions that need no rows to start with, in the index although recorded after
         # `active`: all of those before `_early_to`.
         self._early: set[int] = set()
         self._early_to = 0
@@ -86,11 +85,11 @@ class WorkerIndex:
         self._refused: tuple[tuple[Span, int], Mapping[int, ChangeError]] | None = None
 
     def attempt(self, only: Collection[int]) -> WorkerIndex:
-        """A view of some of the subscriptions, by itself."""
+        """A separate view of some of the subscriptions."""
         return WorkerIndex(self._home, only)
 
     def subscriptions(self, span: Span) -> list[int]:
-        """Those that take part in a batch."""
+        """The subscriptions that take part in a batch."""
         active = [one.id for one in self._registry.subscriptions(span.active)]
         early = self._registry.changes_only(span.active, max(span.active, span.end))
         return sorted({*active, *(one.id for one in early)})
@@ -100,15 +99,15 @@ class WorkerIndex:
         return suspects_among(self._registry.records_set_aside().values())
 
     def operators(self) -> OperatorRuntime:
-        """Who evaluates operators in this process."""
+        """The operators of the home in this process."""
         if self._operators is None:
             path = self._home.path if isinstance(self._home, Home) else None
             self._operators = HomeOperators(self._registry.catalog, path)
         return self._operators.runtime
 
     def not_applied(self, span: Span) -> Mapping[int, ChangeError]:
-        """The events of a batch that are not to be applied: those set aside, and those that were
-        refused when their batch was published, should it be read again."""
+        """The events of a batch that must not be applied: those set aside and, if the batch is read
+        again, those refused when it was published."""
         known = span, self._registry.count_set_aside()
         if self._refused is None or self._refused[0] != known:
             start, end = span.start, span.end
@@ -129,8 +128,8 @@ class WorkerIndex:
         return self._catalog
 
     def move_to(self, active: int, end: int = 0) -> None:
-        """Make `index` and `edges` those of the subscriptions before `active`, and of those before
-        `end`, where the batch ends, that need nothing to start with."""
+        """Set `index` and `edges` to the subscriptions before `active`, plus those before `end`,
+        the end of the batch, that need no rows to start with."""
         end = max(active, end)
         if (active, end) != (self.active, self._early_to):
             self._new_points = None
@@ -152,7 +151,7 @@ class WorkerIndex:
         if self._snapshots is not None:
             snapshot = newest(self._snapshots, active, len(self._registry.suspended()))
         if snapshot is not None and snapshot.active > max(self._covered_to, self.active):
-            # Should it be removed just now, a newer one is there for the next batch.
+            # If it is removed just now, the next batch finds a newer one.
             with suppress(PenstockError, OSError):
                 catalog = self.catalog(active)
                 self._adopt(snapshot, list(snapshot.covered(catalog)), list(snapshot.frozen()))
@@ -161,7 +160,7 @@ class WorkerIndex:
     def _adopt(
         self, snapshot: Snapshot, covered: list[MatcherPoints], frozen: list[FrozenSpace]
     ) -> None:
-        """Go to the subscriptions of a snapshot: what is in it need not be objects any more."""
+        """Switch to a snapshot: subscriptions in it need no objects any more."""
         others = self._registry.numbered(snapshot.others_from(self.active))
         changes = self._registry.changes_between(self.active, snapshot.active, added=False)
         self._follow(replace(changes, added=others), snapshot.active)
@@ -182,7 +181,7 @@ class WorkerIndex:
         catalog = self.catalog(active)
         touched: list[Placed] = []
         # In the order of the log: then every worker knows the same spaces in the same order,
-        # whether it has seen all batches or was started for this one.
+        # whether it has seen all batches or was just started.
         for _, one in _in_order(changes):
             if isinstance(one, Replan):
                 touched += self._replan(one, catalog)
@@ -190,8 +189,8 @@ class WorkerIndex:
                 touched += self._add(one, catalog)
         for withdrawn in changes.withdrawn:
             touched += self.index.remove(withdrawn.id)
-        # A batch must give the same messages in a worker that has seen everything come and go as
-        # in one that was started to replay it.
+        # A batch must give the same messages in a worker that has seen every change as in one that
+        # was started to replay it.
         for space in {one.space.id for one in touched}:
             self.index.space(space).forget_indexes()
         self.active = active
@@ -260,7 +259,8 @@ class WorkerIndex:
             if number < since <= known.chosen[-1][0]:
                 points += self.index.points_of(number, known.points_at(number, since))
         edges = [edge for edge, first in self._first_needed.items() if first >= span.active_before]
-        # State that is built anew was asked about for nobody, whoever has a content already.
+        # State that is rebuilt has not been queried for any subscription, whether or not it has
+        # content.
         numbers = self._recorded[bisect_left(self._recorded, span.active_before) :]
         numbers += [number for number in self._early if number >= span.start]
         asking = [one for number in numbers for one in self.index.points_of(number)]
@@ -268,8 +268,8 @@ class WorkerIndex:
         return NewPoints(self.index, points, edges, since, has_snapshots, asking=asking)
 
     def scheme(self) -> Scheme:
-        """A new one for each partition and batch: what it would remember of groups is of no use in
-        the next batch, which reads them anew."""
+        """A new one for each partition and batch: what it caches of groups is of no use in the next
+        batch, which reads them again."""
         return make_scheme(SCHEME)
 
     def needs(self, _relation: Relation) -> bool:
@@ -278,19 +278,19 @@ class WorkerIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Replanned:
-    """A subscription that has had several decompositions, and the records that gave it each."""
+    """A subscription with several decompositions, and the records that set them."""
 
     query: Query
     chosen: list[tuple[int, Decomposition | None]]
 
     def points_at(self, number: int, offset: int) -> list[Placed]:
-        """Where its points were, as far as records before an offset say."""
+        """Where its points were, according to the records before an offset."""
         (*_, last) = (one for recorded, one in self.chosen if recorded < offset)
         return place(self.query, number, last)
 
 
 def _in_order(changes: SubscriptionChanges) -> list[tuple[int, StoredSubscription | Replan]]:
-    """Subscriptions and replans with their offsets, one after the other as in the log."""
+    """Subscriptions and replans with their offsets, in the order of the log."""
     added: list[tuple[int, StoredSubscription | Replan]] = [(one.id, one) for one in changes.added]
     replanned = [(one.offset, one) for one in changes.replanned]
     return sorted([*added, *replanned], key=lambda pair: pair[0])
@@ -298,11 +298,11 @@ def _in_order(changes: SubscriptionChanges) -> list[tuple[int, StoredSubscriptio
 
 @cache
 def worker_home(path: str) -> Home:
-    """The home at a path, as this process knows it: a log that is opened anew is scanned anew."""
+    """The home at a path, cached per process: reopening a log would scan it again."""
     return Home.open(Path(path))
 
 
 @cache
 def worker_view(path: str) -> WorkerIndex:
-    """The view that this process keeps of a home."""
+    """The view of a home, cached per process."""
     return WorkerIndex(worker_home(path))

@@ -1,7 +1,7 @@
-"""Commands on subscriptions: what callers ask for, checked, as records to append to the log.
+"""Commands on subscriptions: validated requests, as records to append to the log.
 
-The Hub and the registry both take them. Each knows subscriptions in its own way (a `Directory`) and
-holds the append lock while it asks; nothing here reads or writes a log.
+Used by the Hub and the registry. Each has its own view of the subscriptions (a `Directory`) and
+holds the append lock while it calls; nothing here reads or writes a log.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _Result = TypeVar("_Result")
 
 
 class Command(NamedTuple, Generic[_Result]):
-    """Records to append in one go, and what they mean."""
+    """Records to append as one frame, and the result they stand for."""
 
     entries: list[Entry]
     result: _Result
 
 
 class Directory(Protocol):
-    """The subscriptions that there are at the end of the log."""
+    """The subscriptions as of the end of the log."""
 
     def check_present(self, subscription: int) -> None:
         """SubscriptionError unless it was recorded and not withdrawn; it may be suspended."""
@@ -56,12 +56,11 @@ class Directory(Protocol):
         """The query of a subscription that is present and can be used."""
 
     def run_out(self, now: float, most: int) -> list[int]:
-        """Subscriptions that are present and whose leases have run out, the longest overdue
-        first."""
+        """Subscriptions present whose leases have run out, the longest overdue first."""
 
 
 class Terms(NamedTuple):
-    """What the subscriptions of one call have in common."""
+    """The settings shared by the subscriptions of one call."""
 
     owner: str | None
     decomposition: Decomposition | None
@@ -71,7 +70,7 @@ class Terms(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A statement that binds. Its query and its decomposition are computed if they are needed."""
+    """A statement that binds. Its query and decomposition are computed lazily."""
 
     sql: str
     query: Callable[[], Query]
@@ -79,7 +78,7 @@ class Candidate(NamedTuple):
 
 
 def define(sql: object) -> Command[Relation | Signature]:
-    """Declare a table, a stream or an operator. Whether it is new is for its catalog to say."""
+    """Declare a table, a stream or an operator. Whether it is new is for the catalog to check."""
     from penstock.sql import parse_declaration
 
     checked = statement(sql)
@@ -119,7 +118,7 @@ def make_terms(
 def subscribe(
     candidates: Iterable[Candidate], terms: Terms, ticket_hashes: Iterable[bytes | None]
 ) -> Command[list[Subscribed]]:
-    """Register queries, each with the hash of its ticket; what their records say."""
+    """Register queries, each with the hash of its ticket; the result is what their records say."""
     said = [
         Subscribed(
             one.sql,
@@ -135,7 +134,7 @@ def subscribe(
 
 
 def unsubscribe(directory: Directory, ids: Iterable[int]) -> Command[list[int]]:
-    """Withdraw subscriptions; each of them once."""
+    """Withdraw subscriptions, without duplicates."""
     gone = list(dict.fromkeys(ids))
     for number in gone:
         directory.check_present(number)
@@ -145,7 +144,7 @@ def unsubscribe(directory: Directory, ids: Iterable[int]) -> Command[list[int]]:
 def renew(
     directory: Directory, ids: Iterable[int], lease_seconds: float | None, now: float
 ) -> Command[dict[int, Lease]]:
-    """Begin leases again; those that the subscriptions have then."""
+    """Renew leases; the result is the new leases."""
     leases = {
         number: renewed_lease(number, directory.lease_of(number), now, lease_seconds)
         for number in ids
@@ -163,7 +162,7 @@ def expire(directory: Directory, now: float) -> Command[list[int]]:
 def replan(
     directory: Directory, chosen: Mapping[int, Decomposition]
 ) -> Command[dict[int, Decomposition]]:
-    """Give subscriptions other decompositions."""
+    """Change the decompositions of subscriptions."""
     if not isinstance(chosen, Mapping):
         raise SubscriptionError(f"decompositions come by subscription, not {shown(chosen)}")
     plain = {
@@ -180,7 +179,7 @@ def _decompose(candidate: Candidate, terms: Terms) -> Decomposition | None:
 
 
 def _start(candidate: Candidate, wanted: str) -> Initial:
-    """How a subscription starts that wants its content, or none of it."""
+    """How a subscription with or without initial content starts."""
     if isinstance(wanted, str) and wanted == Initial.CONTENT:
         return Initial.CONTENT
     return Initial.of(wanted, candidate.query())

@@ -1,4 +1,4 @@
-"""Errors of SQLite as PenstockErrors: what is wrong, with which file, what to do."""
+"""Converts SQLite errors into PenstockErrors: what is wrong, with which file, what to do."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from penstock.errors import CorruptionError, HomeError, LockedError, PenstockErr
 from penstock.storage import NO_ROOM
 
 ROOM_BYTES = 1 << 20
-"""With less than 1 MiB free a disk counts as full: SQLite needs 32 KiB beside each file, and only
-says "disk I/O error" when it does not get them."""
+"""A disk with less than 1 MiB free counts as full: SQLite needs 32 KiB beside each file, and
+reports only "disk I/O error" when it does not get them."""
 
-_PRIMARY = 0xFF  # extended result codes have more in their higher bytes
+_PRIMARY = 0xFF  # extended result codes use the higher bytes
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED = (
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_FORMAT,
-    sqlite3.SQLITE_CONSTRAINT,  # rows of the log are unique: some of them are there twice
+    sqlite3.SQLITE_CONSTRAINT,  # rows of the log are unique, so some are stored twice
     sqlite3.SQLITE_MISMATCH,
-    sqlite3.SQLITE_ERROR,  # a statement of ours does not fit: tables are missing
+    sqlite3.SQLITE_ERROR,  # a statement of ours fails: tables are missing
 )
 _MAYBE_FULL = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 _NO_WAY = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 
 
 def rebuild_hint(path: Path | None = None) -> str:
-    """What to do about a database that is damaged; without its path, for any home."""
+    """The hint for a damaged database; without its path, for any home."""
     home = "HOME" if path is None or path.parent == Path() else path.parent
     return f"make it again from the log: penstock rebuild {home}"
 
@@ -42,7 +42,7 @@ def damaged(path: Path | None, why: str) -> CorruptionError:
 
 
 def sqlite_failure(error: BaseException | None, path: Path | None) -> PenstockError:
-    """An error of the sqlite3 module, of a file that is derived from the log."""
+    """The PenstockError for an error of the sqlite3 module on a file derived from the log."""
     cause, code = str(error), _code(error)
     if code in _BUSY:
         primary = f"another process keeps {path} locked"
@@ -63,7 +63,7 @@ def _code(error: BaseException | None) -> int:
 
 
 def lacks_room(path: Path) -> bool:
-    """Whether hardly anything can be written where the file is."""
+    """Whether the disk of the file is full."""
     try:
         found = os.statvfs(path.parent)
     except OSError:

@@ -1,8 +1,8 @@
-"""A SQLite file that is derived from the log, and knows up to which offset.
+"""A SQLite file derived from the log, which records up to which offset.
 
 Nothing here has to survive: whatever is lost or deleted is applied again from the log. So commits
 do not wait for the disk (synchronous = NORMAL still keeps the file consistent), a file of another
-version is made anew, and one that SQLite cannot read may simply be removed.
+version is rebuilt, and one that SQLite cannot read may simply be removed.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from penstock.registry.damage import damaged, sqlite_failure
 from penstock.storage import RecordLog, Witness, lost_end, open_file, os_errors
 
 SCHEMA_VERSION = 8
-"""Rises with every change of the tables, or of the plans stored in them."""
+"""Raised with every change of the tables, or of the plans stored in them."""
 BUSY_SECONDS = 30.0  # catching up with a long log holds the write lock; others wait for it
 MAX_IDLE_CONNECTIONS = 5
-"""Kept open for the next who asks: as many as threads usually ask at once."""
+"""Idle connections kept for reuse: about as many as concurrent threads."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns with their declarations, and indexes by name: what they are on."""
+    """Columns with their declarations, and the columns of each index by its name."""
 
     name: str
     columns: Mapping[str, str]
@@ -40,7 +40,7 @@ class Table:
 
     @property
     def definition(self) -> Iterator[str]:
-        """The statements that make it."""
+        """The statements that create it."""
         columns = ", ".join(f'"{name}" {kind}' for name, kind in self.columns.items())
         yield f"CREATE TABLE {self.name} ({columns})"
         for name, on in self.indexes.items():
@@ -48,7 +48,7 @@ class Table:
 
     @property
     def all_rows(self) -> str:
-        """The beginning of a query for whole rows."""
+        """The start of a query for whole rows."""
         return f"SELECT {self._names} FROM {self.name}"
 
     def insert(self, connection: Connection, rows: Iterable[Mapping[str, object]]) -> None:
@@ -64,15 +64,15 @@ class Table:
 
 
 PROGRESS = Table("progress", {"one": "INTEGER PRIMARY KEY", "applied": "INTEGER NOT NULL"})
-"""With one row; every derived database has it."""
+"""Has one row; every derived database has this table."""
 
 
 class DerivedDatabase:
     """One SQLite file, and `applied`: every record of the log before it has been applied.
 
-    May be used from several threads and processes; writers wait for one another. Without a path
-    it is kept in memory, and threads take turns. Of a `shared` file the users may be on several
-    machines: SQLite's write-ahead log needs memory that all of them share, a journal does not.
+    Safe for several threads and processes; writers are serialised. Without a path the database is
+    in memory, and threads take turns. A `shared` file may be used from several machines: SQLite's
+    write-ahead log needs shared memory, a rollback journal does not.
     """
 
     def __init__(self, path: Path | None, tables: Sequence[Table], *, shared: bool = False) -> None:
@@ -83,7 +83,7 @@ class DerivedDatabase:
         self._idle: list[Connection] = []
         if path is not None and not path.exists():
             with os_errors("make the database", path):
-                os.close(open_file(path, os.O_RDWR))  # for whom SQLite's journals are, too
+                os.close(open_file(path, os.O_RDWR))  # SQLite's journals inherit the permissions
         self._prepare()
 
     @contextmanager
@@ -94,9 +94,9 @@ class DerivedDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that nobody else can write beside: all or nothing."""
-        # It takes the lock first: one that reads, waits and then finds the file changed could not
-        # go on.
+        """An exclusive write transaction: all or nothing."""
+        # Takes the write lock first: a transaction that reads, waits and then finds the file
+        # changed could not continue.
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
@@ -124,13 +124,14 @@ class DerivedDatabase:
         connection.execute("UPDATE progress SET applied = ?", (offset,))
 
     def ahead_of(self, log: RecordLog, applied: int) -> CorruptionError:
-        """The log has lost records: this file has seen more than there are."""
+        """The error for a log that has lost records: this file has applied more than there are."""
         who = "the registry" if self.path is None else self.path.name
         witness = Witness(applied, f"were there before: {who} has seen them")
         return lost_end(log.end, witness, Path("the log") if self.path is None else self.path)
 
     def clear(self, connection: Connection) -> None:
-        """Forget everything, within the caller's transaction: others see the old until it ends."""
+        """Delete everything, within the caller's transaction: others see the old content until it
+        ends."""
         names = "SELECT name FROM sqlite_master WHERE type = 'table'"
         for (name,) in connection.execute(names).fetchall():
             connection.execute(f'DROP TABLE "{name}"')
@@ -148,7 +149,7 @@ class DerivedDatabase:
             raise damaged(self.path, verdict)
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Every row of every table in the order of their first columns, for comparing."""
+        """Every row of every table, ordered by its first columns, for comparison."""
         with self.reading() as connection:
             return {
                 table.name: connection.execute(f"{table.all_rows} ORDER BY 1").fetchall()
@@ -164,17 +165,17 @@ class DerivedDatabase:
             if _version(connection) == SCHEMA_VERSION:
                 return
         with self.writing() as connection:
-            if _version(connection) != SCHEMA_VERSION:  # nobody was faster
+            if _version(connection) != SCHEMA_VERSION:  # no other process was faster
                 self.clear(connection)
 
     def _connect(self) -> Connection:
-        """One of those that are idle, or a new one. In memory there is only one: it is idle when
-        the next thread has its turn."""
+        """An idle connection, or a new one. In memory there is only one, which is idle when a
+        thread gets its turn."""
         try:
             return self._idle.pop()
         except IndexError:
             connection = sqlite3.connect(
-                # Absolute: a home may have a name that means something to SQLite, like file:x.
+                # Absolute: a home may have a name that is special to SQLite, like file:x.
                 ":memory:" if self.path is None else self.path.absolute(),
                 timeout=BUSY_SECONDS,
                 isolation_level=None,  # the driver must not begin transactions of its own
@@ -196,7 +197,7 @@ class DerivedDatabase:
 
 
 def remove_database(path: Path) -> None:
-    """Remove a file and what SQLite keeps beside it."""
+    """Remove a file and the journals that SQLite keeps beside it."""
     with os_errors("remove", path):
         for suffix in ("-wal", "-shm", "-journal", ""):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -216,7 +217,7 @@ def _sqlite_errors(path: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _value_errors(path: Path | None) -> Iterator[None]:
-    """Whoever reads makes values of what SQLite gives, and SQLite does not look at types."""
+    """Converts errors of decoding values: SQLite does not check types."""
     try:
         yield
     except (TypeError, ValueError, LookupError, msgspec.MsgspecError) as error:

@@ -1,7 +1,7 @@
-"""Choosing the decomposition of a new subscription by the statistics that the home keeps.
+"""Chooses the decomposition of a new subscription by the statistics of the home.
 
-Whoever subscribes here does not see the rows. `penstock analyse` leaves what they were like;
-without it the plain rule holds, and reoptimising looks at the rows later.
+The rows are not available here. `penstock analyse` stores statistics of them; without those the
+plain rule applies, and reoptimising looks at the rows later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.storage import AnyHome, Home, HomeStatistics, TableStatistics, usa
 
 
 class Chooser:
-    """Chooses for the subscriptions of one call, by what was known when it began."""
+    """Chooses for the subscriptions of one call, by the statistics at its beginning."""
 
     def __init__(self, home: AnyHome, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -39,9 +39,9 @@ class Chooser:
 
 
 class AnalysedStatistics:
-    """What an analysis of the history says about tables, as cost models ask for it.
+    """Table statistics of an analysis of the history, in the form that cost models use.
 
-    Conditions on several columns are taken to be independent of one another.
+    Conditions on several columns are assumed to be independent.
     """
 
     def __init__(self, found: HomeStatistics, catalog: Catalog) -> None:
@@ -65,7 +65,8 @@ class AnalysedStatistics:
         return ((0 if known is None else known.changes) + 1) / max(1, self._changes)
 
     def partners(self, base: Side, other: Side) -> float:
-        """Of a join that no subscription has had: as if all values of a side were alike."""
+        """For a join that no subscription has had: assumes that all values of a side are equally
+        frequent."""
         known = self._fan_out.get((base, other))
         if known is None:
             table = self._tables.get(other.table)
@@ -98,5 +99,5 @@ class AnalysedStatistics:
 
 
 def _values(table: TableStatistics, side: Side) -> int:
-    """How many join values a side has, at least."""
+    """The minimum number of join values of a side."""
     return max(table.columns[column].distinct for column in side.columns)

@@ -1,4 +1,4 @@
-"""Operators that installed packages have: declared in a home when a statement first calls them."""
+"""Operators of installed packages, declared in a home when a statement first calls them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ _Bound = TypeVar("_Bound")
 
 
 def declaring_installed(bind: Callable[[], _Bound], define: Callable[[str], object]) -> _Bound:
-    """What `bind` returns, once the operators are declared that it misses and that installed
-    packages have."""
+    """The result of `bind`, after declaring missing operators that installed packages have."""
     while True:
         try:
             return bind()
@@ -30,7 +29,7 @@ def declaring_installed(bind: Callable[[], _Bound], define: Callable[[str], obje
 
 
 def operators_called(query: Query) -> set[str]:
-    """The operators that a query calls, in small letters."""
+    """The operators that a query calls, in lower case."""
     relations = (node.relation for node in query.nodes)
     lazy = [
         one
@@ -41,6 +40,6 @@ def operators_called(query: Query) -> set[str]:
     ]
     if not lazy:
         return set()
-    from penstock.operators.lazy_columns import lazy_column  # it takes a while to load
+    from penstock.operators.lazy_columns import lazy_column  # lazy: slow to load
 
     return {call.operator.lower() for one in lazy for call in lazy_column(one).calls}

@@ -1,8 +1,9 @@
 """Leases: a subscription that is not renewed in time ends.
 
-How long, and until when, stands in the log: whoever appends a record reads the clock once, and
-whoever replays it needs none. A lease that has run out ends the subscription by a WITHDRAW record,
-which whoever processes the home appends when its clock says so. Until then it can be renewed.
+Duration and expiry are recorded in the log: the clock is read once when a record is appended, and
+never when it is replayed. A lease that has run out ends the subscription by a WITHDRAW record,
+appended by the process that processes the home when its clock says so. Until then it can be
+renewed.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from typing import NamedTuple, TypeAlias
 from penstock.arguments import MAX_LEASE_SECONDS, lease_length, number
 from penstock.errors import HomeError, SubscriptionError
 
-_FIRST_SECOND = -62_135_596_800  # the year 1 begins
-_LAST_SECOND = 253_402_300_799  # the year 9999 ends
+_FIRST_SECOND = -62_135_596_800  # the start of year 1
+_LAST_SECOND = 253_402_300_799  # the end of year 9999
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds since 1970, like `time.time`."""
 
 
 def read_clock(clock: Clock) -> float:
-    """What a clock says; HomeError if no calendar has that, or it leaves no time for a lease."""
+    """The time of a clock; HomeError if no calendar has it, or if it leaves no time for a lease."""
     try:
         now = number(clock(), "the time that a clock says", HomeError)
-    except (OverflowError, OSError) as error:  # beyond the year 2262, Python gives up
+    except (OverflowError, OSError) as error:  # beyond the year 2262, Python cannot convert it
         raise _unusable_clock(str(error)) from error
     if not _FIRST_SECOND <= now <= _LAST_SECOND - MAX_LEASE_SECONDS:
         raise _unusable_clock(f"it says {now:g} seconds since 1970")
@@ -54,10 +55,10 @@ class Lease(NamedTuple):
         return cls(seconds, math.ceil((now + seconds) * 1000))
 
     def renewed(self, now: float, seconds: float | None) -> Lease:
-        """From now on, as long as it is said, or as long as before.
+        """A lease from now on, of the given duration or of the same as before.
 
-        Clocks differ, and are set back: a renewal by a slow one takes nothing away. Only who asks
-        for less time than the lease had gets less.
+        Clocks differ, and are set back: a renewal by a slow clock does not shorten a lease. Only a
+        request for a shorter duration does.
         """
         fresh = Lease.starting(now, self.seconds if seconds is None else seconds)
         if fresh.seconds < self.seconds:
@@ -66,14 +67,14 @@ class Lease(NamedTuple):
 
     @property
     def expires(self) -> datetime:
-        """The nearest that a calendar can show."""
+        """The nearest time that a calendar can represent."""
         shown_ms = min(max(self.expires_ms, _FIRST_SECOND * 1000), _LAST_SECOND * 1000)
         return datetime.fromtimestamp(shown_ms / 1000, UTC)
 
 
 def first_lease(now: float, seconds: float | None, default_seconds: float | None) -> Lease | None:
-    """What a subscription begins with. None stands for the default of its home, which may be none;
-    infinity for no lease, whatever the default is."""
+    """The initial lease of a subscription. None stands for the default of its home, which may be
+    none; infinity for no lease, whatever the default is."""
     if seconds is None:
         seconds = default_seconds
     if seconds is None or (isinstance(seconds, float) and seconds == math.inf):
@@ -84,7 +85,7 @@ def first_lease(now: float, seconds: float | None, default_seconds: float | None
 def renewed_lease(
     subscription: int, held: Lease | None, now: float, seconds: float | None
 ) -> Lease:
-    """What a renewal makes of the lease that a subscription has, or of none."""
+    """The lease after a renewal, for a subscription with or without a lease."""
     if held is not None:
         return held.renewed(now, seconds)
     if seconds is None:
@@ -109,17 +110,17 @@ def ran_out(subscription: int) -> SubscriptionError:
 
 
 class Leases:
-    """The leases of all subscriptions, asked for those that have run out. Not thread-safe."""
+    """The leases of all subscriptions, by expiry. Not thread-safe."""
 
     def __init__(self) -> None:
         self._leases: dict[int, Lease] = {}
-        self._due: list[tuple[int, int]] = []  # a heap; leases renewed since are still in it
+        self._due: list[tuple[int, int]] = []  # a heap; may hold leases renewed since
 
     def __getitem__(self, subscription: int) -> Lease | None:
         return self._leases.get(subscription)
 
     def note(self, subscription: int, lease: Lease | None) -> None:
-        """A subscription has this lease now, instead of any that it had."""
+        """Set the lease of a subscription, replacing any earlier one."""
         if lease is None:
             self._leases.pop(subscription, None)
             return
@@ -127,8 +128,8 @@ class Leases:
         heappush(self._due, (lease.expires_ms, subscription))
 
     def run_out(self, now: float) -> list[int]:
-        """The subscriptions whose leases have run out, the longest overdue first; they are asked
-        about again until somebody notes that they are gone."""
+        """The subscriptions whose leases have run out, the longest overdue first. They are returned
+        again until they are noted as ended."""
         found: dict[int, int] = {}
         while self._due and self._due[0][0] <= now * 1000:
             expires_ms, subscription = heappop(self._due)

@@ -1,4 +1,4 @@
-"""Rows that are in no content because an operator failed on them when somebody subscribed."""
+"""Rows missing from contents because an operator failed on them in the initial content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.registry.lookup import Lookup
 
 
 def rows_left_out(home: Path, known: Lookup) -> dict[int, list[LeftOut]]:
-    """By subscription that is there."""
+    """By subscription, of those present."""
     found: dict[int, list[LeftOut]] = {}
     with closing(journal_of(home)) as journal:
         for one in journal.left_out():

@@ -25,7 +25,7 @@ _KINDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LogChanges:
-    """What the log says from `start` on: subscriptions, withdrawals with their offsets, other
+    """The changes from `start` on: subscriptions, withdrawals with their offsets, other
     decompositions, (offset, subscription, lease) of renewals, records set aside with the offsets
     that say so."""
 
@@ -38,7 +38,7 @@ class LogChanges:
 
 
 def read_changes(log: RecordLog, start: int, end: int, binder: Binder) -> LogChanges:
-    """What the records of [start, end) say. One that leads to a fault is set aside."""
+    """The changes in the records of [start, end). A record that leads to a fault is set aside."""
     changes = LogChanges(start)
     for record in log.read(start, end, _KINDS) if start < end else ():
         try:
@@ -52,7 +52,7 @@ def read_changes(log: RecordLog, start: int, end: int, binder: Binder) -> LogCha
 
 
 def _note(record: Record, changes: LogChanges, binder: Binder) -> None:
-    """Add what one record says."""
+    """Add the change of one record."""
     match record.kind:
         case RecordKind.SUBSCRIBE:
             changes.added.append(binder.stored(record))

@@ -28,7 +28,7 @@ from penstock.registry.stored_catalog import StoredCatalog
 from penstock.registry.stored_subscription import StoredSubscription, SubscriptionChanges
 from penstock.spaces import Replan
 
-MAX_NUMBERED = 1 << 24  # beyond what one process can keep subscriptions in memory for
+MAX_NUMBERED = 1 << 24  # more than one process can keep in memory
 _IDS_AT_ONCE = 500
 _SOUND = "broken = '' AND suspended = ''"
 _RECORDED = "id >= ? AND id < ?"
@@ -36,7 +36,7 @@ _REPLANS = f"{replans.all_rows} WHERE offset >= ? AND offset < ?"
 
 
 class Lookup:
-    """Safe for several threads and processes at once; each sees what is committed."""
+    """Safe for several threads and processes at once; each sees committed data."""
 
     def __init__(self, catalog: StoredCatalog, database: DerivedDatabase) -> None:
         self._catalog = catalog
@@ -49,7 +49,7 @@ class Lookup:
     def subscriptions(
         self, active: int | None = None, *, include_broken: bool = False
     ) -> list[StoredSubscription]:
-        """Those that are not withdrawn, or those that were active at an offset; ordered by id."""
+        """Subscriptions not withdrawn, or those that were active at an offset; ordered by id."""
         wanted, values = "withdrawn_at IS NULL", list[int]()
         if active is not None:
             wanted = "id < ? AND (withdrawn_at IS NULL OR withdrawn_at >= ?)"
@@ -59,13 +59,13 @@ class Lookup:
         return self._select(f"{wanted} ORDER BY id", *values)
 
     def _select(self, wanted: str, *values: object) -> list[StoredSubscription]:
-        """The subscriptions for which a condition holds."""
+        """The subscriptions that satisfy a condition."""
         with self._database.reading() as connection:
             found = connection.execute(f"{subscriptions.all_rows} WHERE {wanted}", values)
             return from_rows(found)
 
     def _column(self, query: str, *values: object) -> list[int]:
-        """What a query for one number per row returns."""
+        """The result of a query with one number per row."""
         with self._database.reading() as connection:
             return [int(number) for (number,) in connection.execute(query, values)]
 
@@ -98,7 +98,7 @@ class Lookup:
         return found[0] if found else None
 
     def ticket_hash_of(self, subscription: int) -> bytes | None:
-        """Of one that was withdrawn, too; None if it has no ticket, or if there is none."""
+        """Also of a withdrawn subscription; None if it has no ticket or does not exist."""
         found = self._find(subscription_id(subscription))
         return None if found is None else found.ticket_hash
 
@@ -115,29 +115,28 @@ class Lookup:
         return self.subscription(subscription).query(self.catalog())
 
     def ended(self) -> list[StoredSubscription]:
-        """Those that were withdrawn, for whatever reason; by id."""
+        """Withdrawn subscriptions, whatever the reason; by id."""
         return self._select("withdrawn_at IS NOT NULL ORDER BY id")
 
     def run_out(self, now: float, most: int) -> list[int]:
-        """Some subscriptions whose leases have run out and that are still there; the longest
-        overdue first."""
+        """Some subscriptions present whose leases have run out; the longest overdue first."""
         most, now_ms = _limit(most), number(now, "a time", SubscriptionError) * 1000
         overdue = "withdrawn_at IS NULL AND expires_ms <= ? ORDER BY expires_ms LIMIT ?"
         return self._column(f"SELECT id FROM subscriptions WHERE {overdue}", now_ms, most)
 
     def recorded(self, low: int, high: int, most: int) -> list[StoredSubscription]:
-        """The first of those that the records of [low, high) added and that can be used, even if
-        they were withdrawn since; ordered by id."""
+        """The first usable ones that the records of [low, high) added, including those withdrawn
+        since; ordered by id."""
         wanted = f"{_RECORDED} AND {_SOUND} ORDER BY id LIMIT ?"
         return self._select(wanted, offset(low), offset(high), _limit(most))
 
     def changes_only(self, low: int, high: int) -> list[StoredSubscription]:
-        """Those that the records of [low, high) added and that start with nothing; by id."""
+        """Those that the records of [low, high) added without initial content; by id."""
         wanted = f"{_RECORDED} AND {_SOUND} AND initial = ? ORDER BY id"
         return self._select(wanted, offset(low), offset(high), str(Initial.NONE))
 
     def numbered(self, ids: Sequence[int]) -> list[StoredSubscription]:
-        """The subscriptions with these ids, even if they were withdrawn since; ordered by id."""
+        """The subscriptions with these ids, including those withdrawn since; ordered by id."""
         ids = subscription_ids(ids, MAX_NUMBERED)
         found: list[StoredSubscription] = []
         with self._database.reading() as connection:
@@ -154,8 +153,8 @@ class Lookup:
         return self._column(counted, offset(low), offset(high))[0]
 
     def changes_between(self, low: int, high: int, *, added: bool = True) -> SubscriptionChanges:
-        """What the records of [low, high) did to the set of subscriptions that can be used; on
-        request without those that were added."""
+        """How the records of [low, high) changed the set of usable subscriptions; optionally
+        without those added."""
         within = offset(low), offset(high)
         added = flag(added, "added", SubscriptionError)
         sound = f"{subscriptions.all_rows} WHERE {_SOUND}"
@@ -189,7 +188,8 @@ class Lookup:
         return [one.name for one in declared if self._is_called(one.name.lower())]
 
     def _is_called(self, name: str) -> bool:
-        """Whether a subscription calls an operator. The texts of many contain a short name."""
+        """Whether a subscription calls an operator. A search in texts would find short names by
+        chance."""
         catalog, last = self.catalog(), -1
         wanted = f"id > ? AND {_SOUND} AND withdrawn_at IS NULL AND instr(lower(sql), ?) > 0"
         while some := self._select(f"{wanted} ORDER BY id LIMIT {_IDS_AT_ONCE}", last, name):
@@ -199,7 +199,7 @@ class Lookup:
         return False
 
     def suspended(self) -> list[int]:
-        """Subscriptions that led to faults, even if they were withdrawn since; by id."""
+        """Subscriptions that led to faults, including those withdrawn since; by id."""
         return self._column("SELECT id FROM subscriptions WHERE suspended <> '' ORDER BY id")
 
     def count_set_aside(self) -> int:

@@ -1,7 +1,7 @@
-"""The operators of a home: who evaluates what subscriptions call.
+"""The operators of a home: finds and evaluates what subscriptions call.
 
-An operator is found where its declaration says, among those that installed packages declare, or it
-was registered in this process by hand.
+An operator is found where its declaration says, among those of installed packages, or it was
+registered in this process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.query import Query, extended_relations
 
 
 def signature_of(operator: Operator, place: str = "") -> Signature:
-    """How an operator is called."""
+    """The signature of an operator."""
     return Signature(
         operator.name,
         tuple(Parameter(one.name, one.type, one.constant) for one in operator.arguments),
@@ -39,7 +39,8 @@ def signature_of(operator: Operator, place: str = "") -> Signature:
 
 
 def complete_signature(declared: Signature) -> Signature:
-    """A declaration with the parameters of the implementation that it names, if it has none."""
+    """A declaration completed with the parameters of the implementation it names, if it has
+    none."""
     if declared.arguments or declared.outputs:
         return declared
     found = _implementation(declared, discover_operators())
@@ -59,7 +60,7 @@ def _implementation(declared: Signature, installed: OperatorSet) -> Operator | N
 
 
 class HomeOperators:
-    """The operators of one home in one process, found when they are called."""
+    """The operators of one home in one process, resolved on first use."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class HomeOperators:
         home: Path | None = None,
         evaluator: Evaluator | None = None,
     ) -> None:
-        """`home`: where results are remembered for other processes and for later."""
+        """`home`: where results are cached for other processes and later runs."""
         self._catalog = catalog
         caches: list[ResultCache] = [MemoryResults()]
         if home is not None:
@@ -81,22 +82,22 @@ class HomeOperators:
         )
 
     def note_versions(self, names: Iterable[str], since: int, catalog: Catalog) -> None:
-        """Before a home is processed: which versions serve from an offset on. OperatorError, by
-        name, if one is not there."""
+        """Record which versions are used from an offset on, before a home is processed.
+        OperatorError, by name, if one is missing."""
         for name in names:
             self.journal.note_version(name.lower(), self.find(name, catalog).version, since)
 
     def register(self, operator: Operator) -> None:
-        """Serve an operator in this process; it takes the place of another version. OperatorError
-        now if no other process could run it, and not when a row is there."""
+        """Use an operator in this process, replacing another version. Raises OperatorError here,
+        not at the first row, if no other process could run it."""
         checked = check_operator(operator)
         check_sendable(checked, _pickled)
         self._registered = self._registered.replace(checked)
         self.runtime.forget(operator.name)
 
     def find(self, name: str, catalog: Catalog | None = None) -> Operator:
-        """OperatorError if there is no implementation, or not the one that was declared: in this
-        catalog, if one is given."""
+        """OperatorError if there is no implementation, or if it does not match its declaration (in
+        `catalog`, if given)."""
         declared = (catalog or self._catalog()).operators.get(name.lower())
         if name in self._registered:
             found = self._registered[name]
@@ -125,7 +126,8 @@ class HomeOperators:
 
     def check_constants(self, query: Query) -> None:
         """OperatorError if a query calls an operator with constants that no row can be evaluated
-        with. What has no implementation here is left to whoever has one."""
+        with. Operators without an implementation here are skipped: a process that has one checks
+        them."""
         for call in calls_of(query):
             self._check_call(call)
 
@@ -144,7 +146,7 @@ class HomeOperators:
 
 
 def calls_of(query: Query) -> Iterator[Predicate]:
-    """What a query calls."""
+    """The operator calls of a query."""
     for relation in extended_relations(query):
         for definition in relation.definitions:
             if definition.is_lazy:
@@ -152,7 +154,7 @@ def calls_of(query: Query) -> Iterator[Predicate]:
 
 
 def check_signature(declared: Signature, found: Operator) -> None:
-    """OperatorError if an implementation is not called as it was declared."""
+    """OperatorError if an implementation does not match its declared signature."""
     actual = signature_of(found, declared.place)
     types = [[one.type for one in (*each.arguments, *each.outputs)] for each in (declared, actual)]
     if types[0] != types[1] or len(declared.outputs) != len(actual.outputs):
@@ -164,7 +166,7 @@ def check_signature(declared: Signature, found: Operator) -> None:
 
 
 class _Found(dict[str, Operator]):
-    """Operators by name, each found once."""
+    """Operators by name, each resolved once."""
 
     def __init__(self, operators: HomeOperators) -> None:
         super().__init__()
@@ -177,7 +179,7 @@ class _Found(dict[str, Operator]):
 
 
 def _pickled(operator: Operator) -> bytes:
-    """By name where that is possible; else by value, as Spark sends functions."""
+    """By name if possible; else by value, as Spark sends functions."""
     import pickle
 
     try:

@@ -10,8 +10,8 @@ means the plain rule. `initial` says how the subscription starts (`penstock.clie
 record; `reason` is "lease" if the lease ran out, and not there if somebody withdrew it. Members
 that a later release adds are ignored.
 
-A record that cannot be read would stop everybody who replays the log. So whoever writes a body here
-reads it back first, by the decoder of those who will: what they would not understand is refused.
+A record that cannot be read would stop every process that replays the log. So a body is decoded
+before it is written, by the decoder of its readers: what they would not understand is refused.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from penstock.storage import UNREADABLE_BODY, Offset, Record
 
 MAX_OWNER_CHARACTERS = 200
 LEASE_RAN_OUT = "lease"
-"""Why a subscription ended that nobody renewed in time."""
+"""The reason of an ended subscription that was not renewed in time."""
 TICKET_HASH_BYTES = 16
-"""128 bits: who wants another ticket with the same hash has 2**128 to try, and needs the key."""
+"""128 bits: finding another ticket with the same hash takes 2**128 attempts, and the key."""
 
 
 _PlainDecomposition = list[list[list[int]]]
@@ -116,7 +116,7 @@ def subscribe_body(
 
 
 def owner_name(owner: object) -> str | None:
-    """Whose subscription it is, as it can be recorded; SubscriptionError if it cannot."""
+    """The owner of a subscription in a form that can be recorded; else SubscriptionError."""
     if owner is None:
         return None
     name = text(owner, "the name of an owner", SubscriptionError)
@@ -192,7 +192,7 @@ def renewed(body: bytes) -> tuple[int, Lease]:
 def _readable(
     kind: str, written: msgspec.Struct, read: Callable[[bytes], _Read], meant: _Read
 ) -> bytes:
-    """The body of a record, once its reader has found in it what was meant."""
+    """The body of a record, after its reader has decoded it to what was meant."""
     try:
         body = msgspec.json.encode(written)
         if read(body) == meant:

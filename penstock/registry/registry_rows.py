@@ -1,4 +1,4 @@
-"""From SUBSCRIBE records to rows of the registry."""
+"""Converts SUBSCRIBE records to rows of the registry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REGISTRY = Path("registry.db")
 
 
 class Binder:
-    """Turns texts into stored plans, each text once: people often ask for the same."""
+    """Turns texts into stored plans, each distinct text once: texts often repeat."""
 
     def __init__(self, shapes: Callable[[], ShapeBinder]) -> None:
         self._shapes = shapes
@@ -44,7 +44,7 @@ class Binder:
         return plan
 
     def plans(self, statements: Sequence[str]) -> list[bytes]:
-        """The plans of all statements; the error says which one was refused."""
+        """The plans of all statements; an error says which one was refused."""
         plans = []
         for number, sql in enumerate(statements, 1):
             try:
@@ -57,8 +57,8 @@ class Binder:
         return plans
 
     def stored(self, record: Record) -> StoredSubscription:
-        """The subscription of a SUBSCRIBE record; one that another release accepted, and this one
-        does not, or that leads to a fault, says so."""
+        """The subscription of a SUBSCRIBE record. If another release accepted it and this one does
+        not, or if it leads to a fault, it is marked as such."""
         said = Subscribed("")
         try:
             said = subscribed(record.body)
@@ -145,14 +145,14 @@ def from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredSubscription]:
 
 
 def _are_plausible(withdrawn_at: object, why: object, seconds: object, expires_ms: object) -> bool:
-    """Whether what may change in a row, and so has no checksum, has the types that it should."""
+    """Whether the mutable fields of a row, which have no checksum, have the right types."""
     ends = isinstance(withdrawn_at, int | None) and isinstance(why, str)
     leased = isinstance(seconds, int | float) and isinstance(expires_ms, int)
     return ends and (leased or (seconds is None and expires_ms is None))
 
 
 def _checksum(*fields: object) -> int:
-    """Of what never changes in a row. SQLite itself does not notice a flipped bit in a value."""
+    """Covers the immutable fields of a row. SQLite does not detect a flipped bit in a value."""
     return crc32(pack(fields))
 
 

@@ -28,7 +28,7 @@ _STORED = "SELECT offset, sql, plan, checksum FROM relations WHERE broken = ''"
 
 
 class StoredCatalog:
-    """The relations of a home. The `Catalog` it hands out grows in place as the log does."""
+    """The relations of a home. The `Catalog` it returns grows in place as the log does."""
 
     def __init__(self, path: Path | None, *, shared: bool = False) -> None:
         self.database = DerivedDatabase(path, CATALOG, shared=shared)
@@ -37,7 +37,7 @@ class StoredCatalog:
         self._guard = threading.Lock()
 
     def load(self) -> Catalog:
-        """Everything that has been applied."""
+        """All applied relations."""
         with self._guard, self.database.reading() as connection:
             applied = self.database.applied(connection)
             if applied == self._loaded_to:
@@ -48,7 +48,7 @@ class StoredCatalog:
             return self._catalog
 
     def _add(self, catalog: Catalog, stored: Iterable[Sequence[Any]]) -> None:
-        """Relations as they were declared, without parsing their statements again."""
+        """Add relations as declared, without parsing their statements again."""
         for offset, sql, plan, checksum in stored:
             try:
                 if _checksum(offset, sql, plan) != checksum:
@@ -78,7 +78,7 @@ class StoredCatalog:
 
 
 def relation_row(record: Record, catalog: Catalog) -> dict[str, object]:
-    """What is stored of a DDL record; the catalog, which holds those before it, grows."""
+    """The stored row of a DDL record; adds it to the catalog, which holds those before it."""
     sql, plan = record.body.decode(errors="replace"), b""
     try:
         relation = _declared(sql, catalog, record.offset)
@@ -112,12 +112,12 @@ def _from_plain(plain: Any) -> Relation | Signature:
 
 
 def _checksum(*fields: object) -> int:
-    """SQLite itself does not notice a flipped bit in a value."""
+    """SQLite does not detect a flipped bit in a value."""
     return crc32(pack(fields))
 
 
 def _declared(sql: str, catalog: Catalog, offset: int) -> Relation | Signature:
-    from penstock.sql import parse_declaration  # a parser, which readers never need
+    from penstock.sql import parse_declaration  # lazy: a parser, which readers never need
 
     relation = parse_declaration(sql)
     catalog.add(relation, offset)

@@ -1,8 +1,8 @@
 """The registry: tables, streams and subscriptions of a home, derived from its log.
 
-The log is the truth. Every change is checked, appended to the log, and then applied to the
-databases; a crash in between is repaired by the next one who catches up. Records are only appended
-once they are valid, so applying them cannot fail, except for those of another release.
+The log is the truth. Every change is validated, appended to the log, and then applied to the
+databases; after a crash in between, the next catch-up repairs them. Only valid records are
+appended, so applying them cannot fail, except for those of another release.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _END = "UPDATE subscriptions SET withdrawn_at = ?, ended_by = ? WHERE id = ?"
 _SUSPEND = "UPDATE subscriptions SET suspended = ? WHERE id = ?"
 
 
-# Many methods: one for each thing that can be asked of subscriptions, most of them a few lines.
+# Many methods: one for each operation on subscriptions, most of them a few lines.
 class Registry(Lookup):
-    """Safe for several threads and processes at once; each sees what is committed.
+    """Safe for several threads and processes at once; each sees committed data.
 
     Opening catches up with the log. A process that only follows another one, such as a worker of
-    the pipeline, passes `catch_up=False` and reads what that one has applied. `clock` says when
-    leases begin and whether they have run out.
+    the pipeline, passes `catch_up=False` and reads what that one has applied. `clock` determines
+    when leases begin and whether they have run out.
     """
 
     def __init__(self, home: AnyHome, *, catch_up: bool = True, clock: Clock = time.time) -> None:
@@ -95,7 +95,7 @@ class Registry(Lookup):
             return self._database.applied(connection)
 
     def catch_up(self, to: int | None = None) -> None:
-        """Apply the records before `to`, or all there are, unless somebody else already has."""
+        """Apply the records before `to`, or all, unless another process already has."""
         self._catch_up(self._log.end if to is None else offset(to), None)
 
     def _catch_up(self, to: int, binder: Binder | None) -> None:
@@ -103,20 +103,20 @@ class Registry(Lookup):
             with self._catalog.database.writing() as connection:
                 self._catalog.apply(connection, self._log, to)
         while self._must_apply(self._database, to):
-            # Binding takes long, so it is done before the lock is taken. Should somebody else
-            # have applied some of it meanwhile, `_write` leaves that out.
+            # Binding takes long, so it is done before the lock is taken. If another process has
+            # applied some of it meanwhile, `_write` skips that.
             changes = read_changes(self._log, self.applied, to, binder or self._binder())
             with self._database.writing() as connection:
                 self._write(connection, changes, to)
 
     def _binder(self) -> Binder:
-        """For one call. What it learns about shapes of statements is kept for the next one:
-        relations are only ever added, so what was bound is bound in the same way later."""
-        self.catalog()  # always the same object, and now it knows what has been applied
+        """For one call. Learned statement shapes are kept for the next call: relations are only
+        ever added, so bindings stay valid."""
+        self.catalog()  # always the same object, now up to date
         return Binder(self._shapes)
 
     def _shapes(self) -> ShapeBinder:
-        """Made when a statement is bound: most who catch up find none, and need no parser."""
+        """Lazy: most catch-ups find no statement, and need no parser."""
         shapes: ShapeBinder | None = getattr(self._of_thread, "shapes", None)
         if shapes is None:
             from penstock.sql import ShapeBinder
@@ -133,7 +133,7 @@ class Registry(Lookup):
 
     def _write(self, connection: Connection, changes: LogChanges, to: int) -> None:
         applied = self._database.applied(connection)
-        if applied >= to or applied < changes.start:  # a file that was made anew starts over
+        if applied >= to or applied < changes.start:  # a rebuilt file starts over
             return
         added = (row_of(stored) for stored in changes.added if stored.id >= applied)
         subscriptions.insert(connection, added)
@@ -149,12 +149,12 @@ class Registry(Lookup):
         self._database.set_applied(connection, to)
 
     def _put_aside(self, connection: Connection, aside: list[SetAside]) -> None:
-        """A record may be set aside twice, by processes that knew nothing of each other."""
+        """A record may be set aside twice, by independent processes."""
         offsets = [(one.offset,) for one in aside]
         connection.executemany("DELETE FROM set_aside WHERE offset = ?", offsets)
         set_aside.insert(connection, map(set_aside_row, aside))
         suspended = ((one.primary, one.offset) for one in aside)
-        connection.executemany(_SUSPEND, suspended)  # changes nothing for other records
+        connection.executemany(_SUSPEND, suspended)  # does not affect other records
         connection.executemany("DELETE FROM replans WHERE offset = ?", offsets)
 
     # -- changing ---------------------------------------------------------------------------------
@@ -178,11 +178,11 @@ class Registry(Lookup):
         initial: str = Initial.CONTENT,
         lease_seconds: float | None = None,
     ) -> StoredSubscription:
-        """Register a query, with the decomposition that was chosen for it.
+        """Register a query with the decomposition chosen for it.
 
-        `initial` is "content", or "none" for those who want changes only. With a lease it ends by
-        itself, unless it is renewed; None is the default of the home, infinity no lease. What is
-        returned has its ticket, which is kept nowhere.
+        `initial` is "content", or "none" for changes only. With a lease the subscription ends
+        unless it is renewed; None is the default of the home, infinity no lease. The result has the
+        ticket, which is not stored anywhere.
         """
         return self._subscribe([sql], owner, chosen, initial, lease_seconds)[0]
 
@@ -195,8 +195,9 @@ class Registry(Lookup):
         initial: str = Initial.CONTENT,
         lease_seconds: float | None = None,
     ) -> list[StoredSubscription]:
-        """Register all of these queries, or none: the first that is refused is raised. `payload`
-        names bulky columns of queries over one table, which are sent apart from their rows."""
+        """Register all of these queries, or none: the error is that of the first refused one.
+        `payload` names bulky columns of queries over one table, which are sent apart from their
+        rows."""
         texts = listed(
             statements, "the statements", SubscriptionError, most=MAX_SUBSCRIPTIONS_AT_ONCE
         )
@@ -214,8 +215,8 @@ class Registry(Lookup):
     ) -> list[StoredSubscription]:
         statements = commands.check_statements(given, payload)
         self.catch_up()
-        # Relations are only ever added, so what binds now binds at every later offset, and
-        # nobody has to wait for the append lock meanwhile.
+        # Relations are only ever added, so what binds now binds at every later offset, and binding
+        # need not hold the append lock.
         catalog = self.catalog()
         binder = self._binder()
         plans = declaring_installed(lambda: binder.plans(statements), self.define)
@@ -238,7 +239,7 @@ class Registry(Lookup):
         ]
 
     def _check_constants(self, plans: Iterable[bytes], catalog: Catalog) -> None:
-        """OperatorError if a query calls an operator with constants that it has no use for."""
+        """OperatorError if a query calls an operator with constants that it does not accept."""
         queries = (decode_plan(one, catalog) for one in set(plans))
         asking = [one for one in queries if calls_operators(one)]
         if asking:
@@ -250,7 +251,7 @@ class Registry(Lookup):
             operators.close()
 
     def replan(self, chosen: Mapping[int, Decomposition]) -> None:
-        """Give subscriptions other decompositions; those that are withdrawn by now are left out."""
+        """Change the decompositions of subscriptions; those withdrawn by now are left out."""
         if not isinstance(chosen, Mapping):
             raise SubscriptionError(f"decompositions come by subscription, not {shown(chosen)}")
         with self._log.appending() as tail:
@@ -261,12 +262,12 @@ class Registry(Lookup):
         self.catch_up(end)
 
     def withdraw(self, subscription: int) -> int:
-        """End a subscription; the offset of the record that says so."""
+        """End a subscription; returns the offset of its WITHDRAW record."""
         return self.withdraw_many([subscription])
 
     def withdraw_many(self, ids: Sequence[int], *, tickets: Sequence[str] | Owner = OWNER) -> int:
-        """End all of these subscriptions, or none; the offset of the first record that says so.
-        TicketError if tickets are given and not theirs."""
+        """End all of these subscriptions, or none; returns the offset of the first WITHDRAW record.
+        TicketError if tickets are given and do not match."""
         ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
@@ -283,10 +284,10 @@ class Registry(Lookup):
         *,
         tickets: Sequence[str] | Owner = OWNER,
     ) -> list[StoredSubscription]:
-        """Begin the leases of all of these subscriptions again, or of none: as long as it is said,
-        or as long as they were; none ends earlier, unless it is asked for less time than it had.
-        What has run out cannot be renewed once somebody has withdrawn it for that. TicketError if
-        tickets are given and not theirs."""
+        """Renew the leases of all of these subscriptions, or of none: for the given duration, or
+        the same as before. A lease never ends earlier, unless a shorter duration is requested. A
+        lease that has run out can be renewed until the subscription is withdrawn for it.
+        TicketError if tickets are given and do not match."""
         ids = subscription_ids(ids, MAX_SUBSCRIPTIONS_AT_ONCE)
         with self._log.appending() as tail:
             self.catch_up(tail.end)
@@ -296,14 +297,15 @@ class Registry(Lookup):
         return [self.subscription(number, withdrawn=True) for number in ids]
 
     def expire(self) -> list[int]:
-        """Withdraw subscriptions whose leases have run out; for whoever processes the home.
+        """Withdraw subscriptions whose leases have run out; for the process that processes the
+        home.
 
-        Should be called after catching up, and again for the rest if there were very many.
+        Call it after catching up, and again for the rest if there were very many.
         """
         if not self.run_out(self._now(), 1):
             return []
         with self._log.appending() as tail:
-            self.catch_up(tail.end)  # somebody may just have renewed
+            self.catch_up(tail.end)  # a renewal may just have been recorded
             command = commands.expire(self, self._now())
             end = _append(tail, command)
         self.catch_up(end)
@@ -311,7 +313,7 @@ class Registry(Lookup):
 
     def resubscribe(self, subscription: int) -> StoredSubscription:
         """Subscribe again what is suspended, or lacks rows on which operators failed: under a new
-        id, with the ticket and the lease that it has; the old one is withdrawn."""
+        id, with the same ticket and lease; the old one is withdrawn."""
         stored = self.subscription(subscription)
         if not stored.suspended and not self._lacks_rows(stored.id):
             raise SubscriptionError(
@@ -336,7 +338,8 @@ class Registry(Lookup):
         return isinstance(self._home, Home) and subscription in rows_left_out(self._home.path, self)
 
     def set_aside(self, found: Sequence[SetAside]) -> None:
-        """Say in the log that these records are not processed, unless it says so already."""
+        """Record in the log that these records are not processed, unless that is recorded
+        already."""
         what, most = "the records to set aside", MAX_SUBSCRIPTIONS_AT_ONCE
         entries = {}
         for one in listed(found, what, SubscriptionError, most=most):
@@ -358,9 +361,9 @@ class Registry(Lookup):
     def rebuild(self) -> None:
         """Derive both databases from the log again.
 
-        Each is done in one transaction, beside the old content, and replaces it at the end. (Not
-        by renaming files: SQLite's journal belongs to the name, so another process that has the
-        old file open would write its journal into the new one.)
+        Each is rebuilt in one transaction, which replaces the old content at its end. (Not by
+        renaming files: SQLite's journal belongs to the name, so another process that has the old
+        file open would write its journal into the new one.)
         """
         end = self._log.end
         with self._catalog.database.writing() as connection:
@@ -373,14 +376,14 @@ class Registry(Lookup):
 
 
 def _append(tail: Tail, command: Command[_Result]) -> int:
-    """Record a command; where the log ends then."""
+    """Append a command's records; returns the new end of the log."""
     entries = command.entries
     return tail.append(entries) + len(entries) if entries else tail.end
 
 
 def rebuild(home: AnyHome) -> None:
-    """Make the catalog and the registry of a home again from its log, even if SQLite cannot read
-    what is there."""
+    """Rebuild the catalog and the registry of a home from its log, even if SQLite cannot read the
+    existing files."""
     for path, tables in ((home.catalog_db, CATALOG), (home.registry_db, REGISTRY)):
         if path is not None:
             try:

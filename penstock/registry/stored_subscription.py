@@ -20,12 +20,12 @@ from penstock.spaces import Decomposition, Replan
 
 @dataclass(frozen=True, slots=True)
 class StoredSubscription:
-    """One SELECT that somebody registered. Its id is the offset of its record in the log.
+    """One registered SELECT. Its id is the offset of its record in the log.
 
     `broken` says why a subscription of an older release no longer binds, `suspended` which fault it
-    led to; it is then kept, and gets nothing, until it is withdrawn. `decomposition` is the one
-    it began with; None stands for the plain rule. `lease` is the one it has now; `ended_by` says
-    why it was withdrawn. `ticket` is there only in what subscribing returns.
+    led to; it is then kept, without messages, until it is withdrawn. `decomposition` is the initial
+    one; None stands for the plain rule. `lease` is the current one; `ended_by` says why it was
+    withdrawn. `ticket` is set only in the result of subscribing.
     """
 
     id: int
@@ -44,7 +44,7 @@ class StoredSubscription:
 
     @property
     def said(self) -> Subscribed:
-        """What its record says, with the lease that it has now."""
+        """The content of its record, with the current lease."""
         return Subscribed(
             self.sql, self.owner, self.decomposition, self.initial, self.lease, self.ticket_hash
         )
@@ -69,7 +69,7 @@ class StoredSubscription:
 
 
 def suspended(why: SetAside) -> SubscriptionError:
-    """A subscription that led to a fault gets nothing any more."""
+    """The error for a subscription that led to a fault, and gets no more messages."""
     return SubscriptionError(
         f"subscription {why.offset} is suspended",
         detail=f"processing it failed: {why.primary}",
@@ -80,10 +80,10 @@ def suspended(why: SetAside) -> SubscriptionError:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionChanges:
-    """What a stretch of the log did to the set of subscriptions.
+    """The changes of the set of subscriptions in a range of the log.
 
-    One that was added and withdrawn within the stretch is in both lists. Replans are in the order
-    of the log.
+    A subscription that was added and withdrawn within the range is in both lists. Replans are in
+    the order of the log.
     """
 
     added: list[StoredSubscription]

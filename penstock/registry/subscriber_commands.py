@@ -1,7 +1,7 @@
-"""What subscribers may ask for who have no access to the home's files: for a service to hand on.
+"""Commands of subscribers without access to the home's files, for a service to expose.
 
-Subscribing needs nothing and returns a ticket; renewing and withdrawing need it. (Publishing needs
-none: events are anonymous.)
+Subscribing needs no authorisation and returns a ticket; renewing and withdrawing need it.
+(Publishing needs none: events are anonymous.)
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from penstock.registry.stored_subscription import StoredSubscription
 class SubscriberCommands:
     """Subscribe, renew and unsubscribe by ticket. Safe for several threads, like the registry.
 
-    Tickets come by the ids of their subscriptions. TicketError if one does not fit: it is the same
-    whether there is no such subscription, or it has another ticket, or none, and nothing is done.
-    The owner key of the home fits every subscription.
+    Tickets are given by subscription id. TicketError if one does not match: the error is the same
+    whether there is no such subscription, or it has another ticket, or none, and nothing is
+    changed. The owner key of the home matches every subscription.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -35,7 +35,8 @@ class SubscriberCommands:
         initial: str = Initial.CONTENT,
         lease_seconds: float | None = None,
     ) -> StoredSubscription:
-        """Register a query; its `id` and its `ticket`, which is kept nowhere."""
+        """Register a query; the result has its `id` and its `ticket`, which is not stored
+        anywhere."""
         (made,) = self._registry.subscribe_many(
             [sql], owner, payload=payload, initial=initial, lease_seconds=lease_seconds
         )
@@ -44,13 +45,14 @@ class SubscriberCommands:
     def renew(
         self, tickets: Mapping[int, str], lease_seconds: float | None = None
     ) -> dict[int, Lease | None]:
-        """Begin all of these leases again, or none; those that there are then."""
+        """Renew all of these leases, or none; returns the new ones."""
         ids, given = _by_id(tickets)
         renewed = self._registry.renew(ids, lease_seconds, tickets=given)
         return {one.id: one.lease for one in renewed}
 
     def unsubscribe(self, tickets: Mapping[int, str]) -> int:
-        """End all of these subscriptions, or none; the offset of the first record that says so."""
+        """End all of these subscriptions, or none; returns the offset of the first WITHDRAW
+        record."""
         ids, given = _by_id(tickets)
         return self._registry.withdraw_many(ids, tickets=given)
 

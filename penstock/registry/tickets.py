@@ -1,8 +1,8 @@
-"""Tickets: who made a subscription may renew and withdraw it, and nobody else (Liu et al., 2007).
+"""Tickets: only the creator of a subscription may renew and withdraw it (Liu et al., 2007).
 
 A ticket is a secret that subscribing returns. The log holds a hash of it, keyed with the home's
-owner key: reading the log, or a part of it, gives nobody a ticket or a way to test guesses. Whoever
-has the owner key, that is, may read the home's files, needs no ticket.
+owner key: reading the log, or a part of it, gives nobody a ticket or a way to test guesses. The
+owner key, known to everyone who may read the home's files, replaces any ticket.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from penstock.errors import TicketError
 from penstock.registry.records import TICKET_HASH_BYTES, subscribed
 from penstock.storage import AnyHome, RecordKind
 
-TICKET_BYTES = 24  # 192 random bits, which are 32 characters
+TICKET_BYTES = 24  # 192 random bits, or 32 characters
 MAX_TICKET_CHARACTERS = 200
-"""Of what callers show: no more than that is hashed."""
+"""Of a ticket shown by a caller; longer ones are not hashed."""
 
-_PURPOSE = b"penstock-ticket"  # the same key gives other hashes for other purposes
+_PURPOSE = b"penstock-ticket"  # separates these hashes from other uses of the key
 
 
 class Owner(Enum):
-    """The right of the home's owner, in the place of tickets. Not None: who passes on a ticket
-    that a caller has forgotten must not have it."""
+    """The authority of the home's owner, in place of tickets. Not None: a caller that passes on a
+    forgotten ticket must not get it."""
 
     OWNER = "owner"
 
@@ -38,21 +38,21 @@ OWNER: Final = Owner.OWNER
 
 
 class Tickets:
-    """Makes and checks the tickets of a home. `hash_of` gives what the log says of the ticket of a
-    subscription, or None: of one without a ticket, or of none."""
+    """Makes and checks the tickets of a home. `hash_of` returns the recorded hash of a
+    subscription's ticket; None if it has no ticket or does not exist."""
 
     def __init__(self, home: AnyHome, hash_of: Callable[[int], bytes | None]) -> None:
         self._home = home
         self._hash_of = hash_of
 
     def issue(self, count: int) -> list[tuple[str, bytes]]:
-        """New tickets, each with the hash that is recorded."""
+        """New tickets, each with the hash to record."""
         fresh = [secrets.token_urlsafe(TICKET_BYTES) for _ in range(count)]
         return [(one, self._hash(one.encode())) for one in fresh]
 
     def check(self, subscriptions: Sequence[int], shown: Sequence[object] | Owner) -> None:
-        """TicketError unless each ticket is that of the subscription in its place, or the owner
-        key. Whether there is such a subscription cannot be told from the error."""
+        """TicketError unless each ticket matches the subscription at its position, or is the owner
+        key. The error does not reveal whether the subscription exists."""
         if shown is OWNER:
             return
         given = listed(shown, "tickets", TicketError, most=len(subscriptions))
@@ -72,7 +72,7 @@ class Tickets:
         self.check([subscription], OWNER if shown is OWNER else [shown])
 
     def _fits(self, shown: object, recorded: bytes | None) -> bool:
-        """Takes the same steps, however much of a ticket is right, and if there is none."""
+        """Constant time, however much of a ticket is right, and if there is none."""
         given = _ticket_bytes(shown)
         is_owner = compare_digest(given, self._owner_key)
         is_ticket = compare_digest(self._hash(given), recorded or bytes(TICKET_HASH_BYTES))
@@ -101,7 +101,7 @@ def logged_ticket_hash(home: AnyHome, subscription: int) -> bytes | None:
 
 
 def _ticket_bytes(shown: object) -> bytes:
-    """What a caller shows, if it can be a ticket. Errors do not repeat it."""
+    """The ticket shown by a caller, if it can be one. Errors do not repeat it."""
     if isinstance(shown, str) and 0 < len(shown) <= MAX_TICKET_CHARACTERS and shown.isascii():
         return shown.encode()
     raise TicketError("a ticket is a text of letters and digits, as subscribing gave it")

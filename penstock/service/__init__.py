@@ -1,5 +1,4 @@
-"""Processes that serve others over sockets: brokers, sites of views, and readers that follow
-through one."""
+"""Server processes: brokers, sites of views, and readers that follow through one."""
 
 from typing import TYPE_CHECKING
 

@@ -20,7 +20,7 @@ class Address(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only processes of the same machine can reach it."""
+        """Whether only processes on the same machine can reach it."""
         if self.host == "localhost":
             return True
         try:
@@ -30,12 +30,12 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """`127.0.0.1:7070`, `host:7070`, `[::1]:7070`; NetworkError if it is none."""
+    """`127.0.0.1:7070`, `host:7070`, `[::1]:7070`; else NetworkError."""
     host, _, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        host = ""  # an IPv6 address without brackets: where does the port begin?
+        host = ""  # an IPv6 address without brackets: the port is ambiguous
     if not host or not port.isascii() or not port.isdigit() or int(port) > MAX_PORT:
         raise NetworkError(
             f"{text!r} is not an address",

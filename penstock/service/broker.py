@@ -2,7 +2,7 @@
 
     connections ──► packets ──► node.receive(...) ──► what to send ──► connections
 
-All of it runs in one event loop, and everything that the node does takes milliseconds at most.
+All of it runs in one event loop; no operation of the node takes more than milliseconds.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from penstock.service.questions import Questions
 from penstock.service.reports import Reports
 
 TIMING = Timing(resend_after=5.0, fail_after=30.0)
-"""Connections lose nothing while they last, so sending again matters only for a node that hangs."""
+"""A live connection loses nothing, so resending matters only for a node that hangs."""
 TICK_SECONDS = 1.0
 RETRY_SECONDS = (0.1, 5.0)
-"""Between two attempts to connect: at first, and at most."""
+"""Delay between attempts to connect: initial and maximum."""
 MAX_HOPS = 32
-"""From a broker to the home."""
+"""Maximum from a broker to the home."""
 FROM_ABOVE = (
     node_frames.Advertise,
     node_frames.Unadvertise,
@@ -62,11 +62,11 @@ FROM_ABOVE = (
     node_frames.Replayed,
     node_frames.Fetched,
 )
-"""Only the broker further up may say these: it is the one that has the way to the home."""
+"""Only the upstream broker may send these: it is the one with a route to the home."""
 
 
 class Broker:
-    """`report` is handed lines for people. Use from one event loop."""
+    """`report` gets lines for people. Use from one event loop."""
 
     def __init__(self, settings: BrokerSettings, report: Callable[[str], None]) -> None:
         settings.check()
@@ -94,7 +94,7 @@ class Broker:
 
     @property
     def address(self) -> Address:
-        """Where it listens, with the port that was found for port 0."""
+        """The listening address, with the actual port for port 0."""
         assert self._server is not None
         host, port = self._server.sockets[0].getsockname()[:2]
         return Address(host, port)
@@ -103,7 +103,7 @@ class Broker:
         return self._exchange.statistics()
 
     async def run(self, on_ready: Callable[[Address], None]) -> None:
-        """Until it is cancelled, or cannot go on: NetworkError."""
+        """Runs until it is cancelled, or fails with NetworkError."""
         self._failure = asyncio.get_running_loop().create_future()
         listen = self._settings.listen
         try:
@@ -135,7 +135,7 @@ class Broker:
         if self._root is not None:
             self._root.close()
 
-    # What happens from time to time.
+    # Periodic work.
 
     async def _tick(self) -> None:
         while True:
@@ -159,13 +159,13 @@ class Broker:
             self._exchange.carry_out(outcome)
 
     def _announce(self, fresh: list[SpaceShape]) -> None:
-        """Spaces are said further down before anything that mentions them."""
+        """Spaces are announced downstream before anything that mentions them."""
         if fresh:
             self._shapes |= {one.space: one for one in fresh}
             self._exchange.links.send_down([spaces_packet(fresh)])
 
     async def _follow_upstream(self) -> None:
-        """Connect to the broker further up, again and again."""
+        """Connect to the upstream broker, and reconnect."""
         wait, address = RETRY_SECONDS[0], self._settings.upstream
         assert address is not None
         while True:
@@ -177,7 +177,7 @@ class Broker:
                     wait = RETRY_SECONDS[0]
                     await self._serve_upstream(connection, peer.name)
             except FinalError as refused:
-                if not self._route:  # it has never been let in
+                if not self._route:  # it was never accepted
                     raise refused.error from None
                 self._report(error_line(refused.error))
             except (ConnectionError, PenstockError) as error:
@@ -198,7 +198,7 @@ class Broker:
     # What comes in.
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection from further down, from its first byte to its last."""
+        """One downstream connection, from its first byte to its last."""
         connection = Connection(reader, writer)
         try:
             peer = await greet_connecting(connection, self.name, self._settings.tokens)
@@ -207,7 +207,7 @@ class Broker:
             else:
                 await self._serve_link(connection, peer.name)
         except ConnectionAbortedError:
-            pass  # it has closed the connection in good order
+            pass  # closed by the peer in good order
         except FinalError as refused:
             self._report(error_line(refused.error))
         except (ConnectionError, PenstockError) as error:
@@ -235,13 +235,13 @@ class Broker:
             while True:
                 packet = await connection.receive()
                 if link.connection is not connection:
-                    return  # the neighbour has connected anew
+                    return  # the neighbour has reconnected
                 self._take(connection, link, packet)
         finally:
             pinging.cancel()
 
     def _take(self, connection: Connection, link: Link, packet: Packet) -> None:
-        """A packet of a neighbour. NetworkError if it cannot be one: the connection ends."""
+        """Handle a packet of a neighbour. NetworkError if it is invalid: the connection ends."""
         if isinstance(packet, NodeFrame):
             frame = decode_frame(packet.data)
             if not link.is_upstream and isinstance(frame.body, FROM_ABOVE):
@@ -264,7 +264,7 @@ class Broker:
             raise NetworkError(f"{type(packet).__name__} from a broker that may not say it")
 
     def _take_route(self, route: Route) -> None:
-        """A cycle or a way that is too long ends this broker: it was started in the wrong place."""
+        """A cycle or too many hops end this broker: it was started in the wrong place."""
         if self.name in route.names:
             self._fail(_cycle(route.names[0]))
         elif len(route.names) > MAX_HOPS:
@@ -275,7 +275,7 @@ class Broker:
 
     def _fail(self, error: NetworkError) -> None:
         assert self._failure is not None
-        if not self._failure.done():  # it may be told again before it has ended
+        if not self._failure.done():  # it may be set again before the broker has ended
             self._failure.set_exception(error)
 
     def _ask(self, asker: Connection, ask: Ask) -> None:
@@ -285,7 +285,7 @@ class Broker:
             )
             self._questions.pass_up(upstream, asker, ask)
             return
-        self._look()  # its spaces must be known further down before its description is
+        self._look()  # its spaces must be known downstream before its description
         asker.send(self._root.describe(ask))
 
     # Readers.

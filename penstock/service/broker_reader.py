@@ -1,7 +1,7 @@
-"""A reader far from its home: follows one subscription through a broker.
+"""A remote reader: follows one subscription through a broker.
 
-When a connection ends it connects again and goes on behind the last whole batch; contents are built
-as at home (`penstock.delivery.ReceivedSubscription`).
+After a lost connection it reconnects and continues after the last complete batch; contents are
+built as in the home (`penstock.delivery.ReceivedSubscription`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from penstock.service.packets import (
 from penstock.service.tokens import NO_TOKEN
 
 RETRY_SECONDS = (0.1, 5.0)
-"""Between two attempts to connect: at first, and at most."""
+"""Delay between attempts to connect: initial and maximum."""
 ANSWER_SECONDS = 30.0
-"""For a description, which may come over many brokers."""
+"""Timeout for a description, which may come over many brokers."""
 
 
 class BrokerReader:
-    """Iterate over `news()`. `on_trouble` is told why a connection ended, if it is tried again."""
+    """Iterate over `news()`. `on_trouble` gets the reason of each reconnect."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class BrokerReader:
         return self._received.rows()
 
     async def news(self, *, follow: bool = True) -> AsyncGenerator[News]:
-        """What each batch changes; without `follow`, up to the last one there was."""
+        """The changes of each batch; without `follow`, up to the last one available."""
         wait = RETRY_SECONDS[0]
         while True:
             try:
@@ -130,7 +130,7 @@ class BrokerReader:
         connection.send(Attach(points, received.cursor))
 
     async def _describe(self, connection: Connection) -> Description:
-        """What comes meanwhile belongs to a batch that is asked for again."""
+        """Messages that arrive meanwhile belong to a batch that is requested again."""
         number, self._next_question = self._next_question, self._next_question + 1
         connection.send(Ask(number, self._subscription))
         try:

@@ -1,4 +1,4 @@
-"""What a broker process is started with."""
+"""The settings of a broker process."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ from penstock.service.tokens import NO_TOKEN
 PAYLOAD_CACHE_BYTES = 16 << 20
 MAX_PAYLOAD_CACHE_BYTES = 16 << 30
 DIRECTORY_BYTES = 2 << 20
-"""Knows 87,000 payloads."""
+"""Enough for 87,000 payloads."""
 SMALLEST_PAYLOAD = 64
-"""Characters: four times what its id takes."""
+"""Characters: four times the size of its id."""
 MERGED_AT_ONCE = 50
-"""Interests that are looked at in one tick: about 100 ms in a space of joins, in which nothing else
-is done."""
+"""Interests examined per tick: about 100 ms in a join space, during which nothing else runs."""
 MERGE_AFTER = 16
 MERGE_AFTER_SHARE = 0.1
-"""Changes in what is sent, and as a share of it, before mergers are looked for."""
+"""Changes of the sent interests, as a share of them, before mergers are searched."""
 MERGE_PERIOD_TICKS = 30
-"""And in any case so often, because what is published changes, too."""
+"""And at least this often, because publications change, too."""
 MERGERS_IN_BUDGET = 4
-"""A merger may take a fourth of the budget, by what is known when it is made."""
+"""A merger may use a fourth of the budget, as estimated when it is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """A broker has a home, or another broker further up."""
+    """A broker has a home or an upstream broker."""
 
     listen: Address
     upstream: Address | None = None
     home: Path | None = None
     tokens: tuple[bytes, ...] = (NO_TOKEN,)
-    """Of those who connect."""
+    """Tokens accepted from connecting processes."""
     upstream_token: bytes = NO_TOKEN
     payload_cache_bytes: int = PAYLOAD_CACHE_BYTES
     """0: a plain node, which passes payloads on."""
     false_positives: float = 0.0
-    """The share of what comes from further up that may be in vain; 0: only perfect mergers."""
+    """Accepted share of unwanted messages from upstream; 0: only perfect mergers."""
 
     def check(self) -> None:
         if (self.upstream is None) == (self.home is None):

@@ -1,4 +1,4 @@
-"""What a broker has done: for the line that it prints when it ends."""
+"""Statistics of a broker, for the line that it prints when it ends."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class BrokerStatistics:
     sent_bytes: int
     """To other brokers, as frames."""
     interests: int
-    """That others asked for and this one keeps."""
+    """Interests requested by others and kept here."""
     interests_sent: int
-    """To the broker further up, after covering and merging."""
+    """Interests sent upstream, after covering and merging."""
     mergers: int
     received: int
-    """Messages from further up while there were mergers."""
+    """Messages from upstream while there were mergers."""
     in_vain: int
     """Those of them that nobody wanted."""
     payloads_saved: int
-    """Payloads that did not have to be sent, because the neighbour has them."""
+    """Payloads not sent because the neighbour has them."""
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)

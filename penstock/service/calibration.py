@@ -1,8 +1,8 @@
-"""How many others a view at this site can feed: measured on this machine, over loopback.
+"""How many others a view at this site can feed, measured on this machine over loopback.
 
-A site passes results on to more and more readers; the largest number that has them within a given
-time is the limit that suits it ("a simple test at each subscriber machine", Karanasos, Katsifodimos
-and Manolescu, 2013, 5.5). The readers run in the same process, so the limit errs on the low side.
+A site sends results to more and more readers; the largest number that receives them within a given
+time is its limit ("a simple test at each subscriber machine", Karanasos, Katsifodimos and
+Manolescu, 2013, 5.5). The readers run in the same process, so the limit errs on the low side.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ from penstock.views.sites import SOURCE_NODE, Assign, Results
 
 MOST_FEEDS = 1_000
 DOCUMENTS = 9
-"""Passed on for each number of readers; the median counts."""
+"""Sent for each number of readers; the median counts."""
 RESULT_BYTES = 2_000
-"""Of one document's results: a tenth of a document of 20 kB."""
+"""Size of one document's results: a tenth of a document of 20 kB."""
 WITHIN_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     feeds: int
-    """The most others that have results within the time."""
+    """The largest number of readers that receive results within the time."""
     within_seconds: float
     measured: dict[int, float] = field(default_factory=dict)
-    """Seconds until the last of so many has them."""
+    """Seconds until the last reader has the results, by number of readers."""
 
 
 async def largest_within(
     measure: Callable[[int], Awaitable[float]], within_seconds: float, most: int
 ) -> Calibration:
-    """The largest number that a growing cost keeps within a limit: by doubling, then halving."""
+    """The largest number for which an increasing cost stays within a limit: by doubling, then
+    bisection."""
     if within_seconds <= 0 or most < 1:
         raise PlanError("A calibration needs a time above 0 and at least one reader")
     measured: dict[int, float] = {}
@@ -73,7 +74,7 @@ async def calibrate_site(
     result_bytes: int = RESULT_BYTES,
     most: int = MOST_FEEDS,
 ) -> Calibration:
-    """Find the limit of this machine."""
+    """Measure the limit of this machine."""
     bench = _Bench(result_bytes)
     await bench.start()
     try:
@@ -83,7 +84,7 @@ async def calibrate_site(
 
 
 class _Bench:
-    """A site with one view, and readers that are connected to it."""
+    """A site with one view, and connected readers."""
 
     def __init__(self, result_bytes: int) -> None:
         pattern = TreePattern((PatternNode("a", -1, val=True),))
@@ -112,7 +113,7 @@ class _Bench:
         return median(spent)
 
     async def _pass_on(self, readers: list[Connection]) -> float:
-        """From the results being there until the last reader has them; all wait for them."""
+        """Time from the results being available until the last waiting reader has them."""
         number, self._document = self._document, self._document + 1
         waiting = [asyncio.ensure_future(self._read(one, number)) for one in readers]
         while self._host.parked_reads < len(readers):

@@ -1,6 +1,6 @@
 """One connection: packets in, packets out, with limits on size, time and memory.
 
-Thin on purpose: nothing here knows what brokers do.
+Thin on purpose: independent of what brokers do.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from penstock.service.tokens import NONCE_BYTES, draw_nonce, proof, proven_token
 
 CONNECT_SECONDS = 5.0
 GREETING_SECONDS = 10.0
-"""For the whole greeting; whoever says nothing is not waited for any longer."""
+"""Timeout for the whole greeting."""
 PING_SECONDS = 5.0
 SILENCE_SECONDS = 30.0
-"""Six pings: a connection on which nothing comes for so long is dead."""
+"""Six pings: a connection without input for this long is dead."""
 PACKET_SECONDS = 60.0
-"""For the rest of a packet that has begun: 64 MiB at 1 MiB per second."""
+"""Timeout for the rest of a started packet: 64 MiB at 1 MiB per second."""
 HIGH_WATER_BYTES = 1 << 20
 LOW_WATER_BYTES = 256 << 10
-"""`drained` waits while more than the first is unsent, until less than the second is."""
+"""`drained` blocks above the first number of unsent bytes, until they are below the second."""
 MAX_UNSENT_BYTES = 160 << 20
-"""A session may have 64 MiB on its way, and one packet more: beyond, the peer has stopped reading,
-and the connection is cut."""
+"""A session may have 64 MiB in flight, plus one packet: above that, the peer has stopped reading,
+and the connection is aborted."""
 
 ROLES = ("broker", "reader", "site")
 CONNECTING, LISTENING = "connecting", "listening"
@@ -50,7 +50,7 @@ CONNECTING, LISTENING = "connecting", "listening"
 
 
 class FinalError(Exception):
-    """The other side has refused this one for good: trying again would not help."""
+    """The other side has refused the connection for good: retrying would not help."""
 
     def __init__(self, error: PenstockError) -> None:
         super().__init__(str(error))
@@ -58,7 +58,7 @@ class FinalError(Exception):
 
 
 class Connection:
-    """`send` never waits. Use from one event loop."""
+    """`send` never blocks. Use from one event loop."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -69,11 +69,11 @@ class Connection:
 
     @property
     def is_full(self) -> bool:
-        """Whether the peer does not read as fast as it is sent to."""
+        """Whether the peer reads more slowly than data is sent."""
         return self._writer.transport.get_write_buffer_size() > HIGH_WATER_BYTES
 
     def send(self, packet: Packet) -> None:
-        """To a connection that is closed, nothing."""
+        """Does nothing on a closed connection."""
         if self.is_closed or self._writer.is_closing():
             return
         self._writer.write(encode_packet(packet))
@@ -81,13 +81,13 @@ class Connection:
             self.abort()
 
     async def drained(self) -> None:
-        """Wait until the peer has read most of what it was sent, or is gone."""
+        """Wait until the peer has read most of the sent data, or is gone."""
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
 
     async def receive(self, limit: int = MAX_PACKET_BYTES) -> Packet:
-        """The next packet. ConnectionError when there is none (ConnectionAbortedError if the peer
-        has closed in good order), NetworkError if it is no packet."""
+        """The next packet. ConnectionError if the connection has ended (ConnectionAbortedError if
+        the peer closed it in good order), NetworkError if the packet is invalid."""
         try:
             async with asyncio.timeout(SILENCE_SECONDS):
                 head = await self._reader.readexactly(LENGTH_BYTES)
@@ -108,29 +108,29 @@ class Connection:
         return packet
 
     async def ping(self) -> None:
-        """Say from time to time that this side is there; until the connection is closed."""
+        """Send pings regularly until the connection is closed."""
         while not self.is_closed:
             self.send(Ping())
             await asyncio.sleep(PING_SECONDS)
 
     def refuse(self, error: PenstockError, *, is_final: bool = True) -> None:
-        """Tell the peer why, and close."""
+        """Send the error to the peer, and close."""
         self.send(refusal(error, is_final=is_final))
         self.close()
 
     def close(self) -> None:
-        """What was sent still goes out."""
+        """Data already sent is still flushed."""
         self.is_closed = True
         with contextlib.suppress(ConnectionError, RuntimeError):
             self._writer.close()
 
     def abort(self) -> None:
-        """Forget what was not sent."""
+        """Drop unsent data."""
         self.is_closed = True
         self._writer.transport.abort()
 
     async def begin(self) -> None:
-        """Both sides say that they speak this protocol, before anything else."""
+        """Exchange the protocol prefaces, before anything else."""
         self._writer.write(PREFACE)
         try:
             preface = await self._reader.readexactly(len(PREFACE))
@@ -144,7 +144,7 @@ class Connection:
 
 
 async def connect(address: Address) -> Connection:
-    """NetworkError if nobody listens there."""
+    """NetworkError if nothing listens there."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             return Connection(*await asyncio.open_connection(address.host, address.port))
@@ -157,7 +157,7 @@ async def connect(address: Address) -> Connection:
 
 
 async def greet_listener(connection: Connection, role: str, name: str, token: bytes) -> Greeting:
-    """The side that connects: who the other side is. FinalError if it refuses this one."""
+    """The connecting side: returns the peer's greeting. FinalError if it refuses the connection."""
     async with _greeting_time(connection):
         await connection.begin()
         nonce = draw_nonce()
@@ -171,8 +171,8 @@ async def greet_listener(connection: Connection, role: str, name: str, token: by
 
 
 async def greet_connecting(connection: Connection, name: str, tokens: Sequence[bytes]) -> Greeting:
-    """The side that listens: who the other side is. NetworkError if it is not let in, which it has
-    been told."""
+    """The listening side: returns the peer's greeting. NetworkError if it is refused; the peer has
+    been sent the reason."""
     async with _greeting_time(connection):
         await connection.begin()
         nonce = draw_nonce()

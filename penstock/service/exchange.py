@@ -1,6 +1,7 @@
-"""A node with its links and readers: carries out what the node says.
+"""A node with its links and readers: executes the outcomes of the node.
 
-Links and readers come and go here; what they say is taken by `penstock.service.broker`.
+Links and readers are added and removed here; their packets are handled by
+`penstock.service.broker`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from penstock.service.readers import Reader, Readers
 
 
 class Exchange:
-    """`report` is handed lines for people. Use from one event loop."""
+    """`report` gets lines for people. Use from one event loop."""
 
     def __init__(self, node: BrokerNode, report: Callable[[str], None]) -> None:
         self.node = node
@@ -28,7 +29,7 @@ class Exchange:
         self.upstream: Link | None = None
         self._report = report
         self._resuming: set[asyncio.Future[None]] = set()
-        """Tasks under way: the event loop alone would let them be collected."""
+        """Running tasks: the event loop alone does not keep them from being collected."""
 
     def carry_out(self, outcome: Outcome) -> None:
         for number, frame in outcome.frames:
@@ -58,7 +59,7 @@ class Exchange:
     # Links.
 
     def join_upstream(self, connection: Connection, name: str) -> tuple[Link, Outcome]:
-        """The broker further up, which may be another one than before."""
+        """The upstream broker, which may be another one than before."""
         before = self.upstream
         if before is not None and before.name == name:
             return before, self._reconnect(before, connection)
@@ -91,7 +92,7 @@ class Exchange:
         try:
             outcome = self.node.attach(reader.name, SOURCE, packet.points, packet.after, now())
         except NetworkError as error:
-            # Its spaces may not have come yet, after a restart; then it tries again.
+            # After a restart its spaces may not have arrived yet; then it retries.
             reader.connection.refuse(error, is_final=False)
             return
         reader.points, reader.cursor, reader.is_held = packet.points, packet.after, False
@@ -102,7 +103,7 @@ class Exchange:
         self.carry_out(self.node.detach(reader.name, now()))
 
     def _hold(self, reader: Reader) -> None:
-        """A reader does not keep up: what it misses is sent when it has read what it has."""
+        """Stop sending to a slow reader: what it misses is sent when it has read what it has."""
         self.node.hold(reader.name)
         resuming = asyncio.ensure_future(self._resume(reader))
         resuming.add_done_callback(self._resuming.discard)

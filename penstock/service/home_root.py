@@ -1,4 +1,4 @@
-"""The broker at a home: speaks for its message log, and describes its subscriptions."""
+"""The broker at a home: publishes its message log, and describes its subscriptions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from penstock.storage import Home
 SOURCE = "messages"
 """The name under which a message log is advertised. A tree of brokers has one home."""
 LOOK_SECONDS = 0.1
-"""Between two looks at the message log, which take some microseconds."""
+"""Poll interval of the message log; a poll takes some microseconds."""
 PUBLISHED_AT_ONCE = 1_000
-"""Messages, before the process looks at its connections again."""
+"""Messages per turn, before the process serves its connections again."""
 
 
 class PayloadColumns(Mapping[int, tuple[int, ...]]):
-    """By space: the columns that no condition of a subscription mentions. Whoever has mentioned one
-    was told of it by this broker, so it is known before the messages that it matters for."""
+    """By space: the columns that no condition of a subscription uses. This broker describes every
+    followed subscription, so their columns are known before the messages they matter for."""
 
     def __init__(self) -> None:
         self._feed: MessageFeed | None = None
@@ -56,7 +56,7 @@ class HomeRoot:
         self.shapes: list[SpaceShape] = []
 
     def look(self, now: float) -> tuple[list[SpaceShape], list[Outcome]]:
-        """Look for new spaces and batches; what is new, and what follows for the node."""
+        """Look for new spaces and batches; returns the new spaces and the outcomes of the node."""
         fresh = self._feed.advance()
         outcomes = []
         if fresh:
@@ -66,11 +66,11 @@ class HomeRoot:
             advertised = [everything_in(shape) for shape in fresh]
             outcomes.append(self._node.speak_for(SOURCE, self._feed, advertised, now))
         if self._published is None:
-            self._published = self._feed.end  # who wants more asks for it
+            self._published = self._feed.end  # later messages are requested
         return fresh, outcomes
 
     def publish_some(self, now: float) -> Outcome | None:
-        """A portion of what has not been published; None if that is nothing."""
+        """Publish a portion of what is unpublished; None if there is nothing."""
         assert self._published is not None
         if self._published >= self._feed.end:
             return None

@@ -1,7 +1,7 @@
-"""The links of a broker process: which connection each has at present, if any.
+"""The links of a broker process: the current connection of each, if any.
 
-A link outlives its connection: the node's session goes on when the same process connects again.
-A process that has started again is another neighbour.
+A link outlives its connection: the node's session continues when the same process reconnects. A
+restarted process is another neighbour.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from penstock.service.connections import Connection
 from penstock.service.packets import NodeFrame, Packet
 
 MAX_LINKS = 64
-"""Neighbours of one broker. More readers than that hang on a tree of brokers."""
+"""Neighbours of one broker. More readers need a tree of brokers."""
 EXPIRE_SECONDS = 60.0
-"""A neighbour further down that is away for so long is forgotten, with its interests."""
+"""A downstream neighbour that is away for this long is dropped, with its interests."""
 
 _NOTHING_SENT = (0, -1)
 
@@ -30,11 +30,11 @@ class Link:
     connection: Connection | None
     gone_at: float = 0.0
     sent: tuple[int, int] = _NOTHING_SENT
-    """The last frame that went over the connection: session and number."""
+    """The last frame sent over the connection: session and number."""
 
     @property
     def address(self) -> str:
-        """Where the neighbour listens, by its own account."""
+        """Where the neighbour listens, according to itself."""
         return self.name.partition("@")[2]
 
 
@@ -65,20 +65,20 @@ class Links:
         del self._links[link.number]
 
     def connect(self, link: Link, connection: Connection) -> None:
-        """A neighbour has connected again."""
+        """A neighbour has reconnected."""
         if link.connection is not None:
             link.connection.abort()
         link.connection, link.sent = connection, _NOTHING_SENT
 
     def disconnect(self, link: Link, connection: Connection, now: float) -> bool:
-        """Whether the link is without a connection now: there may be a newer one."""
+        """Whether the link now has no connection: there may be a newer one."""
         if link.connection is not connection:
             return False
         link.connection, link.gone_at = None, now
         return True
 
     def stale(self, now: float, successor: str = "") -> list[Link]:
-        """Neighbours further down that are gone for long, or whose place another one has taken."""
+        """Downstream neighbours that are away for too long, or were replaced by a restarted one."""
         return [
             link
             for link in self
@@ -88,7 +88,7 @@ class Links:
         ]
 
     def send_frame(self, number: int, frame: Frame) -> None:
-        """A frame that went over this connection already is on its way, however slow that is."""
+        """A frame already sent over this connection is on its way, and is not sent again."""
         link = self._links.get(number)
         if link is None or link.connection is None:
             return
@@ -102,7 +102,7 @@ class Links:
         link.connection.send(NodeFrame(data))
 
     def send_down(self, packets: Iterable[Packet]) -> None:
-        """To all neighbours further down that are connected."""
+        """Send to all connected downstream neighbours."""
         listed = list(packets)
         for link in self:
             if not link.is_upstream and link.connection is not None:

@@ -1,4 +1,4 @@
-"""A few processes on this machine that serve each other, for trying: brokers in a chain."""
+"""Several server processes on this machine, for trying things out: brokers in a chain."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ END_SECONDS = 10.0
 class LocalProcesses:
     """Processes on loopback that share a token. Use as a context manager; subclasses start them.
 
-    The token is in `token_file`, which only its owner can read, as long as they run.
+    The token is in `token_file`, readable only by its owner, as long as they run.
     """
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[str]] = []
         self.addresses: list[Address] = []
         self.statistics: list[dict[str, int]] = []
-        """What each has done, when they have ended; empty for one that was killed."""
+        """The statistics of each process after it has ended; empty for one that was killed."""
 
     def start_all(self) -> None:
         raise NotImplementedError
@@ -57,7 +57,7 @@ class LocalProcesses:
         self.end()
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """A command that serves, on loopback; it is among `addresses` when it listens."""
+        """Start a serving command on loopback; its address is added when it listens."""
         token = ("--token-file", str(self.token_file))
         process = start_serving(*arguments, "--listen", "127.0.0.1:0", *token)
         self._processes.append(process)
@@ -69,12 +69,12 @@ class LocalProcesses:
         return address
 
     def ended(self) -> list[Address]:
-        """Those that have ended by themselves."""
+        """The addresses of processes that have ended by themselves."""
         pairs = zip(self.addresses, self._processes, strict=True)
         return [address for address, process in pairs if process.poll() is not None]
 
     def end(self) -> None:
-        """End all of them, the last ones first."""
+        """End all of them, in reverse order."""
         for process in reversed(self._processes):
             process.terminate()
         for process in reversed(self._processes):
@@ -91,7 +91,7 @@ class LocalNetwork(LocalProcesses):
     """A chain of brokers, the first at the home."""
 
     def __init__(self, home: Path, brokers: int, options: Sequence[str] = ()) -> None:
-        """`options` of `penstock broker` are those of all of them."""
+        """`options` of `penstock broker` apply to all of them."""
         if not 1 <= brokers <= MAX_BROKERS:
             raise NetworkError(f"a local network has 1 to {MAX_BROKERS} brokers, not {brokers}")
         super().__init__()
@@ -109,13 +109,13 @@ class LocalNetwork(LocalProcesses):
 
 
 def start_broker(listen: str, *arguments: str) -> subprocess.Popen[str]:
-    """A broker as a process of its own."""
+    """Start a broker as a child process."""
     return start_serving("broker", "--listen", listen, *arguments)
 
 
 def start_serving(*arguments: str) -> subprocess.Popen[str]:
-    """A command that serves, as a process of its own; it says on standard output where it listens.
-    It gets no signals from the terminal: whoever started it ends it."""
+    """Start a serving command as a child process; it prints the address it listens on. It gets no
+    signals from the terminal: the caller ends it."""
     return subprocess.Popen(
         [sys.executable, "-m", "penstock", *arguments, "--json"],
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,5 @@
-"""A network of views on this machine, for trying: the source at a home, and some sites."""
+"""A network of views on this machine, for trying things out: the source at a home, and some
+sites."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ class LocalSites(LocalProcesses):
     def __init__(
         self, home: Path, sites: int, feeds: int = DEFAULT_FEEDS, arguments: Sequence[str] = ()
     ) -> None:
-        """`feeds`: how many others a view may feed. `arguments` are further options of the source,
-        as `penstock site` takes them."""
+        """`feeds`: how many others a view may feed. `arguments` are further options of `penstock
+        site` for the source."""
         if not 1 <= sites <= MAX_LOCAL_SITES:
             raise NetworkError(f"a local network has 1 to {MAX_LOCAL_SITES} sites, not {sites}")
         super().__init__()
@@ -37,10 +38,10 @@ class LocalSites(LocalProcesses):
             self.wait_for(started)
 
     def start_site(self, source: str) -> subprocess.Popen[str]:
-        # Sites that start together would only measure each other.
+        # Not calibrated: sites that start together would only measure each other.
         return self.start("site", "--upstream", source, "--feeds", str(self._feeds))
 
     def kill(self, number: int) -> None:
-        """End a process without letting it say good-bye; 0 is the source."""
+        """Kill a process without a clean shutdown; 0 is the source."""
         self._processes[number].kill()
         self._processes[number].wait()

@@ -1,4 +1,4 @@
-"""What processes say to each other beside the frames of nodes, and how it is written.
+"""The packets between processes, apart from the frames of nodes, and their encoding.
 
 A connection begins with eight bytes from each side (`PREFACE`). After them come packets: four bytes
 with the length, and one MessagePack array, the number of the kind and its members.
@@ -28,11 +28,11 @@ PREFACE = b"PENSTNET"
 VERSION = 1
 LENGTH_BYTES = 4
 MAX_PACKET_BYTES = 64 << 20
-"""As large as a frame of a node may be."""
+"""The maximum size of a node's frame."""
 MAX_GREETING_BYTES = 4 << 10
-"""Of a packet before its sender has proven to know a token."""
+"""Maximum before the sender has proven to know a token."""
 MAX_POINTS = 100_000
-"""Of one reader: a subscription over 32 tables with 3,000 branches."""
+"""Maximum per reader: a subscription over 32 tables with 3,000 branches."""
 
 
 class Greeting(NamedTuple):
@@ -42,8 +42,8 @@ class Greeting(NamedTuple):
     role: str
     """"broker" or "reader"."""
     name: str
-    """A random one for each process, then @ and where it listens: one that has started again
-    differs in the first part."""
+    """A random part for each process, then @ and its listening address: a restarted process differs
+    in the first part."""
     nonce: bytes
 
 
@@ -54,8 +54,8 @@ class Proof(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """The last packet of a connection, or the answer to a request. `is_final`: trying again would
-    not help."""
+    """The last packet of a connection, or the answer to a request. `is_final`: retrying would not
+    help."""
 
     kind: str
     primary: str
@@ -69,19 +69,19 @@ class NodeFrame(NamedTuple):
 
 
 class Spaces(NamedTuple):
-    """Spaces that the sender knows: downwards only."""
+    """Spaces that the sender knows: downstream only."""
 
     shapes: tuple[tuple[int, Any, int], ...]
 
 
 class Route(NamedTuple):
-    """Who is on the way from the sender to the home, the sender first: downwards only."""
+    """The brokers on the route from the sender to the home, the sender first: downstream only."""
 
     names: tuple[str, ...]
 
 
 class Ask(NamedTuple):
-    """Describe a subscription."""
+    """Requests the description of a subscription."""
 
     number: int
     subscription: int
@@ -98,7 +98,7 @@ class NotDescribed(NamedTuple):
 
 
 class Attach(NamedTuple):
-    """What a reader wants from a sequence number on."""
+    """The points of a reader, and the sequence number to start from."""
 
     points: tuple[Point, ...]
     after: int
@@ -110,7 +110,7 @@ class Delivered(NamedTuple):
 
 
 class Ping(NamedTuple):
-    """I am still there."""
+    """Keeps the connection alive."""
 
 
 Packet: TypeAlias = (
@@ -128,7 +128,7 @@ Packet: TypeAlias = (
     | Ping
 )
 
-# The place of a packet in this tuple is its number on the wire: new ones are added at the end.
+# The index of a packet in this tuple is its number on the wire: append new ones at the end.
 PACKETS: tuple[type[Any], ...] = (
     Greeting,
     Proof,
@@ -147,7 +147,7 @@ _NUMBERS = {kind: number for number, kind in enumerate(PACKETS)}
 
 
 def encode_packet(packet: Packet) -> bytes:
-    """With its length before it."""
+    """Prefixed with its length."""
     body = pack([_NUMBERS[type(packet)], *_plain(packet)])
     if len(body) > MAX_PACKET_BYTES:
         raise NetworkError(
@@ -157,7 +157,7 @@ def encode_packet(packet: Packet) -> bytes:
 
 
 def decode_packet(body: bytes) -> Packet:
-    """NetworkError if the bytes are no packet."""
+    """NetworkError if the bytes are not a packet."""
     try:
         number, *plain = unpack(body)
         kind = numbered(PACKETS, number)
@@ -217,7 +217,7 @@ def refusal(error: PenstockError, *, is_final: bool) -> Refused:
 
 
 def refused_error(refused: Refused) -> PenstockError:
-    """The error that the other side has named."""
+    """The error reported by the other side."""
     kind = _ERRORS.get(refused.kind, NetworkError)
     return kind(refused.primary, detail=refused.detail, hint=refused.hint)
 

@@ -1,4 +1,4 @@
-"""Questions about subscriptions: passed up to the broker at the home, and answered from there."""
+"""Requests for descriptions: forwarded to the broker at the home, and answered from there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Questions:
         self._pending: dict[int, tuple[Connection, int]] = {}
 
     def pass_up(self, upstream: Connection | None, asker: Connection, ask: Ask) -> None:
-        """The answer comes later; at once, if there is no way to the home."""
+        """The answer comes later, or at once if there is no route to the home."""
         if upstream is None or len(self._pending) >= MAX_PENDING:
             self._cannot(asker, ask.number)
             return
@@ -24,7 +24,7 @@ class Questions:
         upstream.send(Ask(number, ask.subscription))
 
     def answer(self, packet: Described | NotDescribed) -> None:
-        """NetworkError if nobody has asked."""
+        """NetworkError if there was no request."""
         asked = self._pending.pop(packet.number, None)
         if asked is None:
             raise NetworkError(f"an answer to question {packet.number}, which nobody has asked")
@@ -32,7 +32,7 @@ class Questions:
         asker.send(packet._replace(number=number))
 
     def fail(self) -> None:
-        """The way to the home is gone: those who asked may ask again."""
+        """The route to the home is lost: the requests fail and may be repeated."""
         pending, self._pending = self._pending, {}
         for asker, number in pending.values():
             self._cannot(asker, number)

@@ -1,5 +1,5 @@
-"""The readers of a broker process. There is no queue per reader: one that does not keep up is held,
-and what it missed is read for it from the home when it is ready."""
+"""The readers of a broker process. There is no queue per reader: a slow one is held, and what it
+missed is read for it from the home when it is ready."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Reader:
     connection: Connection
     points: tuple[Point, ...] = ()
     cursor: int = 0
-    """The last sequence number that went to it."""
+    """The last sequence number sent to it."""
     is_held: bool = False
 
 
@@ -29,7 +29,7 @@ class Readers:
         self._readers: dict[str, Reader] = {}
         self._next = 1
         self.holds = 0
-        """How often one of them did not keep up."""
+        """How often a reader was held."""
 
     def __iter__(self) -> Iterator[Reader]:
         return iter(list(self._readers.values()))
@@ -52,7 +52,7 @@ class Readers:
         del self._readers[reader.name]
 
     def deliver(self, name: str, sequence: int, message: Message) -> Reader | None:
-        """Send a message on; returns the reader if it must be held from now on."""
+        """Forward a message; returns the reader if it must be held from now on."""
         reader = self._readers.get(name)
         if reader is None or reader.is_held:
             return None

@@ -1,4 +1,4 @@
-"""What a process that serves others says about its peers, without letting them fill the disk."""
+"""Rate-limited reports of a server process about its peers, so that these cannot fill the disk."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 
 MAX_LINES = 20
-"""In one period; the others are counted."""
+"""Per period; further lines are only counted."""
 PERIOD_SECONDS = 10.0
 
 
 class Reports:
-    """Lines for people, each different one once in a period."""
+    """Lines for people, each distinct one once per period."""
 
     def __init__(
         self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic

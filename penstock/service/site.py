@@ -2,8 +2,8 @@
 
     hosting ──► host ──► reads to the source and to other sites ──► answers ──► host ──► …
 
-All of it runs in one event loop. A site keeps nothing on disk: one that is started again is
-another site, and is told what to do.
+All of it runs in one event loop. A site keeps nothing on disk: a restarted one is a new site, and
+gets its views from the source.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class SiteSettings:
     listen: Address
     source: Address
     tokens: tuple[bytes, ...] = (NO_TOKEN,)
-    """Of those who connect; the first is this site's own for the source and other sites."""
+    """Tokens accepted from connecting processes; the first one is used towards the source and other
+    sites."""
     feeds: int = DEFAULT_FEEDS
     """How many others a view of this site may feed."""
 
@@ -47,7 +48,7 @@ def check_tokens(listen: Address, tokens: tuple[bytes, ...]) -> None:
 
 
 class Site:
-    """`report` is handed lines for people. Use from one event loop."""
+    """`report` gets lines for people. Use from one event loop."""
 
     def __init__(self, settings: SiteSettings, report: Callable[[str], None]) -> None:
         settings.check()
@@ -67,7 +68,7 @@ class Site:
         self._said: tuple[int, int] | None = None
 
     async def run(self, on_ready: Callable[[Address], None]) -> None:
-        """Until it is cancelled, or the source refuses it: NetworkError."""
+        """Runs until it is cancelled, or the source refuses it: NetworkError."""
         await self._listener.start(self._settings.listen)
         self._host.address = str(self._listener.address)
         on_ready(self._listener.address)
@@ -87,7 +88,7 @@ class Site:
             self._listener.end()
 
     async def _tick(self) -> None:
-        """Say now and then how far the views are."""
+        """Report the progress of the views regularly."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
             reached, epoch = self._host.reached, self._host.epoch
@@ -99,7 +100,7 @@ class Site:
     # What comes in.
 
     def _on_frame(self, peer: Peer, frame: SiteFrame) -> None:
-        """Of sites and readers that have connected to this one."""
+        """Frames of sites and readers that have connected to this one."""
         if not isinstance(frame, Read):
             raise NetworkError(f"{type(frame).__name__} from a {peer.role}")
         self._host.on_read(peer.number, frame)
@@ -109,7 +110,7 @@ class Site:
         self._host.drop_reader(peer.number)
 
     def _on_answer(self, frame: SiteFrame) -> None:
-        """Of the source, and of sites that this one has asked."""
+        """Frames of the source, and of sites that this one reads from."""
         if isinstance(frame, Batch | Gap):
             self._host.on_answer(frame)
         elif isinstance(frame, Hosting):
@@ -137,7 +138,7 @@ class Site:
     # What goes out.
 
     def _pump(self) -> None:
-        """Once for all that has come in meanwhile."""
+        """Runs once for everything that arrived meanwhile."""
         if not self._is_pumping:
             self._is_pumping = True
             asyncio.get_running_loop().call_soon(self._send_all)
@@ -157,7 +158,7 @@ class Site:
             assert self._source is not None
             self._source.send(read)
         elif not self._peers.connect_to(address).send(read):
-            # Asked again when the connection is there.
+            # Requested again when the connection is there.
             self._unreachable.add(address)
             self._host.on_lost(address)
 

@@ -1,6 +1,6 @@
-"""Connections between sites: who has connected to this one, and whom it has connected to.
+"""Connections between sites, incoming and outgoing.
 
-Frames of sites travel as the packets of nodes (`penstock.service.packets.NodeFrame`).
+Frames of sites are sent as the packets of nodes (`penstock.service.packets.NodeFrame`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.views.site_frames import SiteFrame, decode_site_frame, encode_site
 MAX_PEERS = 10_000
 """Sites and readers that are connected to one site."""
 RETRY_SECONDS = (0.1, 5.0)
-"""Between two attempts to connect: at first, and at most."""
+"""Delay between attempts to connect: initial and maximum."""
 
 
 def send_frame(connection: Connection, frame: SiteFrame) -> None:
@@ -34,7 +34,8 @@ def send_frame(connection: Connection, frame: SiteFrame) -> None:
 
 
 async def receive_frame(connection: Connection) -> SiteFrame:
-    """The next frame. ConnectionError when there is none, NetworkError if it is none."""
+    """The next frame. ConnectionError if the connection has ended, NetworkError if the frame is
+    invalid."""
     while True:
         packet = await connection.receive()
         if isinstance(packet, NodeFrame):
@@ -45,7 +46,7 @@ async def receive_frame(connection: Connection) -> SiteFrame:
 
 @dataclass(eq=False, slots=True)
 class Peer:
-    """Somebody who has connected to this process."""
+    """A process that has connected to this one."""
 
     number: str
     role: str
@@ -54,7 +55,7 @@ class Peer:
 
 
 class Listener:
-    """Lets peers in and hands their frames on. Use from one event loop."""
+    """Accepts peers and dispatches their frames. Use from one event loop."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class Listener:
 
     @property
     def address(self) -> Address:
-        """Where it listens, with the port that was found for port 0."""
+        """The listening address, with the actual port for port 0."""
         assert self._server is not None
         host, port = self._server.sockets[0].getsockname()[:2]
         return Address(host, port)
@@ -105,7 +106,7 @@ class Listener:
             self._peers[peer.number] = peer
             await self._serve_peer(peer)
         except (ConnectionAbortedError, FinalError, asyncio.CancelledError):
-            pass  # closed in good order, refused and told why, or the process ends
+            pass  # closed in good order, refused with a reason, or the process ends
         except (ConnectionError, PenstockError) as error:
             self._report(f"{connection.peer}: {describe_trouble(error)}")
             if isinstance(error, PenstockError):
@@ -126,7 +127,7 @@ class Listener:
 
 
 class Outgoing:
-    """A connection to one address that is made again whenever it ends, until it is closed."""
+    """A connection to one address that is re-established whenever it ends, until it is closed."""
 
     def __init__(
         self,
@@ -138,17 +139,17 @@ class Outgoing:
         on_change: Callable[[bool], None],
         report: Callable[[str], None],
     ) -> None:
-        """`on_change` is told when there is a connection, and when there is none any more."""
+        """`on_change` is called when the connection is established, and when it is lost."""
         self.address = address
         self.connection: Connection | None = None
         self.failure: PenstockError | None = None
-        """Why it was refused for good, if it was."""
+        """The error if it was refused for good."""
         self._role, self._name, self._token = role, name, token
         self._on_frame, self._on_change, self._report = on_frame, on_change, report
         self._task = asyncio.ensure_future(self._follow())
 
     def send(self, frame: SiteFrame) -> bool:
-        """Whether there is a connection to send it over."""
+        """Returns whether there is a connection to send it over."""
         if self.connection is None:
             return False
         send_frame(self.connection, frame)
@@ -196,7 +197,7 @@ class Outgoing:
 
 
 class OutgoingPeers:
-    """Connections to many addresses, each made when it is first needed."""
+    """Connections to many addresses, each opened on first use."""
 
     def __init__(
         self,
@@ -212,7 +213,7 @@ class OutgoingPeers:
         self._peers: dict[str, Outgoing] = {}
 
     def connect_to(self, address: str) -> Outgoing:
-        """The connection to an address, which may not be there yet."""
+        """The connection to an address, which may not be established yet."""
         found = self._peers.get(address)
         if found is None or found.failure is not None:
             found = self._peers[address] = Outgoing(

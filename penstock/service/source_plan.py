@@ -1,6 +1,6 @@
-"""What the source of a network of views knows of its home: views, plan and documents.
+"""The home as seen by the source of a network of views: views, plan and documents.
 
-No sockets here; the process calls `advance` from time to time and asks for the rest.
+No sockets here; the process calls `advance` regularly and queries the rest.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from penstock.views.view_planning import plan_trees
 
 REPLAN_AFTER_ADDITIONS = 50
 MAX_DOCUMENT_BYTES = 4 << 30
-"""Of all documents together: the source has them in memory."""
+"""Maximum of all documents together: the source has them in memory."""
 
 
 class SourcePlan:
@@ -77,7 +77,7 @@ class SourcePlan:
         self._documents.follow(self._level_one())
         for change in self._documents.new():
             self._put(change)
-        # Nobody has been told anything so far, so everything begins with the first document.
+        # No site has got anything so far, so everything begins with the first document.
         self.coordinator.start_anew()
         self.is_planned = True
 
@@ -98,11 +98,11 @@ class SourcePlan:
         return plan.is_replanning_due() and plan.additions >= self._put_off_to
 
     def put_off_replanning(self) -> None:
-        """No full plan exists within the limits: try again when more views have come."""
+        """No full plan exists within the limits: try again when there are more views."""
         self._put_off_to = self.coordinator.plan.additions + REPLAN_AFTER_ADDITIONS
 
     def full_plan(self, views: Mapping[ViewId, TreePattern]) -> Feeding:
-        """The best plan of some views; PlanError if there is none within the limits."""
+        """The best plan for some views; PlanError if there is none within the limits."""
         numbers = list(views)
         planned = plan_trees(
             *(list(views.values()), self._planner.statistics, self._limits, self._mean_bytes),
@@ -114,7 +114,7 @@ class SourcePlan:
         }
 
     def adopt(self, feeding: Feeding) -> None:
-        """Adopt a full plan, unless views have come or gone since it was asked for."""
+        """Adopt a full plan, unless views were added or removed since it was requested."""
         if feeding.keys() == self.coordinator.plan.views.keys():
             self.coordinator.adopt_plan(feeding)
             self._put_off_to = 0
@@ -135,7 +135,7 @@ class SourcePlan:
         self._registry.close()
 
     def _capacity_of(self, view: ViewId) -> int:
-        """The limit of the view's site, if that is lower than everybody's."""
+        """The limit of the view's site, if it is lower than the general one."""
         own = self.feeds.get(self.coordinator.place_of(view) or "", UNLIMITED)
         return min(own, self.coordinator.plan.policy.capacity)
 
@@ -167,7 +167,7 @@ class SourcePlan:
         self.feed.put(change.key, change.text, change.cut, change.found)
 
     def _follow_registry(self) -> None:
-        """Views that have come to the home, or were withdrawn."""
+        """Add new views of the home, and remove withdrawn ones."""
         self._registry.catch_up()
         high = self._registry.applied
         if high == self._seen_to:

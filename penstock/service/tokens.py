@@ -1,8 +1,8 @@
-"""Tokens: what the two ends of a link know and nobody else does.
+"""Tokens: shared secrets of the two ends of a link.
 
-The token itself never travels. Each side sends a number that nobody can foresee, and proves that it
-knows the token by a keyed hash over both numbers (HMAC, compared in constant time). A listener may
-have several tokens, one for each link, so that one can be withdrawn without the others.
+The token itself is never sent. Each side sends a random nonce, and proves that it knows the token
+by a keyed hash over both nonces (HMAC, compared in constant time). A listener may have several
+tokens, one for each link, so that one can be revoked without the others.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MIN_TOKEN_CHARACTERS = 16
 MAX_TOKENS = 1_000
 MAX_TOKEN_FILE_BYTES = 1 << 20
 NO_TOKEN = b""
-"""What those have who need none: allowed on loopback only."""
+"""For connections without a token: allowed on loopback only."""
 
 
 def read_tokens(path: Path) -> tuple[bytes, ...]:
-    """One token on each line; empty lines and those that begin with # are left out."""
+    """One token per line; empty lines and lines starting with # are ignored."""
     with os_errors("read tokens", path), path.open("rb") as file:
         content = file.read(MAX_TOKEN_FILE_BYTES + 1)
     lines = [line.strip() for line in content.splitlines()]
@@ -48,15 +48,15 @@ def draw_nonce() -> bytes:
 
 
 def proof(token: bytes, prover: str, own_nonce: bytes, other_nonce: bytes) -> bytes:
-    """That one side, `prover`, knows the token. The sides prove different things, so that neither
-    can answer with what it was sent."""
+    """The proof that one side, `prover`, knows the token. The proofs of the two sides differ, so
+    that neither can replay what it received."""
     return hmac.digest(token, prover.encode() + own_nonce + other_nonce, "sha256")
 
 
 def proven_token(
     tokens: Sequence[bytes], given: bytes, prover: str, own_nonce: bytes, other_nonce: bytes
 ) -> bytes | None:
-    """The token that the other side has proven to know; every one is tried, in any case."""
+    """The token that the other side has proven to know; all of them are always tried."""
     found = None
     for token in tokens:
         if hmac.compare_digest(proof(token, prover, own_nonce, other_nonce), given):

@@ -1,6 +1,6 @@
-"""A reader of one view: asks the source where the view is, and reads from the site there.
+"""A reader of one view: asks the source where the view is, and reads from that site.
 
-When connections end or the view moves it goes on from the same document.
+After a lost connection, or when the view moves, it continues from the same document.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from penstock.views.sites import DocumentKey
 from penstock.views.view_cursor import ViewChange, ViewCursor
 
 LOCATE_SECONDS = 0.5
-"""Between two questions where the view is: it may have moved while its site seems to be there."""
+"""Interval of locating the view: it may have moved while its site seems alive."""
 ANSWER_SECONDS = 30.0
 
 VisibleRow: TypeAlias = dict[str, object]
 
 
 class ViewNews(NamedTuple):
-    """What has changed for the subscriber with one document."""
+    """The changes for the subscriber with one document."""
 
     cut: int
     key: DocumentKey
@@ -65,18 +65,18 @@ class ViewReader:
         return self._cursor.next_document
 
     def contents(self) -> dict[DocumentKey, tuple[ResultRow, ...]]:
-        """Of each document the rows of the view, with the ids of all nodes."""
+        """For each document the rows of the view, with the ids of all nodes."""
         return dict(self._cursor.contents)
 
     def rows(self) -> list[VisibleRow]:
-        """What the subscription returns."""
+        """The result of the subscription."""
         found = []
         for key, rows in self._cursor.contents.items():
             found += self._visible(key, rows)
         return found
 
     async def news(self, *, follow: bool = True) -> AsyncGenerator[ViewNews]:
-        """What each document changes; without `follow`, up to the last one there was."""
+        """The changes of each document; without `follow`, up to the last one available."""
         locating: asyncio.Future[object] = asyncio.ensure_future(self._locate())
         end: int | None = None
         try:
@@ -98,7 +98,7 @@ class ViewReader:
             self._peers.close_all_but(set())
 
     async def _wait(self, locating: asyncio.Future[object]) -> None:
-        """Until something has come, or locating has failed."""
+        """Wait until something has arrived, or locating has failed."""
         moved: asyncio.Future[object] = asyncio.ensure_future(self._has_moved.wait())
         await asyncio.wait([moved, locating], return_when=asyncio.FIRST_COMPLETED)
         moved.cancel()
@@ -106,7 +106,7 @@ class ViewReader:
             locating.result()
 
     async def _locate(self) -> None:
-        """Ask where the view is, again and again."""
+        """Keep asking where the view is."""
         while True:
             source = self._peers.connect_to(self._source)
             if source.failure is not None:
@@ -161,7 +161,7 @@ class ViewReader:
     def _keyed(
         self, key: DocumentKey, rows: Iterable[ResultRow]
     ) -> dict[tuple[int, ...], VisibleRow]:
-        """One row for each combination of the nodes that are returned."""
+        """One row for each combination of the returned nodes."""
         assert self._located is not None
         columns = [ShownColumn.of_plain(*one) for one in self._located.columns]
         found: dict[tuple[int, ...], VisibleRow] = {}
@@ -173,7 +173,7 @@ class ViewReader:
 
 
 async def ask_state(source: Address, token: bytes = NO_TOKEN) -> dict[str, object]:
-    """How a network of views is doing."""
+    """The state of a network of views."""
     connection = await connect(source)
     with contextlib.closing(connection):
         try:

@@ -1,7 +1,7 @@
-"""The source of a network of views: a process at a home that knows the plan and the documents.
+"""The source of a network of views: a process at a home with the plan and the documents.
 
-It reads the message log, so what the views that it feeds return was extracted by whoever processes
-the home; it tells sites which views they host, notices when a site is gone, and mends the plan.
+It reads the message log, so the results of the views that it feeds were extracted by the process
+that processes the home. It assigns views to sites, detects failed sites, and repairs the plan.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from penstock.views.site_frames import (
 from penstock.views.site_host import ANSWER_BYTES, MAX_PARKED_READS, Batch, Read
 
 LOOK_SECONDS = 0.1
-"""Between two looks at the message log, which take some microseconds."""
+"""Poll interval of the message log; a poll takes some microseconds."""
 SITE_GRACE_SECONDS = 2.0
-"""A site whose connection is gone for so long has failed: its views move."""
+"""A site without a connection for this long has failed: its views are moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class SourceSettings:
     home: Path
     listen: Address
     documents: str | None = None
-    """TABLE.COLUMN, if views over several are there."""
+    """TABLE.COLUMN, if there are views over several."""
     sites: int = 1
-    """Views are planned when so many sites have come."""
+    """Views are planned when this many sites have joined."""
     limits: PlanLimits = field(default_factory=PlanLimits)
     tokens: tuple[bytes, ...] = (NO_TOKEN,)
     grace_seconds: float = SITE_GRACE_SECONDS
@@ -57,10 +57,10 @@ class SourceSettings:
 
 
 class ViewSource:
-    """`report` is handed lines for people. Use from one event loop."""
+    """`report` gets lines for people. Use from one event loop."""
 
     def __init__(self, settings: SourceSettings, report: Callable[[str], None]) -> None:
-        from penstock.service.source_plan import SourcePlan  # which loads compilers
+        from penstock.service.source_plan import SourcePlan  # lazy: loads compilers
 
         settings.check()
         self._settings = settings
@@ -78,7 +78,7 @@ class ViewSource:
         self._told: dict[str, int] = {}
 
     async def run(self, on_ready: Callable[[Address], None]) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         await self._listener.start(self._settings.listen)
         on_ready(self._listener.address)
         try:
@@ -90,13 +90,13 @@ class ViewSource:
             self._plan.close()
 
     async def _look(self) -> None:
-        """What may have happened since the last time."""
+        """Handle what may have happened since the last call."""
         self._let_go()
         plan = self._plan
         if not plan.is_planned and len(self._sites) >= self._settings.sites:
             self._join_all()
             await asyncio.to_thread(plan.begin)
-            self._join_all()  # those that have come meanwhile
+            self._join_all()  # those that have connected meanwhile
             self._report(f"{len(plan.views)} views at {len(self._sites)} sites")
         if plan.is_planned:
             plan.advance()
@@ -110,7 +110,7 @@ class ViewSource:
             self._plan.coordinator.join(name, self._addresses[name])
 
     async def _replan(self) -> None:
-        """Plan all views anew, in a thread; the old plan serves meanwhile."""
+        """Plan all views again, in a thread; the old plan stays in use meanwhile."""
         views = dict(self._plan.coordinator.plan.views)
         try:
             feeding = await asyncio.to_thread(self._plan.full_plan, views)
@@ -185,7 +185,7 @@ class ViewSource:
         for number, read in self._parked:
             peer = self._listener.peer(number)
             if peer is None or read.epoch != self._plan.feed.epoch:
-                continue  # who asks begins anew
+                continue  # the requester starts again
             if not self._plan.feed.knows(read.view) or read.from_document >= self._plan.feed.end:
                 waiting.append((number, read))
                 continue

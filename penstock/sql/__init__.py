@@ -1,4 +1,4 @@
-"""From the text of a statement to what it means: relations and bound queries."""
+"""From the text of a statement to relations and bound queries."""
 
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ __all__ = [
     "parse_relation",
 ]
 
-# Loaded when first asked for: sqlglot takes a fifth of a second, and who reads needs no parser.
+# Loaded on first use: sqlglot takes a fifth of a second, and readers need no parser.
 __getattr__ = lazy_door(
     __name__,
     {

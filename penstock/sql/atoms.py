@@ -1,4 +1,4 @@
-"""Conditions on one column: which of its values make them true, and which false."""
+"""Conditions on one column: the values that make them true, and those that make them false."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT,
     exp.GTE: exp.LTE,
 }
-"""What a comparison is called with its sides swapped, if not the same."""
+"""The comparison with swapped sides, if it is not the same."""
 
 
 def comparison(kind: type[exp.Expr], constant: Constant, value_type: ValueType) -> Truth:
@@ -61,7 +61,7 @@ def like(pattern: Constant, value_type: ValueType) -> Truth:
 
 
 def is_prefix(pattern: str) -> bool:
-    """Whether the strings like a pattern are those with a certain beginning, or one string."""
+    """Whether a pattern matches exactly the strings with a certain prefix, or one string."""
     stem = pattern.rstrip("%")
     return "%" not in stem and "_" not in stem
 

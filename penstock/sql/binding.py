@@ -40,31 +40,31 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "LIMIT": ("LIMIT", "FETCH"),
     "TABLESAMPLE": ("TABLESAMPLE", "USING"),
 }
-"""Where a clause is written with other words than it is called by."""
+"""Clauses whose keywords differ from their name."""
 
 
 def bind(sql: str, catalog: Catalog) -> Query:
-    """What a subscription's SELECT means; SqlError, pointing at the place, if it is refused."""
+    """Bind a subscription's SELECT; SqlError, with its position, if it is refused."""
     analysis = analyse(sql, catalog)
     return analysis.as_hinted(analysis.query)
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A bound SELECT, with what was found on the way to it."""
+    """A bound SELECT, with intermediate results."""
 
     query: Query
     outputs: tuple[Output, ...]
-    """As they were bound: where derived columns stand is known in the end."""
+    """As bound: the final positions of derived columns are assigned at the end."""
     scope: Scope
     literals: tuple[exp.Literal, ...]
     """In the order of the text."""
     conditions: tuple[exp.Expr, ...]
-    """Those that are combined by AND, without the equalities between tables."""
+    """The ANDed conditions, without the equalities between tables."""
     select: exp.Select
 
     def as_hinted(self, query: Query) -> Query:
-        """A query of this shape as a hint in the text wants it to be run."""
+        """A query of this shape, transformed according to the hint in its text."""
         return in_halves(self.scope.source, query)
 
 
@@ -103,7 +103,7 @@ def _analyse(source: Source, catalog: Catalog) -> Analysis:
 def normal_form(
     scope: Scope, conditions: Sequence[Condition], warnings: list[str]
 ) -> tuple[tuple[Box, ...], ...]:
-    """The branches of conditions that are combined by AND; adds to the warnings."""
+    """The branches of ANDed conditions; adds to the warnings."""
     findings = Findings()
     budget = Budget(MAX_WORK - READING_STEPS * len(scope.source.tokens))
     try:
@@ -162,7 +162,7 @@ def _too_complex(source: Source, error: TooComplexError) -> SqlError:
 
 
 def _found(scope: Scope, findings: Findings) -> list[str]:
-    """What was found about the condition, in words."""
+    """The warnings about the condition, in words."""
     found = [
         f"the conditions on {scope.show(place)} exclude each other"
         for place in findings.contradictions

@@ -14,7 +14,7 @@ _DATE_ONLY = re.compile(_DATE, re.ASCII)
 _TIMESTAMP = re.compile(rf"{_DATE}(?:[ T]{_TIME}(?:{_ZONE})?)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
 SPACES = " \t\n\v\f\r"
-"""What may stand around a value in a string, as in DuckDB; Python would strip more."""
+"""White space that may surround a value in a string, as in DuckDB; Python would strip more."""
 
 
 def parse_date(text: str) -> int:
@@ -36,7 +36,7 @@ def parse_timestamp(text: str, zoned: bool) -> int:
     """Microseconds since 1970; in UTC, unless the text names another zone."""
     found = _TIMESTAMP.fullmatch(text.strip(SPACES))
     is_day = found is not None and found[4] is None
-    if found is None or (is_day and text[-1] in SPACES):  # which DuckDB takes for a missing time
+    if found is None or (is_day and text[-1] in SPACES):  # for DuckDB, a missing time
         raise SqlError(
             f"'{text[:60]}' is not a timestamp", hint="write it as '2024-05-31 12:30:00.000001'"
         )

@@ -44,7 +44,7 @@ SUPPORTED = (
 
 
 def value_type_of(data_type: exp.DataType) -> ValueType:
-    """The value type a type name stands for; SqlError if there is none."""
+    """The value type for a type name; SqlError if there is none."""
     kind = data_type.this
     sizes = [_size(parameter) for parameter in data_type.expressions]
     known = not any(other_arguments(data_type, "this", "expressions")) and None not in sizes
@@ -57,7 +57,7 @@ def value_type_of(data_type: exp.DataType) -> ValueType:
         if kind == _T.DECIMAL and len(numbers) <= 2:
             return _decimal(numbers)
     if kind == _T.USERDEFINED and str(data_type.args.get("kind")).upper() == "XML":
-        load_lxml()  # whoever declares documents must be able to read them
+        load_lxml()  # fails early: documents cannot be read without it
         return XmlType()
     if kind == _T.FLOAT:
         raise SqlError(
@@ -74,12 +74,12 @@ _WIDER = {
     "UBIGINT": "DECIMAL(20,0)",
     "HUGEINT": "DECIMAL(38,0)",
 }
-"""Types of results that no column has, and what holds (nearly) all of their values."""
+"""Result types that no column has, and types that hold (nearly) all of their values."""
 
 
 def computed_type(name: str) -> ValueType:
-    """The value type of an expression, given what DuckDB calls its type; SqlError if columns have
-    none like it."""
+    """The value type of an expression, given DuckDB's name of its type; SqlError if no column type
+    corresponds."""
     try:
         return value_type_of(exp.DataType.build(_WIDER.get(name, name), dialect=DIALECT))
     except (SqlError, SqlglotError):
@@ -90,7 +90,7 @@ def computed_type(name: str) -> ValueType:
 
 
 def _size(parameter: exp.Expr) -> int | None:
-    """The number in parentheses behind a type, if it is one."""
+    """The number in parentheses after a type, if it is one."""
     text = parameter.name if isinstance(parameter, exp.DataTypeParam) else ""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else None
 

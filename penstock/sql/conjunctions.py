@@ -1,8 +1,9 @@
-"""Conditions that are nothing but columns compared with literals, all of which must hold.
+"""Fast path for conditions that only compare columns with literals, combined by AND.
 
 Most subscriptions are of this form, and come by the thousand. Each comparison is one interval, so
-their conjunction is one interval per column, and nothing has to be multiplied out or simplified.
-What is empty, or excludes nothing, is left to the usual way, which has something to say about it.
+their conjunction is one interval per column, and nothing has to be expanded or simplified. Empty
+conjunctions and conditions that exclude nothing use the general path, which gives warnings about
+them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ENDS: dict[type[exp.Expr], Callable[[Cut, Cut], Interval]] = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column compared with the literal of some number in the statement."""
+    """A column compared with the n-th literal of the statement."""
 
     place: Place
     value_type: ValueType
@@ -49,10 +50,10 @@ class Comparison:
 
 
 class Conjunction:
-    """Comparisons of which all must hold, over literals that are yet to come.
+    """ANDed comparisons with literals that are given later.
 
     Literals are plain: digits with at most one point between them (18 at most on either side), or a
-    string in quotes without quotes in it.
+    quoted string without quotes in it.
     """
 
     def __init__(self, comparisons: Sequence[Comparison], tables: int) -> None:
@@ -89,7 +90,7 @@ def _by_place(comparisons: Sequence[Comparison]) -> list[tuple[int, Comparison]]
 
 
 def literal_constant(literal: str) -> Constant:
-    """A literal as it is written; one that is plain is never too long."""
+    """A literal as written; a plain one is never too long."""
     if literal.startswith("'"):
         return Constant("string", literal[1:-1])
     if "." in literal:

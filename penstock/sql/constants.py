@@ -20,7 +20,7 @@ Kind: TypeAlias = Literal[
 MAX_DIGITS = 38
 MICROS_PER_DAY = 86_400_000_000
 _HUGE = 1 << 63
-"""Smaller integers are rounded to doubles by the processor, everywhere alike."""
+"""Smaller integers are rounded to doubles by the processor, the same everywhere."""
 _NUMBER = re.compile(r"([+-]?)(\d*)(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 _DOUBLE_WORD = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
@@ -36,7 +36,7 @@ class Constant:
     kind: Kind
     value: int | float | str | bool | Decimal | None
     cast_to: ValueType | None = field(default=None, compare=False)
-    """What a NULL was cast to: it compares with columns of such types only."""
+    """The type a NULL was cast to: it compares only with columns of such types."""
 
     @property
     def is_number(self) -> bool:
@@ -52,7 +52,7 @@ NULL = Constant("null", None)
 
 
 def read_number(text: str) -> Constant:
-    """A number as it is written; SqlError if it is none, or too long."""
+    """A number as written; SqlError if it is not a number, or is too long."""
     found = _NUMBER.fullmatch(text)
     if found is None or not re.search(r"\d", text):
         raise SqlError(f"{text[:60]} is not a number")
@@ -77,28 +77,28 @@ def _float(text: str) -> float:
 
 
 def read_double(text: str) -> float | None:
-    """The double that a string says, if it says one; SqlError if it is too large."""
+    """The double in a string, if it is one; SqlError if it is too large."""
     text = text.strip(SPACES)
     is_number = _NUMBER.fullmatch(text) and re.search(r"\d", text)
     return _float(text) if is_number or _DOUBLE_WORD.fullmatch(text) else None
 
 
 def exact_number(constant: Constant) -> Fraction | None:
-    """The number that a constant says, if it says a finite one."""
+    """The exact value of a constant, if it is a finite number."""
     text = str(constant.value).strip(SPACES)
     if constant.kind not in ("integer", "decimal", "double", "string"):
         return None
     if not _NUMBER.fullmatch(text) or not re.search(r"\d", text) or len(text) > 2 * MAX_DIGITS:
         return None
     try:
-        decimal = Decimal(text)  # a double stands for the decimal that it shows: 1e-1 means 0.1
+        decimal = Decimal(text)  # a double stands for the decimal it shows: 1e-1 means 0.1
     except InvalidOperation:  # an exponent of twenty digits
         return None
     return Fraction(decimal) if decimal == 0 or abs(decimal.adjusted()) <= MAX_DIGITS else None
 
 
 def as_double(constant: Constant) -> Constant:
-    """A number as a double; other constants as they are."""
+    """A number as a double; other constants unchanged."""
     if not constant.is_number:
         return constant
     assert isinstance(constant.value, int | float | Decimal)

@@ -1,4 +1,4 @@
-"""CREATE TABLE, CREATE STREAM and CREATE OPERATOR: from text to what it declares."""
+"""CREATE TABLE, CREATE STREAM and CREATE OPERATOR: from text to declarations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INSTEAD = {
     "DROP": "tables and streams live as long as their home; declare a new one by another name",
     "ALTER": "tables and streams keep their columns; declare a new one by another name",
 }
-"""What to do instead of a statement that is not for this door."""
+"""What to use instead of a statement that is not supported here."""
 
 
 def parse_declaration(sql: str) -> Relation | Signature:
@@ -46,7 +46,7 @@ def parse_declaration(sql: str) -> Relation | Signature:
 
 
 def _columns_between(source: Source, parentheses: Sequence[Token]) -> tuple[Column, ...]:
-    """Columns as CREATE TABLE would list them."""
+    """Columns in the syntax of CREATE TABLE."""
     if len(parentheses) == 2:
         return ()
     builder = _RelationBuilder(source, "OPERATOR")
@@ -91,8 +91,8 @@ def _relation(source: Source) -> Relation:
 
 
 def _parse_create(source: Source, kind: str, rest: Sequence[Token] | None = None) -> exp.Create:
-    """`rest`: what stands behind CREATE TABLE, if it is not what the text says."""
-    # The parser knows no streams. They are declared just like tables.
+    """`rest`: the tokens after CREATE TABLE, if they differ from the text."""
+    # The parser knows no streams. They are declared like tables.
     given = source.tokens[1]
     table = Token(
         TokenType.TABLE, "TABLE", line=given.line, col=given.col, start=given.start, end=given.end
@@ -158,7 +158,7 @@ class _RelationBuilder:
         name = self._checked_name(identifier)
         constraints = item.args.get("constraints") or []
         if not isinstance(data_type, exp.DataType):
-            # A generated column may leave its type out: say that first.
+            # A generated column may omit its type: check that first.
             self._read_constraints(identifier, constraints)
             raise self.source.refuse(f"column {name} has no type", item)
         for argument in other_arguments(item, "this", "kind", "constraints"):
@@ -174,7 +174,7 @@ class _RelationBuilder:
         self.columns.append(Column(name, value_type, nullable))
 
     def _read_constraints(self, name: exp.Identifier, constraints: list[exp.Expr]) -> bool:
-        """Whether the column may be NULL; a key is noted on the way."""
+        """Whether the column may be NULL; also records a key."""
         nullable = True
         for constraint in constraints:
             if constraint.args.get("this"):
@@ -185,7 +185,7 @@ class _RelationBuilder:
                 nullable = False
             elif isinstance(kind, exp.PrimaryKeyColumnConstraint) and plain:
                 self._set_key([name], name)
-            elif not isinstance(kind, exp.NotNullColumnConstraint):  # NULL says nothing new
+            elif not isinstance(kind, exp.NotNullColumnConstraint):  # NULL is the default
                 raise self._unsupported(constraint_name(kind), constraint)
         return nullable
 

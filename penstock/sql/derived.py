@@ -1,4 +1,4 @@
-"""From tables and the expressions over them to relations that have derived columns."""
+"""From tables and expressions over them to relations with derived columns."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from penstock.sql.scope import FIRST_DERIVED
 
 
 def with_derived(query: Query, derived: Sequence[Sequence[Definition]]) -> Query:
-    """The query over relations that have the columns which it was bound with behind those of its
-    tables, node by node, and no documents that it does not read."""
+    """The query over relations that have the derived columns it uses after those of its tables,
+    node by node, and without documents that it does not read."""
     query = _without_documents(query, derived)
     if not any(derived):
         return query
@@ -34,14 +34,14 @@ def with_derived(query: Query, derived: Sequence[Sequence[Definition]]) -> Query
 
 
 def _needed(query: Query, node: int, derived: Sequence[Definition]) -> list[Definition]:
-    """Those of the definitions that a condition or an output is left of, in their order."""
+    """The definitions that are still used by a condition or an output, in their order."""
     used = _used(query, node)
     needed = (one for i, one in enumerate(derived) if FIRST_DERIVED + i in used)
     return sorted(needed, key=definition_order)
 
 
 def _used(query: Query, node: int) -> set[int]:
-    """The columns of a node that conditions and outputs are about."""
+    """The columns of a node that conditions and outputs use."""
     used = {column for branch in query.branches for column, _ in branch[node]}
     return used | {one.column for one in query.outputs if one.node == node}
 
@@ -66,7 +66,7 @@ def _extended(node: Node, needed: Sequence[Definition]) -> Node:
 def _move(
     node: Node, bound: Sequence[Definition], needed: Sequence[Definition]
 ) -> Callable[[int], int]:
-    """Where a column that is used stands in the end, given where it was bound."""
+    """The final position of a used column, given the position at which it was bound."""
     first = len(node.relation.columns)
 
     def move(column: int) -> int:

@@ -1,4 +1,4 @@
-"""Expressions of one row: which may stand in a query, and the derived columns that they become."""
+"""Expressions of one row: which are allowed in a query, and the derived columns they become."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.sql.source import Source
 from penstock.sql.text_growth import check_texts
 
 MAX_CHARACTERS = 2_000
-"""Of one expression. Its text names the spaces of the queries that use it."""
+"""Maximum per expression. Its text is part of the names of spaces."""
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow, exp.Neg, exp.Paren)
 _CONDITIONS = (
@@ -52,18 +52,18 @@ DETERMINISTIC = frozenset(
         *(*_NUMBERS, *_TEXTS, *_TIMES, *_LEAVES, exp.DataTypeParam),
     )
 )
-"""What an expression may be made of: functions of one row whose values never change."""
+"""Allowed parts of an expression: deterministic functions of one row."""
 
 
 class ExpressionBinder:
-    """Makes derived columns of expressions over one table of a scope."""
+    """Turns expressions over one table of a scope into derived columns."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
     def place(self, expression: exp.Expr, where: str = "a subscription") -> Place:
-        """The column that has the values of an expression: a declared one, or one that is derived.
-        SqlError if it cannot be derived."""
+        """The column with the values of an expression: a declared or a derived one. SqlError if it
+        cannot be derived."""
         if isinstance(expression, exp.Column):
             return self._scope.resolve(expression)
         check_deterministic(self._scope.source, expression, where)
@@ -76,7 +76,7 @@ class ExpressionBinder:
         return self._scope.add_derived(node, Definition(text, value_type, reads))
 
     def constant(self, expression: exp.Expr) -> Constant | None:
-        """The value of an expression that names no column; None if it names one."""
+        """The value of an expression without columns; None if it has columns."""
         check_deterministic(self._scope.source, expression)
         if expression.find(exp.Column) is not None:
             return None
@@ -98,10 +98,10 @@ class ExpressionBinder:
 
     def _over_one_table(self, expression: exp.Expr) -> tuple[int, tuple[int, ...], exp.Expr]:
         """The node that an expression reads, which of its columns, and the same expression with the
-        columns called as they were declared."""
+        declared names of the columns."""
         renamed = expression.copy()
         places = []
-        # In the order of both trees, which are the same.
+        # Both trees have the same order.
         pairs = zip(_columns(expression), list(_columns(renamed)), strict=True)
         for original, copy in pairs:
             place = self._scope.resolve(original)
@@ -149,7 +149,7 @@ def _too_long() -> SqlError:
 def check_deterministic(
     source: Source, expression: exp.Expr, where: str = "a subscription"
 ) -> None:
-    """SqlError for the first part of an expression that has no place in one, or if a text in it can
+    """SqlError for the first part of an expression that is not allowed, or if a text in it can
     become too long."""
     for count, part in enumerate(expression.walk()):
         if count == MAX_CHARACTERS:

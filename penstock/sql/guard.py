@@ -1,7 +1,7 @@
-"""What is checked before a statement is parsed: size, characters, number of tokens, depth.
+"""Checks before a statement is parsed: size, characters, number of tokens, depth.
 
-The parser is recursive and was not made for hostile input. Everything it could choke on is
-refused here, on the flat list of tokens, in time linear in the length of the text.
+The parser is recursive and was not made for hostile input. Everything it could choke on is refused
+here, on the flat list of tokens, in linear time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ MAX_BRACKETS = 1_000
 """The parser takes a quarter of a millisecond for each."""
 MAX_NAME_LENGTH = 255
 MAX_DEPTH = 32
-"""Levels of parentheses, brackets, CASE, NOT and signs inside each other, and links of a chain.
+"""Maximum nesting of parentheses, brackets, CASE, NOT and signs, plus links of a chain.
 
-The parser needs about 21 frames of Python's stack for one level of parentheses; 32 levels fit
-into the usual limit of 1,000 frames with room for the caller's own.
+The parser needs about 21 Python stack frames per level of parentheses; 32 levels fit into the
+default limit of 1,000 frames with room for the caller's own.
 """
 
 LINK_LEVELS = 8
-"""What a link of x[1][1]... and x.f(1).f(1)... counts: the parser begins anew at each of them, and
-takes minutes for a few thousand. No subscription has any."""
+"""The weight of a link of x[1][1]... and x.f(1).f(1)...: the parser starts over at each of them,
+and takes minutes for a few thousand. No subscription needs any."""
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
@@ -68,7 +68,7 @@ def read_tokens(sql: str) -> list[Token]:
 
 
 def _check_text(sql: str) -> None:
-    # Characters are counted first: a text of gigabytes is not worth encoding.
+    # Characters are counted first: a text of gigabytes should not be encoded.
     size = len(sql) if len(sql) > MAX_BYTES else len(sql.encode(errors="replace"))
     if size > MAX_BYTES:
         raise SqlError(
@@ -116,9 +116,9 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
 
 
 def _check_words(sql: str, tokens: list[Token]) -> None:
-    """One statement, with names of sensible length, and no comma, AS or dot with nothing behind it.
+    """One statement, with names of sensible length, and no comma, AS or dot with nothing after it.
 
-    The parser would drop what stands alone.
+    The parser would silently drop them.
     """
     count = 1
     for i, token in enumerate(tokens):

@@ -1,4 +1,4 @@
-"""What constants mean to the columns of each type: one entry per type.
+"""How constants compare with columns: one entry per column type.
 
 `place` gives a pair of cuts: just below and just above the constant. They differ if the constant
 is a possible value of the column and are the same cut if it lies between two values: `x > 1.5` on
@@ -44,17 +44,18 @@ from penstock.sql.constants import (
 
 Cuts: TypeAlias = tuple[Cut, Cut]
 Placing: TypeAlias = Callable[[str], Cuts]
-"""The cuts below and above a plain literal, as it is written, among the values of a column."""
+"""The cuts below and above a plain literal, as written, among the values of a column."""
 
-_SAFE_DIGITS = 15  # any decimal of so many digits survives the way to a double and back
+_SAFE_DIGITS = 15  # any decimal of this many digits survives the conversion to a double and back
 _SAFE_INTEGER = 1 << 53  # below, every integer is a double
 
 
 class LiteralRules(NamedTuple):
-    """What a column type makes of constants. The functions take the type as their last argument."""
+    """The rules of a column type for constants. The functions take the type as their last
+    argument."""
 
     family: str
-    """A NULL that was cast to a type of the same family compares."""
+    """A NULL compares if it was cast to a type of the same family."""
     convert: Callable[[Constant, Any], Constant | None]
     """The constant as a value of the type; None if it does not convert without loss."""
     place: Callable[[Constant, Any], Cuts | None]
@@ -64,7 +65,7 @@ class LiteralRules(NamedTuple):
     digits: Callable[[Any], tuple[int, int]] | None = None
     """For exact numbers: digits after and before the point."""
     plain_placing: Callable[[Placing, Any], Placing] | None = None
-    """Places plain literals faster; those it cannot place it hands to the given function."""
+    """A faster `place` for plain literals; falls back to the given function."""
     has_patterns: bool = False
     """Whether LIKE applies."""
     is_condition: bool = False
@@ -76,7 +77,7 @@ def rules_of(value_type: ValueType) -> LiteralRules:
 
 
 def converted(constant: Constant, value_type: ValueType) -> Constant:
-    """The constant as a value of a type; SqlError if it does not convert without loss."""
+    """The constant converted to a type; SqlError if that is lossy."""
     if constant == NULL:
         return Constant("null", None, value_type)
     found = rules_of(value_type).convert(constant, value_type)
@@ -118,13 +119,13 @@ def check_null(null: Constant, value_type: ValueType) -> None:
 
 
 def check_digits(constants: Sequence[Constant], value_type: ValueType) -> None:
-    """SqlError if no DECIMAL holds the values of a column and also the constants compared with it:
-    DuckDB then stops at the first value that does not fit."""
+    """SqlError if no DECIMAL holds both the values of a column and the constants compared with it:
+    DuckDB then fails at the first value that does not fit."""
     digits_of = rules_of(value_type).digits
     if digits_of is None:
         return
     if isinstance(value_type, IntegerType) and all(one.kind == "integer" for one in constants):
-        return  # nearly all there are; nothing stands behind a point
+        return  # the common case; no digits after the point
     exact = [one for one in constants if one.kind in ("integer", "decimal")]
     scale, before = digits_of(value_type)
     for one in exact:
@@ -162,7 +163,7 @@ def _digits_of(value_type: IntegerType | DecimalType) -> tuple[int, int]:
 
 
 def _place_number(constant: Constant, value_type: ValueType, digits_after: int) -> Cuts:
-    """The place of a number among keys, which are integers and count multiples of 1/scale."""
+    """The position of a number among keys, which are integers and count multiples of 1/scale."""
     scale = 10**digits_after
     lowest, highest = value_type.key_range
     assert isinstance(lowest, int)
@@ -184,7 +185,8 @@ def _place_number(constant: Constant, value_type: ValueType, digits_after: int) 
 
 
 def _exactly_meant(value: float, scale: int, highest: int) -> Fraction:
-    """The number a double stands for, if comparing exactly is the same as comparing doubles."""
+    """The number that a double stands for, if comparing exactly is the same as comparing
+    doubles."""
     if scale == 1 and (abs(value) < _SAFE_INTEGER or highest < _SAFE_INTEGER):
         return Fraction(value)
     shortest = Decimal(repr(value))

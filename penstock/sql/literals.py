@@ -1,4 +1,4 @@
-"""Literals of SQL and casts of them, as constants."""
+"""SQL literals and casts of them, as constants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from penstock.sql.names import clause_name, other_arguments
 
 
 def read_constant(expression: exp.Expr) -> Constant | None:
-    """The constant an expression is, or None if it is not one; SqlError if it is a bad one."""
+    """The constant value of an expression, or None if it is not constant; SqlError if it is
+    invalid."""
     if isinstance(expression, exp.Paren):
         return read_constant(expression.this)
     if isinstance(expression, exp.Null):

@@ -1,4 +1,4 @@
-"""What a person calls a piece of SQL, in particular one that is refused."""
+"""Names of SQL constructs for error messages."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ _CONSTRAINTS: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
 
 
 def other_arguments(expression: exp.Expr, *known: str) -> Iterator[str]:
-    """What the parser read into an expression besides the known: nothing may be ignored."""
+    """What the parser read into an expression besides the known arguments: nothing may be
+    ignored."""
     for name, value in expression.args.items():
         empty = isinstance(value, exp.IndexParameters) and not any(value.args.values())
         if value and not empty and name not in known:
@@ -82,12 +83,12 @@ def other_arguments(expression: exp.Expr, *known: str) -> Iterator[str]:
 
 
 def clause_name(argument: str) -> str:
-    """The name of a clause, from the name the parser gives it."""
+    """The name of a clause, from the parser's name for it."""
     return _CLAUSES.get(argument, argument.strip("_").upper().replace("_", " "))
 
 
 def constraint_name(constraint: exp.Expr) -> str:
-    """What a person would call a constraint or an option in CREATE TABLE."""
+    """The name of a constraint or an option in CREATE TABLE."""
     for kinds, name in _CONSTRAINTS:
         if isinstance(constraint, kinds):
             return name
@@ -107,7 +108,7 @@ def expression_name(expression: exp.Expr) -> str:
 
 
 def refusal(expression: exp.Expr, where: str = "a subscription") -> SqlError:
-    """The error for an expression that has no place in a subscription."""
+    """The error for an expression that is not allowed in a subscription."""
     if isinstance(expression, exp.Placeholder) and expression.name.isidentifier():
         return SqlError(
             f"the variable :{expression.name} is not supported in {where}",

@@ -4,8 +4,8 @@
     CREATE OPERATOR locIn (place VARCHAR, region VARCHAR) CONSTANT (region)
 
 RETURNS lists the variables that the operator binds; CONSTANT the arguments that cannot be columns;
-AS says where it is implemented, unless it is found by its name. Without a list of arguments the
-signature is that of the implementation.
+AS names the implementation, unless it is found by the operator's name. Without a list of arguments
+the signature is that of the implementation.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from penstock.sql.source import Source
 
 MAX_PARAMETERS = 32
 BUILT_IN = frozenset(DuckDB.Parser.FUNCTIONS) | frozenset(DuckDB.Parser.FUNCTION_PARSERS)
-"""The functions that the parser knows: it would not take a call of them for one of an operator."""
+"""The functions that the parser knows: a call of them would not be parsed as an operator's."""
 
 ColumnsOf = Callable[[Source, Sequence[Token]], tuple[Column, ...]]
-"""Reads columns between parentheses as those of a table are read."""
+"""Parses columns between parentheses, as in a table."""
 
 
 def parse_operator(source: Source, columns_of: ColumnsOf) -> Signature:
@@ -79,7 +79,7 @@ def _quoted(name: str) -> str:
 
 
 class _Reader:
-    """Walks the tokens behind CREATE OPERATOR."""
+    """Walks the tokens after CREATE OPERATOR."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -126,7 +126,7 @@ class _Reader:
         return token.text
 
     def take_parentheses(self) -> list[Token]:
-        """Everything up to the parenthesis that closes the one here."""
+        """All tokens up to the matching closing parenthesis."""
         if not self.is_at("("):
             raise self._source.refuse("( is expected here", self.here)
         first, depth = self._at, 0

@@ -1,4 +1,4 @@
-"""A subscription that calls operators as a database runs it that knows each group as a function."""
+"""Rewrites a subscription that calls operators for a database with one function per group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.sql.scope import FIRST_DERIVED
 
 
 class GroupFunction(NamedTuple):
-    """A derived column that operators compute, as a function of the columns that it reads."""
+    """A derived column computed by operators, as a function of the columns that it reads."""
 
     definition: Definition
     table: Relation
@@ -26,8 +26,8 @@ class GroupFunction(NamedTuple):
 
 
 def with_group_functions(sql: str, catalog: Catalog) -> tuple[str, list[GroupFunction]]:
-    """The text of a SELECT that was bound before, with a call of its function in the place of each
-    condition of a group; and the functions."""
+    """The text of a SELECT that was bound before, with function calls in place of the conditions of
+    each group; and the functions."""
     analysis = analyse(sql, catalog)
     scope, functions = analysis.scope, dict[str, GroupFunction]()
     select = analysis.select.copy()

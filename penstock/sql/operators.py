@@ -1,8 +1,8 @@
 """Calls of operators in conditions, with their variables: from parsed SQL to groups of predicates.
 
 Conditions that are combined by AND and share variables are one group, which is true if one joint
-substitution satisfies all of them. A variable lives in one list of ANDs: the alternatives of an OR
-have variables of their own, and NOT has none.
+substitution satisfies all of them. The scope of a variable is one list of ANDs: the alternatives of
+an OR have variables of their own, and NOT has none.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ _SIGNS: dict[type[exp.Expr], str] = {
 }
 _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 GROUP = "penstock group"
-"""What a bound condition remembers: the column of the group that it is part of."""
+"""The key under which a bound condition stores the column of its group."""
 
 
 def may_have_variables(sql: str) -> bool:
-    """Whether a text has a sign that variables begin with; looking at each part takes longer."""
+    """Whether a text contains the character that variables begin with; checking each part takes
+    longer."""
     return any(sign in sql for sign in ":$?")
 
 
@@ -55,19 +56,19 @@ def _is_variable(expression: exp.Expr) -> bool:
 
 
 def variables_of(expression: exp.Expr) -> set[str]:
-    """Their names; capitals do not matter, as in all names."""
+    """Their names, case-insensitive like all names."""
     return {one.name.lower() for one in expression.walk() if _is_variable(one)}
 
 
 class OperatorBinder:
-    """Makes derived columns of the operators that conditions call."""
+    """Turns the operators that conditions call into derived columns."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._expressions = ExpressionBinder(scope)
 
     def place(self, parts: Sequence[exp.Expr]) -> Place:
-        """The column that says whether conditions which share variables hold together."""
+        """The column with the truth of conditions that share variables."""
         nodes: set[int] = set()
         predicates = [self._predicate(one, nodes) for one in parts if isinstance(one, exp.Func)]
         constraints = [
@@ -123,7 +124,7 @@ class OperatorBinder:
             return Predicate(signature.name.lower(), tuple(terms[:taken]), tuple(terms[taken:]))
 
     def _leaf(self, expression: exp.Expr, nodes: set[int]) -> Leaf:
-        """What a call is given."""
+        """An argument of a call."""
         with self._scope.source.pointing_at(expression):
             term = self._term(expression, nodes)
             if isinstance(term, Arithmetic):
@@ -181,7 +182,7 @@ class OperatorBinder:
 
 
 def declared_operator(signature: Signature) -> Operator:
-    """An operator that can be called as a signature says, and does nothing."""
+    """An operator with a given signature and no implementation."""
     made = Operator()
     made.name = signature.name
     made.arguments = tuple(Argument(p.name, p.type, p.constant) for p in signature.arguments)
@@ -190,7 +191,7 @@ def declared_operator(signature: Signature) -> Operator:
 
 
 def _outside(constant: Constant) -> Outside:
-    """A constant as callers would write it."""
+    """A constant as an outside value."""
     if constant.kind == "date":
         return DateType().show(cast(int, constant.value))
     if constant.kind in ("timestamp", "timestamptz"):
@@ -200,7 +201,7 @@ def _outside(constant: Constant) -> Outside:
 
 
 def describe_group(group: GroupDefinition) -> str:
-    """A group as SQL would write it."""
+    """A group in SQL notation."""
     calls = [
         f"{one.operator}({', '.join(map(_describe, (*one.arguments, *one.outputs)))})"
         for one in group.predicates

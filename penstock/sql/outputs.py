@@ -1,4 +1,4 @@
-"""The SELECT list: which columns a content has, and what they are called."""
+"""The SELECT list: the columns of a content, and their names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Item:
 
 
 def bind_outputs(scope: Scope, expressions: list[exp.Expr]) -> tuple[Output, ...]:
-    """The columns in the order of the SELECT list, each under a name of its own."""
+    """The columns in the order of the SELECT list, with unique names."""
     if not expressions:
         raise scope.source.refuse("the SELECT list is empty", scope.source.tokens[0])
     items = [item for expression in expressions for item in _items(scope, expression)]

@@ -1,12 +1,12 @@
 """Selections with a payload: a query over one table, run as a join of the table's two halves.
 
-A subscription whose rows have a bulky column need not be sent it again whenever another column of
-the row changes (Chandramouli and Yang, 2008, appendix I). The wish stands in the text, as a hint
-right behind SELECT, so whoever has the text binds the same query:
+A subscription whose rows have a bulky column should not be sent it again whenever another column of
+the row changes (Chandramouli and Yang, 2008, appendix I). This is requested by a hint right after
+SELECT, so every process binds the same text to the same query:
 
     SELECT /*+ payload(photo) */ id, rating, photo FROM products WHERE rating >= 4
 
-To SQL that is a comment. It changes how rows travel, not what the query returns.
+To SQL this is a comment. It changes how rows are sent, not what the query returns.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def hinted(sql: str, columns: Sequence[str]) -> str:
-    """The text of a query with the hint that these columns are its payload."""
+    """The text of a query with a hint that names its payload columns."""
     source = Source(sql)
     if source.word(0) != "SELECT":
         raise source.refuse("a payload needs a SELECT", source.tokens[0])
@@ -45,7 +45,7 @@ def hinted(sql: str, columns: Sequence[str]) -> str:
 
 
 def payload_columns(source: Source) -> list[str]:
-    """The columns that a hint names as the payload; none, if there is no hint."""
+    """The payload columns named by a hint; none, if there is no hint."""
     hints = [comment for comment in source.tokens[0].comments if comment.startswith("+")]
     if not hints:
         return []
@@ -60,7 +60,7 @@ def payload_columns(source: Source) -> list[str]:
 
 
 def in_halves(source: Source, query: Query) -> Query:
-    """The query as its hint wants it run: of the table's halves, or as it is."""
+    """The query transformed according to its hint: over the table's halves, or unchanged."""
     names = payload_columns(source)
     if not names:
         return query
@@ -115,7 +115,7 @@ def _placed(output: Output, halves: Halves) -> Output:
 
 
 def whole(query: Query, catalog: Catalog) -> tuple[Query, tuple[str, ...]]:
-    """The query as it was before it was halved, and the names of the columns of its payload."""
+    """The query before it was split, and the names of its payload columns."""
     name = query.nodes[0].relation.name
     if not is_split(name):
         return query, ()

@@ -1,9 +1,9 @@
-"""Whether DuckDB, the reference for what expressions mean, reads a statement as the parser did.
+"""Checks that DuckDB, which defines what expressions mean, parses a statement as sqlglot did.
 
-The parser knows many dialects. Where it has other operands than DuckDB for an operator, or writes
-an expression with other parentheses than it read, a subscription would not mean what its text says:
-such a statement is refused. To compare, what the parser understood is written with parentheses
-around every operation, and DuckDB reads both.
+The parser knows many dialects. If it finds other operands than DuckDB for an operator, or writes an
+expression with other parentheses than it read, a subscription would not mean what its text says:
+such a statement is refused. For the comparison, the parsed statement is written with parentheses
+around every operation, and DuckDB parses both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_OPERATIONS = (exp.Paren, exp.Dot, exp.Escape)
 
 
 def check_read_alike(source: Source, select: exp.Select) -> None:
-    """SqlError if DuckDB reads a statement in another way."""
+    """SqlError if DuckDB parses a statement differently."""
     from penstock.expressions import read_structure
 
     try:
@@ -43,7 +43,7 @@ def check_read_alike(source: Source, select: exp.Select) -> None:
 
 
 def without_xml_tables(sql: str) -> str:
-    """A statement with names in the place of XMLTABLEs, which DuckDB does not have."""
+    """A statement with names in place of XMLTABLEs, which DuckDB does not have."""
     written, at = [], 0
     for number, (start, end) in enumerate(xml_table_spans(sql)):
         written += [sql[at:start], f"xmltable_{number}"]
@@ -52,7 +52,7 @@ def without_xml_tables(sql: str) -> str:
 
 
 def xml_table_spans(sql: str) -> list[tuple[int, int]]:
-    """Where XMLTABLE(...) begins and ends, each of them."""
+    """The start and end of each XMLTABLE(...)."""
     tokens = DIALECT.tokenize(sql)
     found: list[tuple[int, int]] = []
     depth = start = 0
@@ -71,7 +71,7 @@ def xml_table_spans(sql: str) -> list[tuple[int, int]]:
 
 
 def _with_parameters(sql: str) -> str:
-    """A statement with DuckDB's named parameters in the place of variables: `$name` for `:name`."""
+    """A statement with DuckDB's named parameters in place of variables: `$name` for `:name`."""
     written, at = [], 0
     for colon, name in pairwise(DIALECT.tokenize(sql)):
         if colon.token_type == TokenType.COLON and colon.end + 1 == name.start:
@@ -81,7 +81,7 @@ def _with_parameters(sql: str) -> str:
 
 
 def write_expression(expression: exp.Expr) -> str:
-    """The text of an expression; SqlError if DuckDB would read it as another one."""
+    """The text of an expression; SqlError if DuckDB would parse it differently."""
     from penstock.expressions import read_structure
 
     text = write_sql(expression)
@@ -104,7 +104,7 @@ def _unambiguous(expression: exp.Expr) -> str:
 
 
 def _stands_alone(part: exp.Expr) -> bool:
-    """Whether there is one way to read it; chains, which may be long, go from left to right."""
+    """Whether it is unambiguous; chains, which may be long, are left-associative."""
     parent = part.parent
     continues = type(parent) is type(part) and part.arg_key == "this"
     return continues or isinstance(part, _NO_OPERATIONS) or isinstance(parent, exp.Escape)

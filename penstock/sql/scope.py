@@ -1,4 +1,4 @@
-"""The tables of a FROM clause: which columns can be seen, and under which names."""
+"""The tables of a FROM clause: the visible columns and their names."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from penstock.sql.names import other_arguments
 from penstock.sql.source import Source
 
 FIRST_DERIVED = 1 << 20
-"""The position of the first derived column of a node while a query is bound: an XMLTABLE that comes
-later in FROM adds columns to the node."""
+"""The position of the first derived column of a node while a query is bound: a later XMLTABLE in
+FROM adds columns to the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """A column as the SELECT sees it; USING and NATURAL make one of several."""
+    """A column visible to the SELECT; USING and NATURAL merge several."""
 
     name: str
     place: Place
@@ -32,7 +32,7 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a name of FROM stands for: columns of a node, all of a table or those of an XMLTABLE."""
+    """The meaning of a name in FROM: columns of a node, all of a table or those of an XMLTABLE."""
 
     alias: str
     node: int
@@ -49,7 +49,7 @@ class Scope:
         self.nodes: list[Node] = []
         self.named: list[Named] = []
         self.derived: list[list[Definition]] = []
-        """Of each node, in the order in which the query mentions them."""
+        """For each node, in the order in which the query mentions them."""
         self.groups: list[list[Visible]] = []
         self.in_on = False
 
@@ -61,8 +61,8 @@ class Scope:
         return Column(one.text, one.type)
 
     def name(self, place: Place) -> str:
-        """What the query calls a column. Columns of XMLTABLE may be called as those of the table
-        are; then the relation has another name for them."""
+        """The query's name for a column. Columns of XMLTABLE may have the same name as those of the
+        table; the relation then has another name for them."""
         node, position = place
         relation = self.nodes[node].relation
         if position < FIRST_DERIVED and isinstance(relation, UnnestedRelation):
@@ -70,7 +70,7 @@ class Scope:
         return self.column(place).name
 
     def add_derived(self, node: int, definition: Definition) -> Place:
-        """Where a derived column stands until all columns are known."""
+        """The provisional position of a derived column, until all columns are known."""
         mine = self.derived[node]
         if definition not in mine:
             if len(mine) == MAX_DEFINITIONS:
@@ -96,13 +96,13 @@ class Scope:
         return f"{self.owner(place)}.{self.name(place)}"
 
     def owner(self, place: Place) -> str:
-        """What the table or the XMLTABLE of a column is called."""
+        """The name of a column's table or XMLTABLE."""
         node, position = place
         aliases = [one.alias for one in self.named if one.node == node and position < one.stop]
         return aliases[0] if aliases else self.nodes[node].alias
 
     def add(self, table: exp.Table, alias: str | None) -> list[Visible]:
-        """A new node; its columns, not yet part of any group."""
+        """Add a node; returns its columns, not yet part of any group."""
         relation = self.catalog.get(table.name)
         if relation is None:
             names = self.catalog.names()
@@ -121,7 +121,7 @@ class Scope:
         return self._visible(named)
 
     def unnest(self, node: int, table: XmlTable, alias: str, at: exp.Table) -> list[Visible]:
-        """Let a node have the rows of an XMLTABLE; its columns, not yet part of any group."""
+        """Unnest a node by an XMLTABLE; returns its columns, not yet part of any group."""
         before = self.nodes[node].relation
         if isinstance(before, UnnestedRelation):
             if len(before.tables) == MAX_XML_TABLES:
@@ -167,9 +167,9 @@ class Scope:
         )
 
     def resolve(self, column: exp.Column) -> Place:
-        """The column a name stands for; SqlError if it is unknown or ambiguous.
+        """The column for a name; SqlError if it is unknown or ambiguous.
 
-        A bare name in ON means the tables of that join where they have it, and others if not.
+        A bare name in ON means the tables of that join if they have it, and other tables if not.
         """
         for argument in other_arguments(column, "this", "table"):
             what = "a name with a schema" if argument in ("db", "catalog") else argument.upper()

@@ -1,10 +1,10 @@
-"""Binding many statements that differ only in their constants.
+"""Binds many statements that differ only in their constants.
 
 Subscriptions come from programs: a million of them have a handful of shapes. Parsing and resolving
-names takes most of a millisecond, and gives the same for every statement of a shape. So the first
-one of a shape is bound as usual and kept; for the others, the new constants are put into its tree
-and only the conditions are bound again. Whatever is out of the ordinary, errors above all, is left
-to the usual way.
+names takes most of a millisecond, with the same result for every statement of a shape. So the first
+statement of a shape is bound normally and cached; for the others, the new constants are put into
+its tree and only the conditions are bound again. Unusual cases, errors above all, fall back to
+normal binding.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from penstock.sql.conjunctions import Comparison, Conjunction, literal_constant
 from penstock.sql.derived import with_derived
 
 MAX_SHAPES = 1_000
-MAX_CHARACTERS = 4_096  # longer texts are not worth keeping
+MAX_CHARACTERS = 4_096  # longer texts are not cached
 
 _LITERAL = re.compile(
     r"(?<![\w.'\"$@\\])(?:[0-9]{1,18}(?:\.[0-9]{1,18})?(?![\w.])|'[^'\\\0\ud800-\udfff]*'(?!'))"
 )
-"""Plain numbers and strings, where nothing around them could change what they are."""
+"""Plain numbers and strings, in contexts that cannot change what they are."""
 
 _Part: TypeAlias = Callable[[list[str]], Condition]
 
@@ -69,20 +69,20 @@ class ShapeBinder:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What statements of one shape have in common, and how the rest follows from their literals."""
+    """The common part of statements of one shape, and how the rest depends on their literals."""
 
     analysis: Analysis
     binder: ConditionBinder
     parts: tuple[_Part, ...]
     conjunction: Conjunction | None
-    """The same, where all conditions are comparisons."""
+    """The fast path, if all conditions are comparisons."""
     definitions: tuple[int, ...]
     """How many derived columns each node has."""
 
     @classmethod
     def of(cls, sql: str, analysis: Analysis) -> _Shape | None:
-        """None unless the literals that were found in the text are exactly those of its tree, and
-        all of them are in conditions."""
+        """None unless the literals found in the text are exactly those of its tree, and all of them
+        are in conditions."""
         spans = [match.span() for match in _LITERAL.finditer(sql)]
         found = [
             (literal.meta.get("start", -1), literal.meta.get("end", -2) + 1)
@@ -101,7 +101,7 @@ class _Shape:
         return cls(analysis, binder, parts, _conjunction(analysis, numbers), definitions)
 
     def bind(self, sql: str, literals: list[str]) -> Query | None:
-        """The query of another statement of this shape; None if the usual way must explain it."""
+        """The query of another statement of this shape; None to fall back to normal binding."""
         warnings = self.binder.warnings = []
         try:
             branches = None if self.conjunction is None else self.conjunction.branches(literals)
@@ -116,8 +116,8 @@ class _Shape:
             self._forget_definitions()
 
     def _forget_definitions(self) -> None:
-        """Where a literal is part of what a derived column is computed from, each statement has
-        columns of its own; those of the first stay, because outputs may be among them."""
+        """If a literal is part of a derived column's definition, each statement has columns of its
+        own; those of the first stay, because outputs may use them."""
         for known, mine in zip(self.definitions, self.analysis.scope.derived, strict=True):
             del mine[known:]
 
@@ -164,7 +164,7 @@ def _any_part(expression: exp.Expr, numbers: dict[int, int], binder: ConditionBi
 def _simple_part(
     expression: exp.Expr, numbers: dict[int, int], binder: ConditionBinder
 ) -> _Part | None:
-    """A column compared with literals: the same outcome, without walking the tree."""
+    """A column compared with literals: the same result, without walking the tree."""
     compared = _compared_literals(expression)
     if not compared or not isinstance(expression.this, exp.Column):
         return None
@@ -186,7 +186,7 @@ def _simple_part(
 
 
 def _compared(expression: exp.Expr) -> list[tuple[type[exp.Expr], exp.Expr]]:
-    """What its left side is compared with, and how."""
+    """The right sides of its comparisons, and their kinds."""
     if isinstance(expression, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
         return [(type(expression), expression.expression)]
     if isinstance(expression, exp.Between) and not expression.args.get("symmetric"):

@@ -13,22 +13,22 @@ from penstock.sql.dialect import DIALECT
 from penstock.sql.guard import read_tokens
 
 _PARSER_BUGS = (SqlglotError, ValueError, TypeError, AttributeError, LookupError)
-"""What the parser may raise besides a ParseError on a text that it did not expect."""
+"""What the parser may raise besides a ParseError on unexpected text."""
 
 
 class Source:
-    """A statement that passed the guard. Raises every error about it, with its place."""
+    """A statement that passed the guard. Raises every error about it, with its position."""
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
         self.tokens = read_tokens(sql)
 
     def word(self, index: int) -> str:
-        """The token at `index` in upper case; empty behind the end."""
+        """The token at `index` in upper case; empty after the end."""
         return self.tokens[index].text.upper() if index < len(self.tokens) else ""
 
     def parse(self, tokens: Sequence[Token] = ()) -> exp.Expr:
-        """The only statement of the text (or of other tokens that stand for it)."""
+        """The only statement of the text (or of other tokens that replace it)."""
         parser = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE)
         try:
             statements = parser.parse(list(tokens or self.tokens), self.sql)
@@ -75,7 +75,7 @@ class Source:
         return error
 
     def locate(self, error: SqlError, at: exp.Expr | Token | None) -> None:
-        """Let an error point at an expression or a token, unless it already points somewhere."""
+        """Set the position of an error to an expression or a token, unless it has one."""
         if error.position is not None or at is None:
             return
         if isinstance(at, exp.Expr):
@@ -85,16 +85,16 @@ class Source:
             error.sql, error.position, error.length = self.sql, span[0], span[1] - span[0] + 1
 
     def pointing_at(self, at: exp.Expr | Token | None) -> _PointingAt:
-        """Errors that know no place get this one."""
+        """Errors without a position get this one."""
         return _PointingAt(self, at)
 
     def token_after(self, expression: exp.Expr) -> Token | None:
-        """The token right behind an expression."""
+        """The token right after an expression."""
         span = _span(expression)
         return next((t for t in self.tokens if span is not None and t.start > span[1]), None)
 
     def token_of(self, *words: str) -> Token | None:
-        """The first token that is one of these words, and not in quotes."""
+        """The first token that is one of these words, unquoted."""
         for token in self.tokens:
             if token.text.upper() in words and self.sql[token.start] not in "\"'":
                 return token
@@ -102,7 +102,7 @@ class Source:
 
     def word_before(self, expression: exp.Expr, *own: str) -> str:
         """The token before an expression, in upper case. `own`: words that it may begin with
-        itself, since keywords have no place."""
+        itself, since keywords have no position."""
         span = _span(expression)
         before = [token for token in self.tokens if span is not None and token.end < span[0]]
         words = [token.text.upper() for token in before]
@@ -112,7 +112,7 @@ class Source:
 
 
 class _PointingAt:
-    """A class, because a long statement has thousands of places, and generators are slow."""
+    """A class, because a long statement has thousands of positions, and generators are slow."""
 
     __slots__ = ("at", "source")
 
@@ -129,13 +129,13 @@ class _PointingAt:
 
 
 def _words(expression: exp.Expr) -> list[tuple[int, int]]:
-    """The places of the names and constants in an expression; keywords have none."""
+    """The positions of the names and constants in an expression; keywords have none."""
     metas = [part.meta for part in expression.walk() if "start" in part.meta]
     return [(meta["start"], meta["end"]) for meta in metas]
 
 
 def _keywords(expression: exp.Expr) -> list[str]:
-    """The words an expression without names and constants is written with."""
+    """The keywords of an expression without names and constants."""
     keywords = [expression.name.upper(), expression.key.upper()]
     if isinstance(expression, exp.Func):
         keywords += [name.upper() for name in expression.sql_names()]
@@ -143,7 +143,7 @@ def _keywords(expression: exp.Expr) -> list[str]:
 
 
 def _span(expression: exp.Expr) -> tuple[int, int] | None:
-    """The stretch of text of an expression; of what surrounds it, if it has no words of its own."""
+    """The range of text of an expression, or of its parent if it has no words of its own."""
     here: exp.Expr | None = expression
     while here is not None:
         words = _words(here)

@@ -1,8 +1,8 @@
-"""What the parser lets pass although it is wrong, or drops without a word.
+"""Checks for what the parser accepts although it is wrong, or drops silently.
 
-It is made to read many dialects and means well: it takes reserved words and strings for names,
-reads `BETWEEN 1 2`, and forgets the star behind a table. A subscription that does not mean what its
-text says is worse than a refusal, so a statement that was understood is checked against its text.
+It reads many dialects and is lenient: it accepts reserved words and strings as names, reads
+`BETWEEN 1 2`, and forgets the star after a table. A subscription that does not mean what its text
+says is worse than a refusal, so a parsed statement is checked against its text.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _COUNTED = (
 """Tokens that appear exactly as often as these expressions do."""
 
 _BEFORE_ALL_COLUMNS = (TokenType.SELECT, TokenType.COMMA, TokenType.DOT)
-"""Behind these tokens a star means all columns, and elsewhere it multiplies."""
+"""After these tokens a star means all columns, elsewhere it multiplies."""
 
 
 def check_names(source: Source, statement: exp.Expr) -> None:
-    """Names are words that are not reserved, or stand in double quotes."""
+    """Names are unreserved words, or are in double quotes."""
     for identifier in statement.find_all(exp.Identifier):
         start = identifier.meta.get("start")
         first = source.sql[start] if start is not None else '"'
@@ -58,7 +58,7 @@ def check_names(source: Source, statement: exp.Expr) -> None:
 
 
 def check_nothing_dropped(source: Source, select: exp.Select) -> None:
-    """Every star, AND and OR of the text is in what was understood, and the other way round."""
+    """Every star, AND and OR of the text is in the parsed statement, and vice versa."""
     parts = list(select.walk())
     for kind, what, expressions in _COUNTED:
         tokens = [token for token in source.tokens if token.token_type == kind]
@@ -82,14 +82,14 @@ def check_nothing_dropped(source: Source, select: exp.Select) -> None:
 
 
 def _mistake_after_star(following: Token) -> str:
-    """What is wrong about the token behind a star that means all columns."""
+    """What is wrong with the token after a star that means all columns."""
     if following.token_type in (TokenType.COMMA, TokenType.FROM):
         return ""
     return f"{following.text} behind *"
 
 
 def _mistake(token: Token, following: Token, in_using: bool) -> str:
-    """What is wrong about two neighbours in a SELECT that the parser took for a good one."""
+    """What is wrong with two adjacent tokens in a SELECT that the parser accepted."""
     kind, next_kind = token.token_type, following.token_type
     apart = token.end + 1 < following.start
     if kind == TokenType.NOT and token.text == "!":

@@ -1,4 +1,4 @@
-"""FROM and JOIN: from parsed SQL to nodes, equalities between them, and what else ON says."""
+"""FROM and JOIN: from parsed SQL to nodes, equalities between them, and other conditions of ON."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class TableBinder:
         return common
 
     def _merge(self, columns: list[Visible], names: list[exp.Identifier], join: exp.Join) -> None:
-        """Join on columns of one name and show them once, at their place on the left."""
+        """Join on columns of the same name and show them once, at their position on the left."""
         left = self.scope.groups[-1]
         with self.source.pointing_at(join):
             for name in names:
@@ -145,7 +145,7 @@ class TableBinder:
         return self.scope.only(name, found)
 
     def bind_conjunction(self, expression: exp.Expr) -> None:
-        """Take equalities between tables out of ANDed conditions, and bind the rest."""
+        """Extract equalities between tables from ANDed conditions, and bind the rest."""
         top = unparenthesised(expression)
         shared: list[exp.Expr] = []
         for part in operands(top) if isinstance(top, exp.And) else [top]:
@@ -163,7 +163,7 @@ class TableBinder:
             self.local_expressions.append(exp.and_(*shared, copy=False))
 
     def _join_columns(self, part: exp.Expr) -> tuple[Place, Place] | None:
-        """The columns of `a.x = b.y`, if the condition is such an equality of two tables."""
+        """The columns of `a.x = b.y`, if the condition is an equality between two tables."""
         if not isinstance(part, exp.EQ):
             return None
         left, right = unparenthesised(part.this), unparenthesised(part.expression)

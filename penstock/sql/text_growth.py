@@ -1,8 +1,7 @@
-"""Limits on the work that texts cost in an expression, checked when it is bound.
+"""Limits on the size of texts in an expression, checked when it is bound.
 
-Most functions give a text that is no longer than what they are given. Those that join or replace
-can give more: nested in each other, gigabytes of a short row, and no limit of DuckDB stops that in
-time.
+Most functions return a text no longer than their arguments. Those that concatenate or replace can
+return more: nested, gigabytes from a short row, and no limit of DuckDB stops that in time.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from sqlglot import exp
 from penstock.errors import SqlError
 
 MAX_GROWTH = 256
-"""Times the length of the row. An event has at most 1 MiB, and DuckDB 256 MB (`MEMORY_LIMIT`)."""
+"""Maximum, as a multiple of the row's length. An event has at most 1 MiB, and DuckDB 256 MB
+(`MEMORY_LIMIT`)."""
 MAX_FIXED = 1 << 20
-"""Characters that do not come from the row."""
+"""Maximum number of characters that do not come from the row."""
 _SHOWN_CHARACTERS = 64  # of a number or a time that is cast to text
 
 _PATTERNS: dict[type[exp.Expr], str] = {
@@ -27,20 +27,20 @@ _PATTERNS: dict[type[exp.Expr], str] = {
     exp.RegexpReplace: "regexp_replace",
     exp.SimilarTo: "SIMILAR TO",
 }
-"""They compile their pattern, anew for each row if it is not a constant: seconds for 20,000
+"""These compile their pattern, for each row if it is not a constant: seconds for 20,000
 characters."""
 
 
 class _Size(NamedTuple):
-    """Of a text: at most `growth` times as long as its row, and `fixed` characters more."""
+    """Bound of a text's length: `growth` times the length of its row, plus `fixed` characters."""
 
     growth: int
     fixed: int
 
 
 def check_texts(expression: exp.Expr) -> None:
-    """SqlError if a row can make a text of an expression that is too long to compute, or a pattern
-    that cannot be read."""
+    """SqlError if a row can make a text of an expression too long to compute, or if a pattern is
+    invalid."""
     _size(expression)
 
 
@@ -82,7 +82,7 @@ def _replaced(part: exp.Expr) -> _Size:
         known = len(sought.name) if isinstance(sought, exp.Literal) else 1
         times = max(1, ceil(length / max(1, known)))
         return _Size(text.growth * times, text.fixed * times)
-    # A match may be empty, and a replacement hold matches: \0 takes two characters to write.
+    # A match may be empty, and a replacement may contain matches: \0 takes two characters to write.
     times = length + 1
     return _Size(text.growth * times, (text.fixed + 1) * times)
 
@@ -96,7 +96,7 @@ def _check_constant(part: exp.Expr, what: str, function: str) -> None:
 
 
 def _check_escape(part: exp.Escape) -> None:
-    """DuckDB stops at such a pattern when it meets a row, whatever is around it."""
+    """DuckDB fails on such a pattern when it meets a row, whatever surrounds it."""
     pattern, escape = part.this.expression, part.expression
     _check_constant(pattern, "pattern", "LIKE with ESCAPE")
     _check_constant(escape, "character", "ESCAPE")

@@ -1,9 +1,8 @@
-"""A subscription as DuckDB runs it without stopping at a value that cannot be computed.
+"""Rewrites a subscription so that DuckDB does not fail at a value that cannot be computed.
 
 In a subscription such a value is NULL, and so is a condition that needs it
-(`penstock.expressions`). DuckDB says the same with TRY around it. A date or time that no column
-can hold, because it is beyond the years 1 to 9999, is NULL, too, where it is shown or compared with
-constants.
+(`penstock.expressions`). In DuckDB, TRY has the same effect. A date or time outside the range of
+columns, the years 1 to 9999, is also NULL, where it is shown or compared with constants.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _COMBINED = (exp.And, exp.Or, exp.Not, exp.Paren)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _OF_LEFT_SIDE = (exp.Between, exp.In)
 
-# Not by comparing with dates: most values are of other types, and DuckDB binds all alternatives.
+# Not by comparing with dates: most values have other types, and DuckDB binds all alternatives.
 _ON_CALENDAR = (
     "CASE WHEN typeof({0}) IN ('DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE') "
     "AND NOT regexp_matches(CAST({0} AS VARCHAR), '^[0-9]{{4}}-[^(]*$') THEN NULL ELSE {0} END"
@@ -24,7 +23,7 @@ _ON_CALENDAR = (
 
 
 def with_try(sql: str) -> str:
-    """The text of a SELECT that was bound before, with TRY around what it computes."""
+    """The text of a SELECT that was bound before, with TRY around computed values."""
     select = parse_one(sql, dialect=DIALECT)
     for item in select.expressions:
         if isinstance(item, exp.Alias) and not isinstance(item.this, exp.Column):
@@ -38,7 +37,7 @@ def with_try(sql: str) -> str:
 
 
 def _each_tried(condition: exp.Expr) -> exp.Expr:
-    """A condition whose parts are tried one by one."""
+    """A condition whose parts are wrapped in TRY one by one."""
     written = exp.Paren(this=condition.copy())
     waiting: list[exp.Expr] = [written]
     while waiting:
@@ -51,8 +50,8 @@ def _each_tried(condition: exp.Expr) -> exp.Expr:
 
 
 def _compared_on_calendar(condition: exp.Expr) -> exp.Expr:
-    """Of a condition that compares a computed value with constants, the same of its value as a
-    column would hold it. Others are computed as a whole."""
+    """A condition that compares a computed value with constants, with the value limited to the
+    range of columns. Others are computed as a whole."""
     condition = condition.copy()
     sides = list(condition.iter_expressions())
     computing = [one for one in sides if one.find(exp.Column) is not None]

@@ -1,7 +1,7 @@
-"""Three-valued logic on one column: for which values a condition is true, and for which false.
+"""Three-valued logic on one column: the values for which a condition is true, and false.
 
 For the values in neither set the condition is NULL. NOT swaps the two sets, AND and OR combine
-them, and only the true set is asked for in the end.
+them, and only the true set is used in the end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ ISNULL = Truth((IS_NULL,), ANY_BUT_NULL)
 
 
 def any_of(truths: Sequence[Truth]) -> Truth:
-    """OR of many conditions, each true for few values: one of them UNKNOWN, it is never false."""
+    """OR of many conditions, each true for few values; with one of them UNKNOWN, it is never
+    false."""
     true = union(interval for truth in truths for interval in truth.true)
     return Truth(true, NO_VALUE if UNKNOWN in truths else subtract(NOT_NULL, true))
 

@@ -1,4 +1,4 @@
-"""XMLTABLE in FROM: rows that are taken out of the documents of a table before it."""
+"""XMLTABLE in FROM: rows extracted from the documents of an earlier table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from penstock.sql.scope import Scope, Visible
 
 
 def bind_xml_table(scope: Scope, table: exp.Table, alias: str | None) -> list[Visible]:
-    """Let the table whose documents are passed have a row for each row of the XMLTABLE; the columns
-    of the latter. SqlError, with the place, for what is not supported."""
+    """Unnest the table whose documents are passed; returns the columns of the XMLTABLE. SqlError,
+    with its position, for what is not supported."""
     with scope.source.pointing_at(table):
         return _bind(scope, table, alias)
 

@@ -1,7 +1,7 @@
-"""How far a log was acknowledged, beside the log: 8 bytes of offset, 4 of checksum.
+"""The acknowledged end of a log, stored beside it: 8 bytes of offset, 4 of checksum.
 
-Written after every append, without waiting for the disk. After a crash of the machine it may say
-less than was acknowledged, never more.
+Written after every append, without a sync. After a crash of the machine it may be lower than what
+was acknowledged, never higher.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _FIELDS = struct.Struct("<QI")
 
 
 def write_acknowledged(path: Path, end: int) -> None:
-    """Into a file that is there: the one that appending locks.
+    """Write into an existing file: the one that appending locks.
 
-    The records are on disk, so nobody is told if this fails, for want of room perhaps.
+    The records are on disk already, so errors (a full disk, for example) are ignored.
     """
     raw = struct.pack("<Q", end)
     with suppress(OSError):
@@ -32,7 +32,7 @@ def write_acknowledged(path: Path, end: int) -> None:
 
 
 def read_acknowledged(path: Path) -> int | None:
-    """The offset; None if nobody wrote it, or if it is damaged."""
+    """The offset; None if it was never written, or is damaged."""
     try:
         raw = read_beginning(path, _FIELDS.size)
         end, checksum = _FIELDS.unpack(raw)

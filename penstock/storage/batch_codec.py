@@ -27,7 +27,7 @@ _LENGTH = struct.Struct("<Q")
 _CODEC = "lz4"
 
 COMPRESSED_VERSION = 2
-COMPRESSED_FROM_BYTES = 64 << 10  # 64 KiB: less takes one write, however long it is
+COMPRESSED_FROM_BYTES = 64 << 10  # 64 KiB: less takes one write, whatever its length
 _BODY_START = FileFormat.SIZE + _FIELDS.size + _CHECKSUM.size  # 16 + 36 + 4
 
 
@@ -36,7 +36,7 @@ Place: TypeAlias = tuple[int, int]
 
 
 class StoredBatch(NamedTuple):
-    """A batch as it stands in its file."""
+    """A batch as stored in its file."""
 
     header: BatchHeader
     raw: bytes
@@ -58,8 +58,8 @@ def parse_batch_name(name: str, suffix: str) -> Place | None:
 def encode_batch(
     file_format: FileFormat, header: BatchHeader, body: bytes | memoryview
 ) -> tuple[bytes, bytes | memoryview]:
-    """The content of a file, in parts. Large bodies are compressed, if there is a version for it:
-    writing and syncing all bytes takes longer."""
+    """The content of a file, in parts. Large bodies are compressed if the format has a version for
+    it: writing and syncing all bytes would take longer."""
     version = 1
     if file_format.version >= COMPRESSED_VERSION and len(body) >= COMPRESSED_FROM_BYTES:
         version, body = COMPRESSED_VERSION, _compressed(body)
@@ -68,7 +68,7 @@ def encode_batch(
 
 
 def _compressed(body: bytes | memoryview) -> bytes:
-    import pyarrow as pa  # most readers and writers do without
+    import pyarrow as pa  # lazy: most readers and writers do not need it
 
     compressed: bytes = pa.compress(body, codec=_CODEC, asbytes=True)
     return _LENGTH.pack(len(body)) + compressed
@@ -98,8 +98,8 @@ def read_batch(
 def decode_batch(
     file_format: FileFormat, raw: bytes, path: Path, place: Place | None, at: int = 0
 ) -> tuple[BatchHeader, bytes]:
-    """The header and the body of a batch that stands at that position of a file; CorruptionError if
-    it is damaged, or the batch of another place."""
+    """The header and the body of a batch at this position of a file; CorruptionError if it is
+    damaged, or is another batch than `place`."""
     header, body = check_batch(file_format, raw, path, place, at)
     if file_format.check(raw, path) == COMPRESSED_VERSION:
         return header, _decompressed(body, path)
@@ -109,7 +109,7 @@ def decode_batch(
 def check_batch(
     file_format: FileFormat, raw: bytes, path: Path, place: Place | None, at: int = 0
 ) -> tuple[BatchHeader, bytes]:
-    """The same, with the body as it is stored, perhaps compressed."""
+    """The same, with the body as stored, possibly compressed."""
     header, body_bytes, body_crc = _decode_header(file_format, path, raw[:_BODY_START], place, at)
     body = raw[_BODY_START:]
     if len(body) != body_bytes:
@@ -120,7 +120,7 @@ def check_batch(
 
 
 def decode_body(decoder: msgspec.msgpack.Decoder[T], body: bytes, path: Path) -> T:
-    """What a body says; CorruptionError if it is not of the form that its file has."""
+    """The decoded body; CorruptionError if it does not have the form of its file."""
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:
@@ -130,7 +130,7 @@ def decode_body(decoder: msgspec.msgpack.Decoder[T], body: bytes, path: Path) ->
 def read_checksum(
     file_format: FileFormat, store: FileStore, path: Path, place: Place | None, at: int = 0
 ) -> tuple[BatchHeader, int]:
-    """The header of a batch at that position of a file, and the checksum of its body as stored."""
+    """The header of a batch at this position of a file, and the checksum of its stored body."""
     raw = store.read(path, at, _BODY_START)
     header, _, body_crc = _decode_header(file_format, path, raw, place, at)
     return header, body_crc

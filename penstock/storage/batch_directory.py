@@ -1,4 +1,4 @@
-"""What a directory of batch files holds, listed again only if it changed."""
+"""The listing of a directory of batch files, refreshed only if the directory changed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from penstock.storage.disk import FileFormat, os_errors
 from penstock.storage.file_store import FileStore
 from penstock.storage.rolled import ROLLED_SUFFIX, Extent, extents_in_order, parse_rolled_name
 
-# A directory's time of change moves in ticks of up to 10 ms. A listing made later than this after
-# the last change has seen all of it; one made earlier may have missed a file of the same tick.
+# The modification time of a directory moves in ticks of up to 10 ms. A listing made later than this
+# after the last change is complete; an earlier one may miss a file of the same tick.
 _SETTLED_SECONDS = 1.0
 _LISTINGS = 100
-"""Listings of a directory, at most, until it holds still; its writer changes it every few
+"""Maximum number of listings until the directory is stable; its writer changes it every few
 milliseconds."""
 
 
@@ -27,18 +27,18 @@ class BatchKind:
     suffix: str
     rolled: FileFormat
     without_gaps: bool
-    """Whether each batch starts where the one before ended. Then files are not rolled across a gap:
-    what is missing there may be restored."""
+    """Whether each batch starts where the one before ended. If so, files are not rolled across a
+    gap: the missing ones may be restored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a directory held."""
+    """The content of a directory."""
 
     extents: list[Extent] = field(default_factory=list)
-    """The files that count, in the order of their batches."""
+    """The valid files, in the order of their batches."""
     left_over: list[str] = field(default_factory=list)
-    """Files whose batches are in larger files."""
+    """Files whose batches are also in larger files."""
     others: list[str] = field(default_factory=list)
     """All other names."""
 
@@ -49,16 +49,16 @@ class Listing:
 
 
 class BatchDirectory:
-    """Not safe for threads: the `BatchFiles` that own it keep them apart."""
+    """Not thread-safe: the owning `BatchFiles` serialises access."""
 
     def __init__(self, directory: Path, kind: BatchKind, store: FileStore) -> None:
         self._path = directory
         self._kind = kind
         self._store = store
         self.last = Listing()
-        """As of the last look."""
+        """The last listing."""
         self._settled_change_ns = -1
-        self._extents: dict[str, Extent | None] = {}  # by name, as parsed
+        self._extents: dict[str, Extent | None] = {}  # parsed, by name
 
     def list_files(self) -> Listing:
         with os_errors("read the directory of batches", self._path):
@@ -78,10 +78,11 @@ class BatchDirectory:
         self._settled_change_ns = -1
 
     def _settled_names(self, names: list[str]) -> list[str]:
-        """The names in a directory that changes.
+        """The names in a directory that is being changed.
 
         A listing made while files are rolled may miss both the new file and the old ones. The next
-        one sees the new file, which came before the old ones went; so two that agree are right.
+        one sees the new file, which was created before the old ones were removed; so two equal
+        listings are right.
         """
         for _ in range(_LISTINGS):
             before, names = names, self._store.names(self._path)

@@ -1,8 +1,8 @@
-"""A directory of batch files, of which old ones are rolled into larger files.
+"""A directory of batch files; old files are rolled into larger ones.
 
 One process writes, any number read. A batch is in a file of its own, or in a rolled file, or for a
-moment in both: then the larger file counts. It is never in none, so whoever misses a file lists the
-directory again and finds the batch elsewhere (docs/notes/rolling.md).
+moment in both: then the larger file counts. It is never in neither, so a reader that misses a file
+lists the directory again and finds the batch elsewhere (docs/notes/rolling.md).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from penstock.storage.rolled import ROLLED_SUFFIX, Extent, RolledFile, encode_ro
 from penstock.storage.tiers import stretch_to_roll
 
 _LOOKS = 10
-"""Looks for a batch, at most, whose file was rolled away before it was opened."""
+"""Maximum attempts to find a batch whose file was rolled before it could be opened."""
 _INDEXES = 8
-"""Rolled files whose indexes are kept in memory: up to 5 MiB each."""
+"""Number of rolled files whose indexes are cached: up to 5 MiB each."""
 
 _T = TypeVar("_T")
 
@@ -51,7 +51,7 @@ class BatchFile(Protocol):
 
 
 class BatchFiles:
-    """Several threads may read. `roll` and `sweep` are for the one process that writes."""
+    """Thread-safe for readers. `roll` and `sweep` are for the single writing process."""
 
     def __init__(self, directory: Path, kind: BatchKind, store: FileStore = LOCAL_FILES) -> None:
         self.directory = directory
@@ -64,13 +64,13 @@ class BatchFiles:
         self._guard = threading.RLock()
 
     def list_files(self) -> Listing:
-        """What there is now; listed again only if the directory changed."""
+        """The current files; the directory is listed again only if it changed."""
         with self._guard:
             return self._directory.list_files()
 
     def last_listing(self) -> Listing:
-        """What there was at the last look, for those who ask for a batch that they know of: it is
-        still where it was then, unless its file is gone."""
+        """The files as of the last listing, for looking up a known batch: it is still there unless
+        its file is gone."""
         last = self._directory.last
         return last if last.extents or last.others else self.list_files()
 
@@ -81,8 +81,8 @@ class BatchFiles:
     # Reading
 
     def headers(self, after: Place | None = None) -> Iterator[BatchHeader]:
-        """The batches that are there now, or those behind a place, in order. Ends early if the
-        others are compacted meanwhile."""
+        """All current batches, or those after a place, in order. Ends early if the remaining ones
+        are compacted meanwhile."""
         extents = self.list_files().extents
         last = extents[-1].last if extents else None
         while last is not None and (after is None or after < last):
@@ -98,8 +98,8 @@ class BatchFiles:
     def _next_headers(
         self, known: list[Extent], after: Place | None
     ) -> tuple[list[Extent], list[BatchHeader]]:
-        """The batches of the file that goes on behind a place, and the files by which it was found:
-        those that are known, unless the file is gone."""
+        """The batches of the file that continues after a place, and the files among which it was
+        found: the known ones, unless the file is gone."""
 
         def look(extents: list[Extent]) -> tuple[list[Extent], list[BatchHeader]]:
             at = 0 if after is None else bisect_right(extents, after, key=_last)
@@ -116,7 +116,7 @@ class BatchFiles:
         return self._until_found(look, listing.extents)
 
     def batch_over(self, offset: int) -> BatchHeader | None:
-        """The batch that holds a record, if it is there."""
+        """The batch that contains a record, if it exists."""
 
         def look(extents: list[Extent]) -> BatchHeader | None:
             at = bisect_right(extents, offset, key=_end)
@@ -126,15 +126,15 @@ class BatchFiles:
         return self._until_found(look)
 
     def read(self, place: Place) -> tuple[BatchHeader, bytes] | None:
-        """The batch of that place and its content; CorruptionError if it is damaged."""
+        """The batch at this place and its content; CorruptionError if it is damaged."""
         return self._looked_up(place, lambda file, number: file.read(number))
 
     def bytes_of(self, place: Place) -> int:
-        """How much room a batch takes on disk; nothing, if it is not there."""
+        """The size of a batch on disk; 0 if it does not exist."""
         return self._looked_up(place, lambda file, number: file.bytes_of(number)) or 0
 
     def checksum(self, place: Place) -> tuple[BatchHeader, int] | None:
-        """The batch of that place, and the checksum of its content as it is stored."""
+        """The batch at this place, and the checksum of its stored content."""
         return self._looked_up(place, lambda file, number: file.checksum(number))
 
     def __contains__(self, place: Place) -> bool:
@@ -145,7 +145,7 @@ class BatchFiles:
         return self.directory / batch_name(*place, self.kind.suffix)
 
     def _looked_up(self, place: Place, look: Callable[[BatchFile, int], _T]) -> _T | None:
-        """What the file that holds a batch says of it; None if no file does."""
+        """The result of `look` on the file that holds a batch; None if there is none."""
         looked = self._looked_up_in(self.last_listing().extents, place, look)
         if looked is None:  # it may be new
             looked = self._looked_up_in(None, place, look)
@@ -167,7 +167,7 @@ class BatchFiles:
     def _until_found(
         self, look: Callable[[list[Extent]], _T], known: list[Extent] | None = None
     ) -> _T:
-        """Look again if a file is gone: its batches are elsewhere by then."""
+        """Retry if a file is gone: its batches are in another file by then."""
         with os_errors("read batches", self.directory):
             for _ in range(_LOOKS):
                 try:
@@ -185,7 +185,7 @@ class BatchFiles:
             file = self._indexes.pop(extent.name, None)
             if file is None:
                 file = RolledFile(self.kind.rolled, self.kind.single, path, self._store)
-            self._indexes[extent.name] = file  # the one used last comes last
+            self._indexes[extent.name] = file  # most recently used last
             if len(self._indexes) > _INDEXES:
                 del self._indexes[next(iter(self._indexes))]
         return file
@@ -193,10 +193,10 @@ class BatchFiles:
     # Rolling
 
     def roll(self, may_roll: Callable[[Place], bool] = lambda _: True) -> None:
-        """Roll some files into one, if it is time for it.
+        """Roll some files into one, if it is due.
 
-        A damaged file stays as it is, and so does everything if there is no room for a copy, until
-        another process writes here: a batch that is published does not fail for that.
+        A damaged file is left alone, and so are all files if there is no room for a copy, until
+        another process writes here: publishing a batch must not fail because of rolling.
         """
         extents = self.list_files().extents
         stretch = stretch_to_roll(extents, self._file_bytes, self._may_follow)
@@ -230,9 +230,9 @@ class BatchFiles:
         self.forget_listing()
 
     def put_aside(self, offset: int, directory: Path) -> int:
-        """Move the batches that end behind an offset into another directory; how many there were.
+        """Move the batches that end after an offset into another directory; returns how many.
 
-        Of a rolled file that holds others as well, those are written as single files first.
+        Other batches of the same rolled file are first written as single files.
         """
         moved = 0
         for extent in [one for one in self.list_files().extents if one.last[1] > offset]:
@@ -256,7 +256,7 @@ class BatchFiles:
         return size
 
     def _may_follow(self, before: Extent, extent: Extent) -> bool:
-        """Whether a file can be rolled together with the one before."""
+        """Whether a file can be rolled together with the one before it."""
         if self.kind.without_gaps and extent.first[0] != before.last[1]:
             return False
         return not {before.name, extent.name} & self._left_alone

@@ -1,4 +1,4 @@
-"""Files that survive crashes: versioned headers, writing aside, syncing, locks."""
+"""Crash-safe files: versioned headers, staging and renaming, syncing, locks."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _LONGEST_WAIT_SECONDS = 0.05
 class FileFormat:
     """The first 16 bytes of a file: what it is, its version, and a checksum of both.
 
-    Every version keeps these bytes as they are, so that an old release can tell a newer file from
-    a damaged one.
+    These bytes have the same form in every version, so that an old release can tell a newer file
+    from a damaged one.
     """
 
     name: str
     magic: bytes
     version: int
-    """The newest; this release reads the older ones as well."""
+    """The newest version; older ones are readable as well."""
     SIZE: ClassVar[int] = 16
 
     def header(self, version: int | None = None) -> bytes:
@@ -47,8 +47,8 @@ class FileFormat:
         return start + struct.pack("<I", crc32(start))
 
     def check(self, raw: bytes, path: Path) -> int:
-        """The version of a file with these first bytes. CorruptionError if they are not those of
-        such a file; HomeError if they are those of a version that this release does not know."""
+        """The version of a file with these first bytes. CorruptionError if it is not such a file;
+        HomeError if this release does not know the version."""
         if len(raw) < self.SIZE:
             raise corrupt(path, len(raw), "the file header is cut short")
         magic, version, checksum = struct.unpack_from("<8sII", raw)
@@ -75,13 +75,13 @@ def corrupt(path: Path, position: int, why: str, *, hint: str = "") -> Corruptio
 
 
 def is_full(error: OSError) -> bool:
-    """Whether a disk, or what somebody may use of it, is full."""
+    """Whether a disk is full or a quota is exhausted."""
     return error.errno in _FULL
 
 
 @contextmanager
 def os_errors(doing: str, path: Path) -> Iterator[None]:
-    """Errors of the operating system as ours."""
+    """Converts errors of the operating system into PenstockErrors."""
     try:
         yield
     except OSError as error:
@@ -91,7 +91,7 @@ def os_errors(doing: str, path: Path) -> Iterator[None]:
 
 
 def sync_if_writable(descriptor: int) -> None:
-    """Make durable what others wrote; on a read-only file system everything is."""
+    """Sync what other processes wrote; on a read-only file system nothing needs it."""
     try:
         os.fsync(descriptor)
     except OSError as error:
@@ -100,7 +100,7 @@ def sync_if_writable(descriptor: int) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable: a new or renamed file is safe only after this."""
+    """Sync the names in a directory: a new or renamed file is durable only after this."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -109,7 +109,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def write_aside(path: Path, *content: bytes | memoryview) -> None:
-    """Create or replace a file so that everyone sees all of it or nothing, even after a crash."""
+    """Create or replace a file atomically, even in a crash."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
         with open_new(temporary) as file:
@@ -125,7 +125,7 @@ def write_aside(path: Path, *content: bytes | memoryview) -> None:
 
 
 def sweep_temporary(directory: Path) -> int:
-    """Remove what a crash left of `write_aside`; only for the one process that writes here."""
+    """Remove what a crash left of `write_aside`; only for the single writer of the directory."""
     leftovers = [path for path in directory.iterdir() if _TEMPORARY.search(path.name)]
     for path in leftovers:
         path.unlink(missing_ok=True)
@@ -138,8 +138,8 @@ def read_beginning(path: Path, size: int) -> bytes:
 
 
 def read_part(path: Path, position: int, size: int) -> bytes:
-    """So many bytes of a file from a position on, or as many as there are. OSError if it is not a
-    regular file: a pipe in its place would be waited for (O_NONBLOCK) and cannot be positioned."""
+    """Up to `size` bytes of a file from a position on. OSError if it is not a regular file: opening
+    a pipe would block (hence O_NONBLOCK), and a pipe has no positions."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         return os.pread(descriptor, size, position)
@@ -157,9 +157,9 @@ def write_all(descriptor: int, content: bytes, position: int) -> None:
 
 @contextmanager
 def file_lock(path: Path, timeout_seconds: float, refusal: LockedError) -> Iterator[None]:
-    """Hold a lock between processes (and threads); it goes when the process dies, however it does.
+    """Hold a lock between processes (and threads); the system releases it if the process dies.
 
-    The file stays: removing it could let two processes lock two different files of one name.
+    The file is not removed: otherwise two processes could lock two different files of one name.
     """
     with os_errors("lock", path):
         descriptor = open_file(path, os.O_RDWR)

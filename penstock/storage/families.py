@@ -1,6 +1,6 @@
-"""Which schemes may process a home: those of the family that made its messages.
+"""Which schemes may process a home: only those of the family that made its messages.
 
-The family of schemes is settled by whoever publishes the first batch, and recorded in the home.
+The family is fixed by the first published batch, and recorded in the home.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from penstock.storage.home import Home
 
 
 def home_family(home: Home) -> Family:
-    """The family of the schemes by which a home is processed; HomeError if it is unknown."""
+    """The family of the schemes that process a home; HomeError if it is unknown."""
     recorded = home.schemes
     if recorded not in set(Family):
         raise HomeError(
@@ -24,7 +24,7 @@ def home_family(home: Home) -> Family:
 
 
 def claim_family(home: Home, family: Family, scheme: str) -> None:
-    """Settle that a home is processed by a scheme of this family. HomeError if its messages are of
+    """Record that a home is processed by a scheme of this family. HomeError if its messages are of
     another one. Only for the holder of the processing lock, before anything is published."""
     if home.messages.frontier is None:
         home.record_schemes(family)

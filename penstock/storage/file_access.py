@@ -1,8 +1,8 @@
-"""File permissions of a home: files get those of the directory they are in.
+"""File permissions of a home: files inherit them from their directory.
 
-A home is for its owner alone, or for a group as well. The umask of a process does not know which:
-so directories and files get what the directory above them has. Of homes that were made before that
-was so, new files get what the umask leaves, as they always did.
+A home is accessible to its owner only, or to a group as well. The umask of a process does not know
+which, so directories and files get the permissions of their parent directory. In homes of earlier
+releases, new files still get what the umask leaves.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import IO
 
 OWNER_ALONE = 0o700
-OWNER_AND_GROUP = 0o2770  # with the bit that hands the group on to what is made inside
+OWNER_AND_GROUP = 0o2770  # with setgid, so that new files inherit the group
 
-_FILE = 0o666  # files of ours are never programs
+_FILE = 0o666  # never executable
 
 
 def umask_of(home: Path) -> int:
-    """The umask for a process that works on a home and knows nothing of this."""
+    """The umask for child processes that do not use this module."""
     return 0o777 & ~stat.S_IMODE(home.stat().st_mode)
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, unless it is there, for whom the one above it is."""
+    """Create a directory, unless it exists, with the access rights of its parent."""
     above = stat.S_IMODE(path.parent.stat().st_mode)
     try:
         path.mkdir(mode=above & 0o777)
@@ -37,20 +37,21 @@ def make_directory(path: Path) -> None:
 
 
 def open_file(path: Path, flags: int) -> int:
-    """A descriptor of a file that is made if it is not there, for whom its directory is."""
+    """A descriptor of a file, which is created if needed with the access rights of its
+    directory."""
     above = stat.S_IMODE(path.parent.stat().st_mode)
     is_for_group = bool(above & stat.S_IWGRP) and not path.exists()
     descriptor = os.open(path, flags | os.O_CREAT, above & _FILE)
     if is_for_group:
-        os.fchmod(descriptor, above & _FILE)  # the umask may have taken it away
+        os.fchmod(descriptor, above & _FILE)  # the umask may have removed it
     return descriptor
 
 
 def open_new(path: Path) -> IO[bytes]:
-    """A file to write, empty."""
+    """An empty file for writing."""
     return os.fdopen(open_file(path, os.O_WRONLY | os.O_TRUNC), "wb")
 
 
 def open_appending(path: Path) -> IO[bytes]:
-    """A file to write at its end."""
+    """A file for appending."""
     return os.fdopen(open_file(path, os.O_WRONLY | os.O_APPEND), "ab")

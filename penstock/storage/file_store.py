@@ -1,8 +1,8 @@
-"""The place that keeps the files of a home: the few things that the logs need of it.
+"""The interface to file storage: the few operations that the logs need.
 
-The local file system is the first such place. An object store can follow: `publish` is a put,
-`names` a list, `read` a ranged get. What it lacks is `append`: there, a frame of the log would be
-an object of its own.
+The local file system is the first implementation. An object store could follow: `publish` is a put,
+`names` a list, `read` a ranged get. It has no `append`: a frame of the log would be an object of
+its own.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from penstock.storage.disk import file_lock, read_part, sweep_temporary, write_a
 
 
 class FileStore(Protocol):
-    """Files by name, in directories. All methods raise OSError if it does not work, and
-    FileNotFoundError if there is no such file. For any number of threads and processes.
+    """Files by name, in directories. All methods raise OSError on failure, and FileNotFoundError if
+    there is no such file. Safe for any number of threads and processes.
 
-    A file that was published, appended to, moved or removed is so after a crash, too.
+    Publishing, appending, moving and removing are durable when they return.
     """
 
     def names(self, directory: Path) -> list[str]:
-        """The names in a directory, in any order. Others may change it meanwhile: a name that
-        comes or goes while it is listed may or may not be among them."""
+        """The names in a directory, in any order. A name that is added or removed concurrently may
+        or may not be included."""
 
     def changed_ns(self, directory: Path) -> int:
-        """When a name was last added or removed, in nanoseconds since 1970; the clock may tick
-        slowly, so that two changes have the same time."""
+        """When a name was last added or removed, in nanoseconds since 1970; the clock may be
+        coarse, so that two changes have the same time."""
 
     def size(self, path: Path) -> int: ...
 
     def read(self, path: Path, position: int = 0, size: int | None = None) -> bytes:
-        """So many bytes from a position on, or all, or as many as there are."""
+        """Up to `size` bytes from a position on, or all."""
 
     def publish(self, path: Path, *content: bytes | memoryview) -> None:
-        """Create or replace a file: everyone sees all of it or nothing."""
+        """Create or replace a file atomically."""
 
     def append(self, path: Path, content: bytes, position: int) -> None:
-        """Write behind the first bytes of a file, which is as long or longer; all or nothing,
-        unless the process dies."""
+        """Write at a position within the file or at its end; all or nothing, unless the process
+        dies."""
 
     def move(self, path: Path, target: Path) -> None:
-        """Give a file another name, in the place of one that has it."""
+        """Rename a file, replacing an existing one."""
 
     def remove(self, path: Path) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
 
     def sweep(self, directory: Path) -> int:
-        """Remove what a crash left of `publish`; for the only one who writes to a directory."""
+        """Remove what a crash left of `publish`; only for the single writer of a directory."""
 
     def lock(
         self, path: Path, timeout_seconds: float, refusal: LockedError
     ) -> AbstractContextManager[None]:
-        """Keep all others out who ask for the same lock; raise the refusal if they do not let us in
-        for so long. It ends with the process, however that does."""
+        """Hold an exclusive lock; raise the refusal if it is not free within the timeout. The lock
+        is released when the process ends, however it ends."""
 
 
 class LocalFiles:
@@ -86,7 +86,7 @@ class LocalFiles:
                 write_all(descriptor, content, position)
                 os.fsync(descriptor)
             except BaseException:
-                # Not acknowledged, so not there: a full disk must not leave half a frame.
+                # Not acknowledged, so not kept: a full disk must not leave half a frame.
                 os.ftruncate(descriptor, position)
                 raise
 

@@ -7,8 +7,8 @@ A frame is a group of records that was appended as one:
     payload crc     4 bytes     header crc    4 bytes (of the 24 bytes before it)
     payload         msgpack list of [kind, body]
 
-The header has a checksum of its own: without it, a flipped bit in a length would look like a frame
-whose end was never written, and everything behind it would quietly be taken for a torn tail.
+The header has a checksum of its own: without it, a flipped bit in a length would look like an
+unfinished frame, and everything after it would silently be taken for a torn tail.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from penstock.storage.interfaces import Entry, Record, RecordKind
 
 SEGMENT_FORMAT = FileFormat("log segment", b"PENSTLOG", version=1)
 COMPACTED_FORMAT = FileFormat("compacted log segment", b"PENSTCMP", version=1)
-"""Its header is followed by the offset at which it ends, the number of bytes of all its frames, and
-a checksum of both. Frames may leave offsets out: what was recorded there no longer matters."""
+"""The header is followed by the offset at which the segment ends, the number of bytes of all its
+frames, and a checksum of both. Frames may omit offsets whose records no longer matter."""
 
 MAX_RECORD_BYTES = 64 << 20  # 64 MiB
 MAX_FRAME_BYTES = 128 << 20  # 128 MiB: two of the largest records, and it must fit in memory
@@ -65,7 +65,7 @@ def kind_bits(kinds: Iterable[int]) -> int:
 
 
 def encode_frame(first: int, entries: Sequence[Entry]) -> bytes:
-    """One frame with these records; HomeError if they are beyond the limits."""
+    """One frame with these records; HomeError if they exceed the limits."""
     if len(entries) > MAX_FRAME_RECORDS:
         raise HomeError(f"one append holds at most {MAX_FRAME_RECORDS} records, not {len(entries)}")
     for index, (_, body) in enumerate(entries):
@@ -86,7 +86,7 @@ def encode_frame(first: int, entries: Sequence[Entry]) -> bytes:
 
 
 def compacted_header(end: int, frames_bytes: int) -> bytes:
-    """What stands before the frames of a compacted segment."""
+    """The bytes before the frames of a compacted segment."""
     fields = struct.pack("<QQ", end, frames_bytes)
     return COMPACTED_FORMAT.header() + fields + _CHECKSUM.pack(crc32(fields))
 
@@ -103,7 +103,7 @@ def compacted_extent(raw: bytes) -> tuple[int, int] | None:
 
 
 def decode_header(buffer: bytes, at: int) -> FrameHeader | None:
-    """The header at that place of the buffer, or None if its checksum is wrong."""
+    """The header at this position of the buffer, or None if its checksum is wrong."""
     payload_bytes, kinds, first, records, payload_crc, checksum = _HEADER.unpack_from(buffer, at)
     if crc32(buffer[at : at + _FIELDS.size]) != checksum:
         return None
@@ -111,12 +111,12 @@ def decode_header(buffer: bytes, at: int) -> FrameHeader | None:
 
 
 def headers_in(block: bytes) -> Iterator[tuple[int, int, int, int] | None]:
-    """The (payload length, kinds, first offset, record count) of the frames that follow one
-    another from the beginning of a block, as far as their headers are in it; None for one whose
-    checksum is wrong, and then no more.
+    """The (payload length, kinds, first offset, record count) of the consecutive frames from the
+    start of a block, as far as their headers are in it; ends with None at a header with a wrong
+    checksum.
 
-    This is `decode_header` in a plain loop: a segment has up to half a million frames, all of them
-    are looked at when it is opened, and this takes a third of the time.
+    `decode_header` as a plain loop: a segment has up to half a million frames, all of them are
+    visited when it is opened, and this takes a third of the time.
     """
     at, last, fields_bytes, unpack = 0, len(block) - HEADER_BYTES, _FIELDS.size, _HEADER.unpack_from
     while at <= last:

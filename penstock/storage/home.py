@@ -7,17 +7,17 @@ messages/       the message log, one file per batch, old ones rolled into larger
 quarantine/     events that could not be applied
 catalog.db      tables and streams, derived from the log
 registry.db     subscriptions, derived from the log
-sources.db      files that were taken from directories, derived from the log
+sources.db      ingested files, derived from the log
 checkpoint/     the progress and the state of the pipeline
 staging/        output of a batch that is not published yet
 snapshots/      indexes of subscriptions
-statistics/     what the history was like
-contents/       contents that took long to build
-cursors/        how far deliveries were acknowledged
-logs/           what Spark had to say
-metrics/        what the batches of the pipeline were like
-lost/           what came from records that are lost, put aside by `penstock rebuild --accept-loss`
-processing.lock who processes this home at the moment
+statistics/     statistics of the history
+contents/       saved contents: a cache
+cursors/        acknowledged cursors of deliveries
+logs/           Spark's log files
+metrics/        metrics of the pipeline's batches
+lost/           what was derived from lost records, moved aside by `penstock rebuild --accept-loss`
+processing.lock held by the process that processes this home
 publishing.lock held while a batch is put into the message log
 """
 
@@ -48,11 +48,11 @@ from penstock.storage.quarantine import Quarantine
 from penstock.storage.witnesses import Witness, read_applied
 
 MAX_PATH_BYTES = 512 - len("/registry.db-journal")
-"""Of a home's path from the root on, links followed: SQLite opens files of at most 512 bytes, and
-this is the longest of its own."""
+"""Maximum length of a home's absolute path, links resolved: SQLite opens paths of at most 512
+bytes, and this is the longest file name it uses."""
 
 PUBLISHING_LOCK_SECONDS = 60.0  # far longer than writing the largest batch
-LOCK_GRACE_SECONDS = 10.0  # Java ends half a second after the process that started it
+LOCK_GRACE_SECONDS = 10.0  # Java exits half a second after the process that started it
 
 PROCESSING_LOCK = "processing.lock"
 PUBLISHING_LOCK = "publishing.lock"
@@ -60,7 +60,7 @@ _DIRECTORIES = ("log", "messages", "quarantine", "checkpoint", "staging", "snaps
 
 
 class _Holder(msgspec.Struct):
-    """What the lock file says of the process that holds it."""
+    """What the lock file says about the process that holds it."""
 
     who: str
     pid: int
@@ -72,8 +72,8 @@ class _Holder(msgspec.Struct):
 class Processing:
     """The right to process a home, for as long as the lock is held.
 
-    `descriptor` is the locked file: a process that inherits it keeps the lock until it ends, too.
-    `term` is what processes that publish for the holder have to name (see `Home.publishing`).
+    `descriptor` is the locked file: a process that inherits it also keeps the lock until it ends.
+    `term` identifies the holder to processes that publish on its behalf (see `Home.publishing`).
     """
 
     descriptor: int
@@ -81,7 +81,7 @@ class Processing:
 
 
 class Home:
-    """The places of one instance. `Home.open` checks that it is one."""
+    """The paths of one instance. `Home.open` checks that it is one."""
 
     def __init__(
         self,
@@ -110,11 +110,11 @@ class Home:
         return self.messages.quarantine
 
     def owner_key(self) -> str:
-        """Made now in a home of an earlier release, which has none."""
+        """Homes of earlier releases have none; it is created on first use."""
         return read_owner_key(self.path)
 
     def _witnesses(self) -> Iterator[Witness]:
-        """What was made of the log's records, and so knows that they were there."""
+        """Everything derived from the log's records, which proves that they existed."""
         yield Witness(self.messages.reached, "were processed: their messages are there")
         with os_errors("read the snapshots", self.snapshots):
             names = [name for name in os.listdir(self.snapshots) if name.isdecimal()]
@@ -135,12 +135,12 @@ class Home:
         buckets: int = DEFAULT_BUCKETS,
         default_lease_seconds: float | None = None,
     ) -> Home:
-        """Make a new home in a directory that is empty or not there yet.
+        """Create a home in an empty or new directory.
 
-        One that processes on several machines are going to use must be made as `shared`. Nobody
-        but its owner may look into it; with `group_access`, the members of its group may use it.
-        The pipeline keeps its state in as many `buckets` as are given here, for good.
-        Subscriptions that do not say how long they last get the default lease, if there is one.
+        A home used by processes on several machines must be created as `shared`. Only its owner can
+        access it; with `group_access`, the members of its group can as well. The number of
+        `buckets` for the state of the pipeline is fixed here. Subscriptions without a lease of
+        their own get the default lease, if there is one.
         """
         marker = Marker.of_new_home(
             shared=shared, buckets=buckets, default_lease_seconds=default_lease_seconds
@@ -154,14 +154,14 @@ class Home:
                 make_directory(path / name)
                 _restrict(path / name, path.stat().st_mode)
             make_owner_key(path)
-            # The marker comes last: a directory that has it is a whole home.
+            # The marker is written last: a directory that has it is a complete home.
             write_marker(path, marker)
             sync_directory(path.absolute().parent)
         return cls._described(path, marker)
 
     @classmethod
     def open(cls, path: Path | str) -> Home:
-        """The home at that path; HomeError if there is none that this release can use."""
+        """The home at this path; HomeError if this release cannot use it."""
         path = home_path(path)
         marker = read_marker(path)
         missing = [name for name in _DIRECTORIES if not (path / name).is_dir()]
@@ -182,11 +182,11 @@ class Home:
 
     @property
     def schemes(self) -> str:
-        """The family of the schemes that its messages are made by."""
+        """The family of the schemes that made its messages."""
         return read_marker(self.path).schemes
 
     def record_schemes(self, family: str) -> None:
-        """Say by which family of schemes messages are made; for the holder of the processing
+        """Record the family of schemes that makes its messages; for the holder of the processing
         lock."""
         marker = read_marker(self.path)
         if marker.schemes != family:
@@ -196,8 +196,8 @@ class Home:
 
     @contextmanager
     def processing_lock(self, who: str, *, check: bool = True) -> Iterator[Processing]:
-        """CorruptionError if the log has lost its end; unless that is not to be checked, by who
-        is going to see to it. Nothing is tidied away then."""
+        """CorruptionError if the log has lost its end. With `check=False` the caller handles that,
+        and nothing is cleaned up."""
         lock = self.path / PROCESSING_LOCK
         term = uuid.uuid4().hex
         with os_errors("lock the home", lock):
@@ -211,8 +211,8 @@ class Home:
                 os.pwrite(descriptor, holder, 0)
                 if check:
                     self.log.check_end()
-                # Whoever still publishes for the last holder has finished now, or will find that
-                # its term is over.
+                # A process that still publishes for the last holder has finished by now, or will
+                # find that its term is over.
                 with self._publishing_lock():
                     if check:
                         self.messages.sweep(self.log.compacted_to)
@@ -221,13 +221,13 @@ class Home:
             try:
                 yield Processing(descriptor, term)
             finally:
-                # Closing is not enough: a process that inherited the file may live on.
+                # Closing is not enough: a process that inherited the file may still be running.
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
         finally:
             os.close(descriptor)
 
     def processed_by(self) -> str | None:
-        """Who is at work on the home, if anybody is: then its lock cannot be had."""
+        """The process that holds the processing lock, if there is one."""
         path = self.path / PROCESSING_LOCK
         with os_errors("see who processes the home", path):
             try:
@@ -244,8 +244,8 @@ class Home:
     def publishing(self, term: str) -> Iterator[None]:
         """Publish for the holder of the processing lock, from another process.
 
-        When the holder is killed, its helpers live on for a moment. What they still want to
-        publish is refused as soon as somebody else has taken the lock.
+        When the holder is killed, its child processes live on for a moment. Their publications are
+        refused as soon as another process has taken the lock.
         """
         with self._publishing_lock():
             try:
@@ -270,7 +270,7 @@ class Home:
 
 
 def home_around(directory: Path) -> Path | None:
-    """The home that a directory is, or is part of."""
+    """The home that a directory is, or is inside of."""
     resolved = directory.resolve()
     for one in (resolved, *resolved.parents):
         if (one / MARKER_NAME).is_file():
@@ -279,7 +279,7 @@ def home_around(directory: Path) -> Path | None:
 
 
 def home_path(path: object) -> Path:
-    """A path that the operating system can be asked for; whether anything is there is left open."""
+    """A valid path; whether it exists is not checked."""
     plain = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(plain, str):
         raise HomeError(f"the path of a home is a text or a Path, not {shown(path)}")
@@ -300,7 +300,7 @@ def home_path(path: object) -> Path:
 
 
 def _restrict(path: Path, mode: int) -> None:
-    """A directory that somebody else made for us stays as it is: who owns it decides."""
+    """A directory that somebody else created for us stays as it is: its owner decides."""
     if path.stat().st_uid == os.geteuid():
         path.chmod(stat.S_IMODE(mode))
 
@@ -309,7 +309,7 @@ def _check_unused(path: Path) -> None:
     if (path / MARKER_NAME).exists():
         raise HomeError(f"{path} already is a penstock home", hint="use it, or choose another path")
     for entry in sorted(path.iterdir()):
-        # Empty directories of ours, and a key, are what a crash in the middle of `create` leaves.
+        # Our empty directories and a key are what a crash during `create` leaves.
         ours = entry.name in _DIRECTORIES and entry.is_dir() and not any(entry.iterdir())
         begun = entry.name.startswith((f"{MARKER_NAME}.", KEY_NAME))
         if not ours and not begun:
@@ -321,7 +321,7 @@ def _check_unused(path: Path) -> None:
 
 
 def _take(path: Path, descriptor: int) -> None:
-    """Lock the file. Who was killed may have helpers that still hold it for a moment."""
+    """Lock the file. Child processes of a killed holder may hold it for a moment longer."""
     if locked_within(descriptor, timeout_seconds=0.0):
         return
     holder = _holder(os.pread(descriptor, 4096, 0))
@@ -343,7 +343,7 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it is somebody else's
+        pass  # owned by somebody else
     return True
 
 

@@ -1,7 +1,7 @@
-"""Statistics of a home's history, in one file for each offset up to which the log was read.
+"""Statistics of a home's history, one file per offset up to which the log was read.
 
-Statistics change what work costs, never what anybody is told. Whoever uses them may pass over a
-file that cannot be read; whoever is asked to show them says so.
+Statistics affect the cost of work, never a result. Code that uses them may skip an unreadable file;
+code that displays them reports it.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ KEPT_FILES = 8
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True):
-    """One column of a table: its values now, and how subscriptions ask for it."""
+    """One column of a table: its current values, and how subscriptions constrain it."""
 
     name: str
     nulls: float
-    """The share of rows without a value."""
+    """The share of NULLs."""
     distinct: int
-    """How many values there are, about."""
+    """The approximate number of distinct values."""
     frequency: float
     """The share of the conjunctions over this table that have a condition on it."""
     spread: float
-    """How many conditions there are in effect: 1 / (chance that two of them are equal)."""
+    """The effective number of conditions: 1 / (probability that two of them are equal)."""
     together: tuple[float, ...]
     """The share of conjunctions that have conditions on it and on each other column."""
     selectivity: float
-    """The share of changed rows that a condition on it lets pass, on average; 1 without any."""
+    """The share of changed rows that satisfy a condition on it, on average; 1 without any."""
 
 
 class TableStatistics(msgspec.Struct, frozen=True):
@@ -50,20 +50,20 @@ class TableStatistics(msgspec.Struct, frozen=True):
     deletes: int
     refused: int
     rows: int
-    """At the end of what was read."""
+    """At the end of the log that was read."""
     conjunctions: int
-    """Boxes of subscriptions over this table, in joins too."""
+    """Boxes of subscriptions over this table, including those in joins."""
     columns: tuple[ColumnStatistics, ...]
     sample: tuple[tuple[Any, ...], ...]
-    """Rows as changes have left them, in stored values: each change was as likely to be drawn."""
+    """Rows after changes, in stored values; each change was equally likely to be drawn."""
 
     @property
     def changes(self) -> int:
         return self.inserts + self.updates + self.deletes
 
     def attribute_order(self) -> list[str]:
-        """The columns in the order in which a diagram should test them, from the top."""
-        # Here, because matchers take half a second to load, and few who read statistics need them.
+        """The columns in the order in which a diagram should test them, from the root."""
+        # Lazy: matchers take half a second to load, and few readers of statistics need them.
         import numpy as np
 
         from penstock.matching.attribute_order import AttributeStatistics, attribute_order
@@ -84,20 +84,20 @@ class EdgeStatistics(msgspec.Struct, frozen=True):
     columns: tuple[tuple[str, ...], tuple[str, ...]]
     rows: tuple[int, int]
     values: tuple[int, int]
-    """Join values that the side has."""
+    """Number of join values of the side."""
     largest: tuple[int, int]
-    """Rows of the join value that has most."""
+    """Number of rows of the most frequent join value."""
     fan_out: tuple[float, float]
     """How many rows of the other side a row of this side joins, on average."""
 
 
 class HomeStatistics(msgspec.Struct, frozen=True):
-    """What the records before `offset` say."""
+    """Statistics of the records before `offset`."""
 
     offset: int
     subscriptions: int
     unreadable: int
-    """Events that are no change of any table."""
+    """Events that could not be read as a change of any table."""
     tables: tuple[TableStatistics, ...]
     edges: tuple[EdgeStatistics, ...]
 
@@ -106,13 +106,13 @@ class HomeStatistics(msgspec.Struct, frozen=True):
 
 
 def samples(statistics: HomeStatistics | None) -> dict[str, tuple[Row, ...]]:
-    """Rows like those to come, by table."""
+    """Sample rows by table, representative of those to come."""
     tables = () if statistics is None else statistics.tables
     return {table.name: table.sample for table in tables}
 
 
 def save_statistics(home: Path, statistics: HomeStatistics) -> Path:
-    """Put a file in place, all of it or nothing; older ones go when there are many."""
+    """Write a file atomically; old ones are removed when there are many."""
     header = BatchHeader(0, statistics.offset, statistics.offset)
     directory = home / STATISTICS_DIRECTORY
     path = directory / batch_name(0, statistics.offset, STATISTICS_SUFFIX)
@@ -129,7 +129,7 @@ def save_statistics(home: Path, statistics: HomeStatistics) -> Path:
 
 
 def statistics_files(home: Path) -> list[Path]:
-    """The files that are there, by offset."""
+    """The existing files by offset."""
     found = []
     for path in (home / STATISTICS_DIRECTORY).glob(f"*{STATISTICS_SUFFIX}"):
         place = parse_batch_name(path.name, STATISTICS_SUFFIX)
@@ -161,7 +161,7 @@ def _statistics(body: bytes, path: Path) -> HomeStatistics:
 
 
 def usable_statistics(home: Path) -> HomeStatistics | None:
-    """The newest, for those who work without them as well."""
+    """The newest, or None: for code that also works without statistics."""
     try:
         return load_statistics(home)
     except PenstockError:

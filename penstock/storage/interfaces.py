@@ -17,24 +17,25 @@ from penstock.errors import CompactedError, CorruptionError, HomeError
 
 class RecordKind(IntEnum):
     EVENT = 1
-    """A publisher's bytes, unread: `penstock.flow.events` says what they may be."""
+    """A publisher's bytes, not parsed: `penstock.flow.events` describes the formats."""
     DDL = 2
     """A CREATE TABLE or CREATE STREAM statement."""
     SUBSCRIBE = 3
     WITHDRAW = 4
     REPLAY = 5
-    """The next record is a quarantined event again; names the offset it had."""
+    """The next record is a replayed quarantined event; names the offset it had."""
     REPLAN = 6
-    """A subscription gets another decomposition."""
+    """Changes the decomposition of a subscription."""
     TAKEN = 7
-    """The records behind it, in the same frame, are events of a file; says which and how many."""
+    """The records after it, in the same frame, are events of a file; says which file and how
+    many."""
     RENEW = 8
-    """The lease of a subscription lasts longer."""
+    """Extends the lease of a subscription."""
     SET_ASIDE = 9
-    """A record before it led to a fault and is not processed."""
+    """An earlier record led to a fault and is not processed."""
     LOST = 10
-    """Holds the offset of a record that was acknowledged and lost (`penstock rebuild
-    --accept-loss`), so that no other record gets it. Means nothing to anybody."""
+    """Occupies the offset of a record that was acknowledged and lost (`penstock rebuild
+    --accept-loss`), so that it is not reused. Has no other meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,15 @@ class Record:
 
 
 Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_OFFSET)]
-"""An offset or an id in the body of a record: what SQLite and the files of a home can hold."""
+"""An offset or an id in the body of a record, within what SQLite and the files can hold."""
 UNREADABLE_BODY = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What reading the body of a record may raise, if another release wrote it, or somebody else."""
+"""Errors of decoding the body of a record that another release, or another program, wrote."""
 
 Entry: TypeAlias = tuple[RecordKind, bytes]
 """A record that has no offset yet."""
 
 DEFAULT_BUCKETS = 8
-"""Of homes whose marker does not say how many buckets the pipeline keeps its state in."""
+"""For homes whose marker does not say how many buckets the pipeline uses."""
 MAX_BUCKETS = 64
 """Each stateful stage runs Python once per bucket and batch; 64 serve 64 cores."""
 
@@ -67,14 +68,14 @@ class Tail(Protocol):
     def end(self) -> int: ...
 
     def append(self, entries: Sequence[Entry]) -> int:
-        """Write the records as one frame, all or none; the offset of the first one."""
+        """Write the records as one frame, all or none; returns the offset of the first one."""
 
 
 class RecordLog(Protocol):
     """An ordered, append-only sequence of records, in frames that were appended as one.
 
-    Any number of threads and processes may read and append at the same time; appends wait for one
-    another. A record that was read, or whose append returned, is on disk and keeps its offset.
+    Any number of threads and processes may read and append at the same time; appends are
+    serialised. A record that was read, or whose append returned, is on disk and keeps its offset.
     """
 
     @property
@@ -83,28 +84,30 @@ class RecordLog(Protocol):
 
     @property
     def compacted_to(self) -> int:
-        """Of the events before this offset only those are there that the rows at it come from, and
-        those in other words: the log before it leads to the same tables, not through the same."""
+        """Events before this offset were compacted: only those remain that the rows at this offset
+        come from, possibly rewritten. The log up to it leads to the same tables, but not through
+        the same intermediate states."""
 
     def read(
         self, start: int, end: int | None = None, kinds: frozenset[RecordKind] | None = None
     ) -> Iterator[Record]:
-        """The records of [start, end), or up to the present end; only those kinds, if given."""
+        """The records of [start, end), or up to the current end; only those kinds, if given."""
 
     def frames(
         self, start: int, end: int | None = None, kinds: frozenset[RecordKind] | None = None
     ) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
         """The same records in bulk: for each frame its first offset and its (kind, body) pairs.
 
-        Frames are cut to [start, end). `kinds` passes over frames that hold none of them, but does
-        not filter inside a frame.
+        Frames are cut to [start, end). `kinds` skips frames that hold none of them, but does not
+        filter inside a frame.
         """
 
     def append(self, entries: Sequence[Entry]) -> int:
-        """Append the records as one frame, on disk when this returns; the first one's offset."""
+        """Append the records as one frame, durable when this returns; returns the first one's
+        offset."""
 
     def appending(self) -> AbstractContextManager[Tail]:
-        """Keep other writers out, to check against everything up to the end and then append."""
+        """Exclude other writers, to validate against the whole log and then append."""
 
     def frame_boundary(self, start: int, max_records: int, max_bytes: int | None = None) -> int:
         """Where a batch that begins at `start` should end: after whole frames, at least one if
@@ -141,7 +144,7 @@ class BatchHeader:
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedEvent:
-    """An event that could not be applied: where it is in the log, its bytes, and the reason."""
+    """An event that could not be applied: its offset, its bytes, and the reason."""
 
     offset: int
     raw: bytes
@@ -159,9 +162,9 @@ class QuarantineStore(Protocol):
 
 
 class BatchLog(Protocol):
-    """The message log: the published batches, each whole or not there at all.
+    """The message log: the published batches, each complete or absent.
 
-    Batches follow one another: each starts where the one before ended.
+    Batches are contiguous: each starts where the one before ended.
     """
 
     @property
@@ -170,13 +173,13 @@ class BatchLog(Protocol):
 
     @property
     def base(self) -> BatchHeader | None:
-        """The first batch, if it stands for the contents that earlier ones, now gone, led to."""
+        """The first batch, if it replaces earlier ones: it holds the contents that they led to."""
 
     @property
     def quarantine(self) -> QuarantineStore: ...
 
     def batches(self, after: BatchHeader | None = None) -> Iterator[BatchHeader]:
-        """The batches, or those behind `after`, in order."""
+        """The batches, or those after `after`, in order."""
 
     def read(self, header: BatchHeader) -> list[bytes]:
         """The messages of one batch."""
@@ -184,7 +187,7 @@ class BatchLog(Protocol):
     def publish(
         self, header: BatchHeader, messages: Sequence[bytes], bad: Sequence[QuarantinedEvent] = ()
     ) -> None:
-        """Add a batch in one step. Doing it again with the same content changes nothing."""
+        """Add a batch atomically. Repeating it with the same content changes nothing."""
 
 
 def already_published(header: BatchHeader, where: object) -> CorruptionError:
@@ -216,7 +219,7 @@ def compacted_away(offset: int, compacted_to: int) -> CompactedError:
 
 
 class AnyHome(Protocol):
-    """A directory of one Penstock instance, or its twin in memory."""
+    """The directory of one Penstock instance, or its in-memory counterpart."""
 
     @property
     def log(self) -> RecordLog: ...
@@ -237,18 +240,19 @@ class AnyHome(Protocol):
 
     @property
     def default_lease_seconds(self) -> float | None:
-        """How long subscriptions last that do not say so; None: until they are withdrawn."""
+        """The default lease of subscriptions; None: until they are withdrawn."""
 
     def owner_key(self) -> str:
-        """The secret of whoever may use the home as its own, which tickets are hashed with."""
+        """The secret that gives full access to the home's subscriptions, and keys the hashes of
+        tickets."""
 
     @property
     def shared(self) -> bool:
-        """Whether processes on several machines use it, so that they share files but no memory."""
+        """Whether processes on several machines use it, which share files but no memory."""
 
     @property
     def buckets(self) -> int:
         """How many buckets the pipeline keeps its state in."""
 
     def processing_lock(self, who: str) -> AbstractContextManager[object]:
-        """Be the only one that turns log records into messages; LockedError names who is."""
+        """The exclusive right to turn log records into messages; LockedError names the holder."""

@@ -1,4 +1,4 @@
-"""The one log: everything that ever happened to a home, in order, on disk."""
+"""The log: everything that ever happened to a home, in order, on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.storage.witnesses import Witness, check_witnesses
 SEGMENT_BYTES = (
     64 << 20
 )  # 64 MiB: about 400,000 small frames, whose headers are read in half a second
-APPEND_LOCK_SECONDS = 30.0  # far longer than any append; beyond it a writer hangs
+APPEND_LOCK_SECONDS = 30.0  # far longer than any append; a writer that holds it longer hangs
 
 _LOCK_NAME = "append.lock"
 
@@ -28,8 +28,8 @@ _LOCK_NAME = "append.lock"
 class Log:
     """Segment files in a directory, each named by the offset of its first record.
 
-    Threads and processes may read while others append. Each reader keeps what it knows of the
-    files and extends that; only the last file ever grows.
+    Threads and processes may read while others append. Each reader caches the positions of frames
+    and extends them; only the last file ever grows.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Log:
         segment_bytes: int = SEGMENT_BYTES,
         witnesses: Callable[[], Iterable[Witness]] = tuple,
     ) -> None:
-        """`witnesses` tells what else remembers how far the log went; asked now and then."""
+        """`witnesses` returns what else knows how far the log went; called now and then."""
         self.directory = directory
         self._witnesses = witnesses
         self._is_checked = False  # against the witnesses
@@ -66,27 +66,27 @@ class Log:
 
     @property
     def acknowledged(self) -> int | None:
-        """An offset before which all records were on disk once; None if nobody remembers.
+        """An offset before which all records were once on disk; None if unknown.
 
-        Segments that are cut off at the end of a frame look like a shorter log. This tells them
-        apart, unless the machine lost power: then it may be an older offset, never a later one.
+        Segments truncated at the end of a frame look like a shorter log. This offset detects that.
+        After a power failure it may be older, never newer.
         """
         return read_acknowledged(self.lock_path)
 
     @property
     def reached(self) -> int:
-        """How far the log went, by whoever remembers the most."""
+        """How far the log went, according to the witness that knows most."""
         end, known = self._with_mark(self._witnesses())
         return max(end, *(one.offset for one in known))
 
     def check_end(self) -> None:
-        """CorruptionError if records are gone that were acknowledged, or that something else in
-        the home comes from. Their offsets must not be given to other records."""
+        """CorruptionError if records are missing that were acknowledged, or that something in the
+        home was derived from. Their offsets must not be reused."""
         check_witnesses(*self._with_mark(self._witnesses()), self.directory)
         self._is_checked = True
 
     def _with_mark(self, witnesses: Iterable[Witness]) -> tuple[int, list[Witness]]:
-        # They come first: what is appended meanwhile is no loss.
+        # Read the witnesses first: records appended meanwhile are no loss.
         known, acknowledged = list(witnesses), self.acknowledged
         if acknowledged is not None:
             known.append(Witness(acknowledged, "were acknowledged"))
@@ -126,7 +126,7 @@ class Log:
             return boundary if boundary > start else self._segments.at(start).boundary_after(start)
 
     def _boundary_within(self, start: int, max_bytes: int) -> int:
-        """The end of the frames from `start` on that have so many bytes at most."""
+        """The end of the frames from `start` on that have at most `max_bytes` bytes."""
         while start < self._segments.end:
             segment = self._segments.at(start)
             start, taken = segment.boundary_within(start, max_bytes)
@@ -164,16 +164,17 @@ class Log:
         )
 
     def _check_before_appending(self) -> None:
-        """The mark is compared each time. All witnesses are asked once, and for as long as there is
-        no mark: somebody else's append may not have left one."""
+        """The acknowledged offset is compared every time. All witnesses are asked once, and again
+        as long as there is no acknowledged offset: another process's append may not have written
+        one."""
         if self._is_checked and self.acknowledged is not None:
             check_witnesses(*self._with_mark(()), self.directory)
         else:
             self.check_end()
 
     def fill(self, to: int) -> int:
-        """Append records of kind LOST up to an offset; how many. Only for `accept_loss`: this is
-        the one append that a lost end does not forbid."""
+        """Append records of kind LOST up to an offset; returns how many. Only for `accept_loss`:
+        the one append that is allowed although the log has lost its end."""
         filled = 0
         with LOCAL_FILES.lock(self.lock_path, APPEND_LOCK_SECONDS, self._locked()):
             while (missing := to - self.end) > 0:
@@ -183,7 +184,8 @@ class Log:
         return filled
 
     def roll(self) -> int:
-        """Begin a new segment, unless the last one is empty; the offset at which it begins."""
+        """Begin a new segment, unless the last one is empty; returns the offset at which it
+        begins."""
         with self.appending() as tail, self._guard, os_errors("append", self.directory):
             firsts = self._segments.firsts
             if firsts and firsts[-1] < tail.end:
@@ -191,8 +193,8 @@ class Log:
             return tail.end
 
     def replace_beginning(self, content: bytes) -> None:
-        """Put a compacted segment in the place of all those that it covers. Only for the holder of
-        the home's processing lock; it must end where another segment begins."""
+        """Replace all segments that a compacted one covers. Only for the holder of the home's
+        processing lock; it must end where another segment begins."""
         with self._guard, os_errors("compact the log", self.directory):
             self._segments.replace_beginning(content)
 
@@ -208,8 +210,8 @@ class Log:
             return self._segments.firsts
 
     def _append(self, entries: Sequence[Entry], mark: int = 0) -> int:
-        """Write one frame at the end; the append lock is held, and everything is known. `mark` is
-        acknowledged at least."""
+        """Write one frame at the end. The append lock must be held and all frames be known. At
+        least `mark` is acknowledged."""
         with self._guard, os_errors("append to the log", self.directory):
             frame = encode_frame(self._segments.end, entries)
             segment = self._segments.writable()

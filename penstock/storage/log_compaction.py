@@ -1,9 +1,8 @@
-"""The beginning of a log in fewer records, which lead to the same tables and subscriptions.
+"""Compaction of the beginning of a log: fewer records with the same tables and subscriptions.
 
-Of the events, one is left for each row that is still there, at the offset of the last event that
-changed it: that event, if it is a plain line that inserted the row, else an insert of the row as it
-is. All other records stay as they are. So whoever reads the log from its beginning, for whatever
-purpose, needs not know that it was compacted.
+One event is kept for each row that still exists, at the offset of the last event that changed it:
+that event itself, if it is a plain line that inserted the row, else an insert of the row as it is.
+All other records are unchanged. So readers of the log need not know that it was compacted.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ FRAME_RECORDS = 4096
 FRAME_BYTES = 1 << 20  # 1 MiB, like the frames that files are published in
 
 _PLAIN_START = b'{"table":'
-"""Begins an event that says nothing beside its change. CloudEvents and those of Debezium say more,
-and take less space when they are written anew."""
+"""The start of an event that contains nothing but its change. CloudEvents and Debezium events
+contain more, and are smaller when rewritten."""
 
 
 def compacted_segment(log: RecordLog, replay: Replay) -> bytes:
-    """The bytes of a segment that stands for all records that were replayed."""
+    """The bytes of a segment that replaces all replayed records."""
     entries = _entries_kept(log, replay)
     catalog = replay.engine.catalog
     for relation in catalog:
@@ -41,7 +40,7 @@ def compacted_segment(log: RecordLog, replay: Replay) -> bytes:
 
 
 def _entries_kept(log: RecordLog, replay: Replay) -> dict[int, Entry]:
-    """The records that stay as they are, by offset."""
+    """The records that are kept unchanged, by offset."""
     inserted = set(map(replay.changed.__getitem__, replay.as_inserted))
     entries: dict[int, Entry] = {}
     for first, frame in log.frames(0, replay.end):
@@ -54,7 +53,7 @@ def _entries_kept(log: RecordLog, replay: Replay) -> dict[int, Entry]:
 
 
 def _insert(catalog: Catalog, offset: int, relation: Relation, key: RowKey, row: Row) -> bytes:
-    """An event that inserts a row; what it is read as must be that very row."""
+    """An event that inserts a row; decoding it must give exactly that row."""
     body = encode_change(Change(relation.name, Op.INSERT, relation.show_row(row)))
     checked = read_change(body, catalog, offset)
     if (checked.key, pack(row_after(checked, None))) != (key, pack(row)):
@@ -65,7 +64,7 @@ def _insert(catalog: Catalog, offset: int, relation: Relation, key: RowKey, row:
 
 
 def _runs(entries: dict[int, Entry]) -> Iterator[tuple[int, list[Entry]]]:
-    """Records that follow one another, in pieces of moderate size."""
+    """Consecutive records, in pieces of moderate size."""
     run: list[Entry] = []
     first = size = 0
     for offset in sorted(entries):

@@ -1,12 +1,12 @@
 """One file of the log, and where its frames are.
 
-Positions are found by reading frame headers only and are kept, so a file is scanned once however
-often it is read. In the last file of a log a *torn tail* may follow the whole frames: the part of
-an append that a crash, or a writer at work, left there. It was never acknowledged, so readers stop
-before it. Every other irregularity is damage, and is said.
+Frames are found by reading their headers only, and their positions are cached, so a file is scanned
+once however often it is read. In the last file of a log a *torn tail* may follow the complete
+frames: part of an append that a crash, or a writer at work, left there. It was never acknowledged,
+so readers stop before it. Every other irregularity is reported as damage.
 
-The first file may be a *compacted* one (docs/notes/compaction.md): it was written as a whole, says
-where it ends, and leaves offsets out.
+The first file may be *compacted* (docs/notes/compaction.md): it was written as a whole, records its
+end, and omits offsets.
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ _CUT_HINT = (
 
 
 class LogSegment:
-    """The frames of one file. Not safe for threads: the log that owns it keeps them apart."""
+    """The frames of one file. Not thread-safe: the owning log serialises access."""
 
     def __init__(self, path: Path, first: int) -> None:
         self.path = path
         self.first = first
         self.end = first
-        """The offset after the last whole frame that has been found."""
+        """The offset after the last complete frame found."""
         self.whole_bytes = 0
-        """Where that frame ends in the file; 0 until a whole file header is there."""
+        """The position where that frame ends; 0 until the file header is complete."""
         self.compacted_to = 0
-        """Where a compacted file ends; 0 for any other. Known once a file header has been found."""
+        """The end of a compacted file; 0 for any other. Known once the file header has been
+        read."""
         self._firsts = array("Q")
         self._positions = array("Q")
         self._kinds = array("Q")
@@ -66,14 +67,14 @@ class LogSegment:
     # -- finding frames ---------------------------------------------------------------------------
 
     def extend(self, *, synced: bool = False) -> int:
-        """Find the frames appended since the last call; how many bytes of a torn tail follow.
+        """Find the frames appended since the last call; returns the bytes of the torn tail.
 
-        New frames are synced here before anyone sees them, unless they already are: they may come
-        from a writer that has not got so far yet, and what was read must not be lost in a crash.
+        New frames are synced before they are visible, unless they already are: their writer may not
+        have synced them yet, and what was read must survive a crash.
         """
         with os_errors("read the log", self.path), self.path.open("rb", buffering=0) as file:
-            # The size comes first: a frame that ends within it was complete before its header was
-            # read, so a writer that cuts a torn tail and writes anew cannot mix two frames up.
+            # The size is read first: a frame that ends within it was complete before its header was
+            # read, so a writer that cuts a torn tail and rewrites it cannot mix two frames up.
             size = os.fstat(file.fileno()).st_size
             if size < self.whole_bytes:
                 raise self._damaged(size, "it is shorter than it was")
@@ -86,7 +87,8 @@ class LogSegment:
             return torn
 
     def seal(self, next_first: int) -> None:
-        """Find all frames of a file that another one follows: it must hold all before that."""
+        """Find all frames of a file that is followed by another one: it must contain all records
+        before that."""
         if self.end == next_first:
             return
         torn = self.extend()
@@ -127,7 +129,7 @@ class LogSegment:
         self.whole_bytes = COMPACTED_BYTES
 
     def _check_compacted(self, size: int) -> None:
-        """All of a compacted file was on disk before it got its name."""
+        """All of a compacted file was on disk before it was renamed into place."""
         if self.whole_bytes != size or size != self._compacted_bytes:
             raise self._damaged(self.whole_bytes, f"it should have {self._compacted_bytes} bytes")
         self.end = self.compacted_to
@@ -158,7 +160,7 @@ class LogSegment:
     # -- reading ----------------------------------------------------------------------------------
 
     def frames(self, start: int, end: int, kinds: int) -> Iterator[tuple[int, list[RawEntry]]]:
-        """The records of [start, end) that lie here, frame by frame; only frames with `kinds`."""
+        """The records of [start, end) in this file, frame by frame; only frames with `kinds`."""
         begin = max(0, bisect_right(self._firsts, start) - 1)
         count = bisect_left(self._firsts, end)
         with os_errors("read the log", self.path), self.path.open("rb") as file:
@@ -178,7 +180,7 @@ class LogSegment:
                     yield first, entries
 
     def _read(self, file: BinaryIO, index: int) -> list[RawEntry]:
-        """The frame of that index; the file stands at its beginning."""
+        """The frame of this index; the file must be positioned at its beginning."""
         position, end = self._positions[index], self._end_of(index)
         raw = file.read(end - position)
         if len(raw) != end - position:
@@ -209,8 +211,8 @@ class LogSegment:
         return self._firsts[index] if index < len(self._firsts) else self.end
 
     def boundary_within(self, offset: int, max_bytes: int) -> tuple[int, int]:
-        """The end of the frames, from the one that holds `offset` on, that have so many bytes at
-        most; and how many they have."""
+        """The end of the frames, from the one that holds `offset` on, that have at most `max_bytes`
+        bytes; and their bytes."""
         index = max(0, bisect_right(self._firsts, offset) - 1)
         begin = self._positions[index] if self._positions else self.whole_bytes
         if self.whole_bytes - begin <= max_bytes:
@@ -224,7 +226,7 @@ class LogSegment:
 
 
 def _only_zeros(descriptor: int, position: int, size: int) -> bool:
-    """Whether nothing but zero bytes follow: the file grew, and its content was never written."""
+    """Whether only zero bytes follow: the file grew, but its content was never written."""
     while position < size:
         block = os.pread(descriptor, min(1 << 20, size - position), position)
         if block.count(0) != len(block):

@@ -1,8 +1,8 @@
 """Accepting the loss of acknowledged records, on explicit request.
 
-Offsets name records: messages, subscriptions and cursors refer to them. So the offsets of lost
-records stay taken (records of kind LOST), and what was derived from the lost ones is put aside, to
-be derived again from what is left.
+Offsets identify records: messages, subscriptions and cursors refer to them. So the offsets of lost
+records stay occupied (records of kind LOST), and everything derived from the lost records is moved
+aside, to be derived again from what is left.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from penstock.storage.file_access import make_directory
 from penstock.storage.home import Home
 from penstock.storage.log_segment import SEGMENT_SUFFIX
 
-MAX_LOST_RECORDS = 100_000_000  # at 3 bytes each, 300 MB of log; more is rather a damaged witness
+MAX_LOST_RECORDS = 100_000_000  # at 3 bytes each, 300 MB of log; more suggests a damaged witness
 ASIDE = "lost"
-"""The directory of a home for what was put aside."""
+"""The subdirectory of a home for what was moved aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,14 @@ class Loss:
     start: int
     end: int
     batches: int
-    """Batches of messages that came from them, at least in part; they were put aside."""
+    """Batches of messages derived from them, at least in part; they were moved aside."""
     aside: Path
 
 
 def accept_loss(home: Home) -> Loss:
-    """Go on without what is missing at the end of the log. LockedError while somebody processes
-    the home. Safe to repeat after a crash: until all is done, the log refuses appends."""
+    """Continue without the records missing at the end of the log. LockedError while a process is
+    processing the home. Safe to repeat after a crash: until it has finished, the log refuses
+    appends."""
     with home.processing_lock("rebuild", check=False):
         start, end = home.log.end, home.log.reached
         aside = home.path / ASIDE / f"{start:020d}-{end:020d}"
@@ -44,7 +45,7 @@ def accept_loss(home: Home) -> Loss:
         _check_acceptable(home, start, end)
         with os_errors("put aside what came from lost records", home.path):
             home.log.lock_path.touch()
-            # From here on nothing but this one number has to remember what was there.
+            # From here on, this number is the only witness of the loss.
             write_acknowledged(home.log.lock_path, end)
             batches = _put_derived_aside(home, start, aside)
         home.log.fill(end)
@@ -69,11 +70,12 @@ def _check_acceptable(home: Home, start: int, end: int) -> None:
 
 
 def _put_derived_aside(home: Home, start: int, aside: Path) -> int:
-    """What may come from records behind `start`; the databases are made anew by who opens them."""
+    """Move aside what may be derived from records after `start`; the databases are rebuilt when
+    they are opened next."""
     make_directory(aside.parent)
     make_directory(aside)
     for segment in sorted(home.log.directory.glob(f"*{SEGMENT_SUFFIX}"))[-1:]:
-        # Its torn tail is going to be cut off, and may be most of what is lost.
+        # Its torn tail will be cut off, and may be most of what is lost.
         write_aside(_free(aside / segment.name), segment.read_bytes())
     for database in (home.catalog_db, home.registry_db, home.sources_db):
         for path in home.path.glob(f"{database.name}*"):
@@ -89,8 +91,8 @@ def _put_derived_aside(home: Home, start: int, aside: Path) -> int:
 
 
 def _free(path: Path) -> Path:
-    """A name that is not taken. An attempt that crashed may have put the same one aside, and that
-    held more: a torn tail is cut off since, a database made anew."""
+    """An unused name. A crashed attempt may have moved the same file aside with more in it: since
+    then a torn tail was cut off, or a database rebuilt."""
     number, free = 1, path
     while free.exists():
         free, number = path.with_name(f"{path.name}.{number}"), number + 1

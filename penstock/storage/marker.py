@@ -1,7 +1,7 @@
 """The marker of a home, `penstock.json`: what it is, and its settings.
 
-Members that a later release adds are ignored; what earlier releases must not ignore raises the
-version of the layout.
+Members that a later release adds are ignored; changes that earlier releases must not ignore raise
+the version of the layout.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from penstock.storage.interfaces import DEFAULT_BUCKETS, MAX_BUCKETS
 MARKER_NAME = "penstock.json"
 LAYOUT_VERSION = 1
 BUCKETS_LAYOUT_VERSION = 2
-"""Of homes with another number of buckets than `DEFAULT_BUCKETS`. Earlier releases know only
-that one, so they must refuse them."""
+"""For homes whose number of buckets is not `DEFAULT_BUCKETS`. Earlier releases know only that one,
+so they must refuse them."""
 BUCKET_NUMBERS = tuple(1 << power for power in range(MAX_BUCKETS.bit_length()))
 """Powers of two, which Spark can divide evenly among its partitions."""
 
 OLDEST_FAMILY = "semijoins"
-"""The family of the schemes that processed a home whose marker says nothing of it; see
+"""The family of the schemes that processed a home whose marker does not name one; see
 `penstock.storage.families`."""
 
 
@@ -54,7 +54,7 @@ def write_marker(home: Path, marker: Marker) -> None:
 
 
 def read_marker(home: Path) -> Marker:
-    """What the home at that path says of itself; HomeError if this release cannot use it."""
+    """The marker of the home at this path; HomeError if this release cannot use it."""
     try:
         marker = msgspec.json.decode((home / MARKER_NAME).read_bytes(), type=Marker)
     except (FileNotFoundError, NotADirectoryError):

@@ -104,7 +104,8 @@ class MemoryLog:
         return self._firsts[index] if index < len(self._firsts) else end
 
     def _boundary_within(self, start: int, max_bytes: int) -> int:
-        """The end of the frames from the one with `start` on that have so many bytes at most."""
+        """The end of the frames from the one with `start` on that have at most `max_bytes`
+        bytes."""
         for index in range(max(0, bisect_right(self._firsts, start) - 1), len(self._firsts)):
             max_bytes -= sum(len(body) for _, body in self._frames[index])
             if max_bytes < 0:
@@ -114,7 +115,7 @@ class MemoryLog:
     def _append(self, entries: Sequence[Entry]) -> int:
         first = self._end
         encode_frame(first, entries)  # the same limits as on disk
-        # The end moves last: readers in other threads see a frame only when all of it is there.
+        # The end is moved last: readers in other threads see only complete frames.
         self._frames.append([(int(kind), body) for kind, body in entries])
         self._kinds.append(kind_bits({kind for kind, _ in entries}))
         self._firsts.append(first)

@@ -1,14 +1,15 @@
-"""The message log: the messages of all batches, the outbox of every subscriber.
+"""The message log: the messages of all batches, from which every subscriber reads.
 
-A batch is published by renaming its file: that is the one moment at which its messages, its
-quarantined events and the progress of the log's processing become true together. The quarantine of
-the batch is in place before, and counts only once the messages are there.
+A batch is published by renaming its file: its messages, its quarantined events and the processing
+progress become visible together in that moment. The quarantine file of the batch is written before,
+and is valid only once the messages are there.
 
-Old batches are rolled into larger files (docs/notes/rolling.md), a few after each batch that is
-published, so that there are never many files.
+Old batches are rolled into larger files (docs/notes/rolling.md), a few after each published batch,
+so that there are never many files.
 
-A *base* (docs/notes/compaction.md) stands for a batch and all before it: its messages lead a client
-that starts from nothing to the same content. What it covers no longer counts, and may go.
+A *base* (docs/notes/compaction.md) replaces a batch and all before it: its messages lead a client
+that starts from nothing to the same content. The batches that it covers are no longer read, and may
+be removed.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _DECODER = msgspec.msgpack.Decoder(list[bytes])
 
 
 class MessageLog:
-    """Batches in a directory. Any number of readers, and one writer, who holds the home's
+    """Batches in a directory. Any number of readers and one writer, the holder of the home's
     processing lock."""
 
     def __init__(self, directory: Path, quarantine: Path, store: FileStore = LOCAL_FILES) -> None:
@@ -73,7 +74,7 @@ class MessageLog:
 
     @property
     def reached(self) -> int:
-        """Where the last batch ends, by its name."""
+        """Where the last batch ends, by its file name."""
         listing = self._files.list_files()
         base = _base_in(listing)
         return max((one[1] for one in (base, listing.last) if one is not None), default=0)
@@ -87,7 +88,7 @@ class MessageLog:
         if begin is None and base is not None:
             yield self._base_header(base)
             begin = base
-        # A base stands for all before it; without one, the first batch begins with the log.
+        # A base covers everything before it; without one, the first batch begins with the log.
         first = reached = 0 if begin is None else begin[1]
         for header in self._files.headers(begin):
             if header.start != reached:
@@ -147,11 +148,11 @@ class MessageLog:
             self.quarantine.roll()
 
     def bytes_of(self, start: int, end: int) -> int:
-        """How much room the messages of a batch take on disk; 0 if there is no such batch."""
+        """The size of the messages of a batch on disk; 0 if there is no such batch."""
         return self._files.bytes_of((start, end))
 
     def checksum(self, header: BatchHeader) -> int | None:
-        """The checksum of a batch as it is stored; None if that very batch is not there."""
+        """The checksum of a batch as stored; None if this exact batch does not exist."""
         place, base = (header.start, header.end), self._base()
         if base is None or place > base:
             found = self._files.checksum(place)
@@ -165,13 +166,13 @@ class MessageLog:
 
     @property
     def base(self) -> BatchHeader | None:
-        """The batch that a base stands for, if there is a base."""
+        """The batch at which the base ends, if there is a base."""
         base = self._base()
         return None if base is None else self._base_header(base)
 
     def write_base(self, header: BatchHeader, messages: Sequence[bytes]) -> None:
-        """Put a base in the place of a batch and all before it; only for the holder of the
-        processing lock."""
+        """Replace a batch and all before it by a base; only for the holder of the processing
+        lock."""
         path = self.directory / batch_name(header.start, header.end, BASE_SUFFIX)
         body = PackedMessages.of(messages).packed
         with os_errors("compact the message log", path):
@@ -179,8 +180,8 @@ class MessageLog:
         self._files.forget_listing()
 
     def sweep(self, compacted_to: int = 0) -> None:
-        """Remove what a crashed writer left, and what a base covers; only for the holder of the
-        processing lock, who says how far the log is compacted.
+        """Remove what a crashed writer left, and what a base covers. Only for the holder of the
+        processing lock; `compacted_to` is how far the log is compacted.
 
         CorruptionError if there is something to remove, and the base is damaged.
         """
@@ -202,13 +203,13 @@ class MessageLog:
         self.quarantine.sweep(compacted_to)
 
     def put_aside(self, offset: int, directory: Path) -> int:
-        """Move the batches that end behind an offset out of the way, with their quarantine; how
-        many there were. Only for the holder of the processing lock."""
+        """Move the batches that end after an offset aside, with their quarantine; returns how many.
+        Only for the holder of the processing lock."""
         self.quarantine.put_aside(offset, directory)
         return self._files.put_aside(offset, directory)
 
     def _base(self) -> Place | None:
-        """The place of the batch that the newest base stands for."""
+        """The place of the batch at which the newest base ends."""
         return _base_in(self._files.list_files())
 
     def _base_header(self, base: Place) -> BatchHeader:

@@ -1,7 +1,7 @@
-"""The owner key: a secret that a home's files hold, and with them whoever may read them.
+"""The owner key: a secret in the home's files, known to everyone who may read them.
 
-Who has it may renew and withdraw every subscription, and tickets are hashed with it
-(`penstock.registry.tickets`): the log alone does not let anybody check guesses.
+It authorises renewing and withdrawing every subscription, and keys the hashes of tickets
+(`penstock.registry.tickets`): with the log alone nobody can test guesses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.errors import CorruptionError
 from penstock.storage.disk import TEMPORARY_SUFFIX, os_errors, sync_directory
 
 KEY_NAME = "owner.key"
-KEY_BYTES = 32  # 256 random bits: as much as the hash takes in
+KEY_BYTES = 32  # 256 random bits: the maximum key size of the hash
 
 _FOR_OWNER = 0o600
 _FOR_GROUP = 0o660
@@ -27,17 +27,17 @@ _FOR_GROUP = 0o660
 class _Stored(msgspec.Struct):
     owner_key: str
     checksum: int
-    """Of the key: a flipped bit would make all tickets worthless without a word."""
+    """Of the key: a flipped bit would silently invalidate all tickets."""
 
 
 def new_owner_key() -> str:
-    import secrets  # 10 ms, which those do not wait for who only read a home
+    import secrets  # lazy: 10 ms, which processes that only read a home do not need
 
     return secrets.token_urlsafe(KEY_BYTES)
 
 
 def read_owner_key(home: Path) -> str:
-    """The key of a home, made if there is none; CorruptionError if it is not as it was written."""
+    """The key of a home, created if missing; CorruptionError if it is not as it was written."""
     found = find_owner_key(home)
     if found is None:
         with os_errors("make the owner key", home):
@@ -65,9 +65,9 @@ def find_owner_key(home: Path) -> str | None:
 
 
 def make_owner_key(home: Path) -> None:
-    """Give a home a key, unless it has one: of several processes that do so, one succeeds.
+    """Create a key, unless there is one: of several concurrent processes, one succeeds.
 
-    Nobody but the home's owner may read the file, or its group, if that may use the home.
+    The file is readable by the home's owner only, or by its group if that may use the home.
     """
     import tempfile
 

@@ -13,8 +13,8 @@ _DECODER = msgspec.msgpack.Decoder(list[bytes])
 
 
 class PackedMessages(Sequence[bytes]):
-    """Messages as one MessagePack array of their bytes. Whoever publishes them need not look at
-    each; whoever does gets them as from a list."""
+    """Messages as one MessagePack array. Publishing needs no look at single messages; otherwise it
+    behaves like a list of them."""
 
     def __init__(self, packed: bytes | memoryview, count: int) -> None:
         self.packed = packed

@@ -1,7 +1,7 @@
 """The quarantine: events that could not be applied, each with the reason.
 
-An entry stays for good. Replaying it appends the same bytes to the log again, behind a record that
-says which entry they are; the log therefore knows which entries were tried again, and when.
+Entries are never removed. Replaying one appends the same bytes to the log again, after a record
+that names the entry; so the log knows which entries were replayed, and when.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.storage.interfaces import (
 
 QUARANTINE_FORMAT = FileFormat("quarantine batch", b"PENSTQUA", version=1)
 SUFFIX = ".quarantine"
-MAX_REPLAYED_AT_ONCE = 1 << 20  # as many as one append can have brought
+MAX_REPLAYED_AT_ONCE = 1 << 20  # the maximum of one append
 ROLLED_FORMAT = FileFormat("file of rolled quarantine batches", b"PENSTRQU", version=1)
 QUARANTINE_FILES = BatchKind(QUARANTINE_FORMAT, SUFFIX, ROLLED_FORMAT, without_gaps=False)
 
@@ -39,12 +39,12 @@ _DECODER = msgspec.msgpack.Decoder(list[_Fields])
 
 
 class Quarantine:
-    """Files in a directory, one per batch that had bad events; old ones are rolled together.
+    """Files in a directory, one per batch with bad events; old ones are rolled into larger files.
 
-    A file whose batch was not committed is left over from a crash: it does not count, and is
-    written again, or removed, when the log is processed again. Batches are committed one after the
-    other, so that is one behind `reached`, where the last one ends. Whether the messages of a batch
-    before it are still there does not matter here.
+    A file whose batch was not committed is left over from a crash: it is ignored, and rewritten or
+    removed when the log is processed again. Batches are committed in order, so such a file lies
+    after `reached`, where the last one ends. Whether the messages of an earlier batch still exist
+    does not matter here.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Quarantine:
         )
 
     def write(self, header: BatchHeader, events: Sequence[QuarantinedEvent]) -> None:
-        """Put the bad events of a batch in place; replaces what a crashed try left there."""
+        """Write the bad events of a batch; replaces what a crashed attempt left."""
         path = self.directory / batch_name(header.start, header.end, SUFFIX)
         with os_errors("write the quarantine", path):
             if events:
@@ -87,8 +87,8 @@ class Quarantine:
                 self._store.remove(path)
 
     def sweep(self, kept_to: int = 0) -> None:
-        """Remove what a crashed writer left; only for the holder of the processing lock. What is
-        before `kept_to` stays in any case: nobody could find it again."""
+        """Remove what a crashed writer left; only for the holder of the processing lock. Everything
+        before `kept_to` is kept: it could not be derived again."""
         reached = self._reached()
         with os_errors("tidy the quarantine", self.directory):
             self._store.sweep(self.directory)
@@ -100,12 +100,13 @@ class Quarantine:
             self._files.forget_listing()
 
     def roll(self) -> None:
-        """Roll files of committed batches into larger ones; only for whoever publishes batches."""
+        """Roll files of committed batches into larger ones; only for the process that publishes
+        batches."""
         reached = self._reached()
         self._files.roll(may_roll=lambda place: place[1] <= reached)
 
     def put_aside(self, offset: int, directory: Path) -> None:
-        """Move the batches that end behind an offset into another directory."""
+        """Move the batches that end after an offset into another directory."""
         self._files.put_aside(offset, directory)
 
     def _read(self, header: BatchHeader) -> list[QuarantinedEvent]:
@@ -131,7 +132,7 @@ _REPLAY_DECODER = msgspec.json.Decoder(_ReplayBody)
 
 def _replay_body(offset: int) -> bytes:
     body = msgspec.json.encode(_ReplayBody(of=offset))
-    assert _REPLAY_DECODER.decode(body).of == offset  # whoever lists the quarantine reads it so
+    assert _REPLAY_DECODER.decode(body).of == offset  # as `list_quarantine` decodes it
     return body
 
 
@@ -140,10 +141,10 @@ def _offset(value: object) -> int:
 
 
 def list_quarantine(home: AnyHome) -> Iterator[QuarantineEntry]:
-    """All entries in order, each with what became of it."""
+    """All entries in order, each with the offsets of its replays."""
     replays: dict[int, list[int]] = {}
     for record in home.log.read(0, kinds=frozenset({RecordKind.REPLAY})):
-        with suppress(*UNREADABLE_BODY):  # of another release: which one it was is not known
+        with suppress(*UNREADABLE_BODY):  # of another release: the entry it refers to is unknown
             replayed = _REPLAY_DECODER.decode(record.body).of
             replays.setdefault(replayed, []).append(record.offset + 1)
     for event in home.quarantine.entries():
@@ -151,7 +152,7 @@ def list_quarantine(home: AnyHome) -> Iterator[QuarantineEntry]:
 
 
 def replay(home: AnyHome, offsets: Iterable[int]) -> list[int]:
-    """Append quarantined events to the log again; the offsets they have now.
+    """Append quarantined events to the log again; returns their new offsets.
 
     All are looked up before the first one is appended, so a wrong offset changes nothing.
     """

@@ -6,8 +6,8 @@ index crc     4 bytes      head crc   4 bytes (of the 52 bytes before it)
 index         for each batch: start, end, active, position, length   8 bytes each
 batches       the files of the batches, concatenated, byte for byte
 
-The head alone says which batch is the last one; the index alone, which batches there are. Each
-batch keeps the checksums it had in a file of its own.
+The head identifies the last batch; the index lists all batches. Each batch keeps the checksums it
+had in a file of its own.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from penstock.storage.disk import FileFormat, corrupt
 from penstock.storage.file_store import LOCAL_FILES, FileStore
 from penstock.storage.interfaces import BatchHeader
 
-# NumPy is imported where it is used: a home with few batches has no rolled files, and commands that
-# only append or look should not take 0.1 s to load it.
+# Lazy: a home with few batches has no rolled files, and commands that only append or look should
+# not spend 0.1 s on loading NumPy.
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -44,11 +44,11 @@ _CHECKSUM = struct.Struct("<I")
 _INDEX_START = FileFormat.SIZE + _FIELDS.size + _CHECKSUM.size  # 16 + 52 + 4
 _WIDTH = 5
 _ENTRY_BYTES = 8 * _WIDTH
-_READ_AHEAD_BYTES = 1 << 20  # 1 MiB: readers mostly take one batch after the other
+_READ_AHEAD_BYTES = 1 << 20  # 1 MiB: most readers read sequentially
 
 
 class Extent(NamedTuple):
-    """Which batches a file holds, as its name says: one, or several that follow one another."""
+    """The batches of a file according to its name: one, or several consecutive ones."""
 
     first: Place
     last: Place
@@ -94,8 +94,8 @@ def encode_rolled(
 class RolledFile:
     """A file of many batches. OSError if it cannot be read, CorruptionError if it is damaged.
 
-    Nothing stays open, so the file may go at any time; whoever then asks for a batch gets
-    FileNotFoundError, and finds the batch in the file that took its place.
+    No file is kept open, so it may be removed at any time; reading then raises FileNotFoundError,
+    and the batch is in the file that replaced it.
     """
 
     def __init__(
@@ -133,14 +133,14 @@ class RolledFile:
 
     @property
     def last(self) -> BatchHeader:
-        """The last batch, without a look at the index."""
+        """The last batch, without reading the index."""
         return self._head.last
 
     def headers(self) -> list[BatchHeader]:
         return [BatchHeader(*entry) for entry in self._index[:, :3].tolist()]
 
     def find(self, place: Place) -> int | None:
-        """The number of the batch in that place."""
+        """The number of the batch at this place."""
         import numpy as np
 
         number = int(np.searchsorted(self._starts, np.uint64(place[0])))
@@ -161,7 +161,7 @@ class RolledFile:
         return decode_batch(self._formats[1], self._raw(number), self._path, *self._where(number))
 
     def stored_batches(self) -> Iterator[StoredBatch]:
-        """All batches as they stand, checked."""
+        """All batches as stored, with checksums verified."""
         for number, header in enumerate(self.headers()):
             raw = self._raw(number)
             found, _ = check_batch(self._formats[1], raw, self._path, *self._where(number))
@@ -206,8 +206,8 @@ def _read_head(file_format: FileFormat, store: FileStore, path: Path) -> _Head:
 
 
 def extents_in_order(found: Iterable[Extent]) -> list[Extent]:
-    """The files that count. One whose batches a larger one holds is left over from a crash, or just
-    about to be removed."""
+    """The valid files. One whose batches are in a larger one is left over from a crash, or about to
+    be removed."""
     kept: list[Extent] = []
     for one in sorted(found, key=lambda e: (e.first, -e.last[0], -e.last[1])):
         if not kept or one.last > kept[-1].last:

@@ -1,6 +1,6 @@
-"""The segment files of a log, as far as they are known.
+"""The known segment files of a log.
 
-Each reader keeps what it knows of the files and extends that; only the last file ever grows.
+Each reader caches the positions of frames and extends them; only the last file ever grows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOGGER = logging.getLogger("penstock.storage")
 
 
 class SegmentFiles:
-    """Not safe for threads: the log that owns it keeps them apart."""
+    """Not thread-safe: the owning log serialises access."""
 
     def __init__(self, directory: Path, segment_bytes: int) -> None:
         self.directory = directory
@@ -31,11 +31,11 @@ class SegmentFiles:
         self._first_path = directory / LogSegment.name(0)
         self._segments: list[LogSegment] = []
         self._torn_bytes = 0
-        self._compacted_as: bytes | None = None  # how the first segment begins, if compacted
+        self._compacted_as: bytes | None = None  # its first bytes, if compacted
 
     @property
     def end(self) -> int:
-        """As of the last look."""
+        """As of the last refresh."""
         return self._segments[-1].end if self._segments else 0
 
     @property
@@ -47,7 +47,7 @@ class SegmentFiles:
         return [segment.first for segment in self._segments]
 
     def refresh(self) -> None:
-        """See what other processes have appended."""
+        """Find what other processes have appended."""
         firsts = self._uncovered(self._list_firsts())
         known = self.firsts
         if firsts[: len(known)] != known:
@@ -60,9 +60,9 @@ class SegmentFiles:
         self._torn_bytes = self._segments[-1].extend() if self._segments else 0
 
     def _uncovered(self, firsts: list[int]) -> list[int]:
-        """The segments without those that a compacted one stands for: a crash may have left them.
+        """The segments without those that a compacted one covers: a crash may have left them.
 
-        A compacted segment takes the place of the first one, under its name.
+        A compacted segment replaces the first one, under the same name.
         """
         if not firsts or firsts[0] != 0:
             return firsts
@@ -108,7 +108,7 @@ class SegmentFiles:
         return segment
 
     def writable(self) -> LogSegment:
-        """The last segment without its torn tail, or a new one where that is full or missing."""
+        """The last segment without its torn tail, or a new one if the last is full or missing."""
         self._cut_torn_tail()
         if self._segments:
             last = self._segments[-1]
@@ -149,18 +149,18 @@ class SegmentFiles:
         return segment
 
     def replace_beginning(self, content: bytes) -> None:
-        """Put a compacted segment in the place of all those that it covers."""
+        """Replace all segments that a compacted one covers."""
         _FILES.publish(self._first_path, content)
         self.sweep()
 
     def sweep(self) -> None:
-        """Remove what a crash left behind, and what a compacted segment stands for."""
+        """Remove what a crash left behind, and what a compacted segment covers."""
         _FILES.sweep(self.directory)
         listed = self._list_firsts()
         covered = set(listed) - set(self._uncovered(listed))
         if not covered:
             return
-        # What is to stand for them must be whole, not only look so by its headers.
+        # The replacement must be intact as a whole, not only in its headers.
         beginning = self._segments[0]
         for _ in beginning.frames(0, beginning.end, -1):
             pass

@@ -1,7 +1,7 @@
 """SET_ASIDE records: which records of the log are not processed, because they led to a fault.
 
-The decision stands in the log, so everybody who processes or replays it makes the same one. A body
-is `{"of": ..., "primary": ..., "detail": ..., "suspect": ...}`: the offset of the record, the
+The decision is recorded in the log, so every process that processes or replays it follows it. A
+body is `{"of": ..., "primary": ..., "detail": ..., "suspect": ...}`: the offset of the record, the
 reason, and the subscription that took part in it (`penstock.flow.faults`).
 """
 
@@ -44,7 +44,7 @@ def set_aside_entry(one: SetAside) -> Entry:
 
 
 def set_aside_of(record: Record) -> SetAside | None:
-    """What a SET_ASIDE record says; None if another release wrote it in another way."""
+    """The content of a SET_ASIDE record; None if another release wrote it in another form."""
     try:
         body = _DECODER.decode(record.body)
     except UNREADABLE_BODY:
@@ -69,8 +69,8 @@ def refusal(one: SetAside) -> ChangeError:
 
 def events_not_applied(home: AnyHome) -> dict[int, ChangeError]:
     """The events of the log that must not be applied when it is replayed: those set aside, and
-    those in quarantine. A later release may accept some of these; the message log knows nothing of
-    them."""
+    those in quarantine. A later release might accept some of these, but the message log was made
+    without them."""
     aside = {offset: refusal(one) for offset, one in set_aside_in(home.log).items()}
     return events_in_quarantine(home.quarantine) | aside
 
@@ -78,7 +78,7 @@ def events_not_applied(home: AnyHome) -> dict[int, ChangeError]:
 def events_in_quarantine(
     quarantine: QuarantineStore, start: int = 0, end: int | None = None
 ) -> dict[int, ChangeError]:
-    """Why the events of [start, end) that were refused could not be applied."""
+    """The reasons for which events of [start, end) were refused."""
     return {
         event.offset: ChangeError(event.primary, detail=event.detail, hint=event.hint)
         for event in quarantine.entries(start, end)

@@ -26,21 +26,21 @@ class Replay:
     engine: Engine = field(default_factory=Engine)
     end: int = 0
     not_applied: Container[int] = ()
-    """Events that whoever processed them did not apply."""
+    """Events that were not applied when they were processed."""
     refused: list[int] = field(default_factory=list)
-    """The offsets of events that could not be carried out."""
+    """The offsets of events that could not be applied."""
     changed: dict[tuple[str, RowKey], int] = field(default_factory=dict)
-    """For each row that is there, by table and key, the offset at which it last changed."""
+    """For each existing row, by table and key, the offset at which it last changed."""
     as_inserted: set[tuple[str, RowKey]] = field(default_factory=set)
     """Rows that did not exist before they last changed: that event alone leads to them."""
     on_change: OnChange | None = None
-    """Told of every change of a row: the table, the key, the row before and after."""
+    """Called for every change of a row with the table, the key, the row before and after."""
 
     def advance(
         self, log: RecordLog, end: int, on_offset: Callable[[int], None] | None = None
     ) -> None:
-        """Carry out the DDL and the events up to `end`; HomeError if the log no longer knows the
-        tables as they were there."""
+        """Apply the DDL and the events up to `end`; HomeError if the log was compacted beyond
+        it."""
         if end < log.compacted_to:
             raise HomeError(
                 f"the tables at offset {end} are no longer known",
@@ -57,7 +57,7 @@ class Replay:
                 elif kind == RecordKind.DDL:
                     self._carry_out(run)
                     run = []
-                    # Declared by another release, perhaps: then it changed nothing.
+                    # If another release declared it, it changed nothing.
                     with suppress(RecordFaultError), blaming(offset):
                         self.engine.define(offset, body.decode(errors="replace"))
             self._carry_out(run)
@@ -90,7 +90,7 @@ def replay_tables(
     on_offset: Callable[[int], None] | None = None,
     on_change: OnChange | None = None,
 ) -> Replay:
-    """The tables at an offset; HomeError if the log no longer knows them."""
+    """The tables at an offset; HomeError if the log was compacted beyond it."""
     replay = Replay(not_applied=events_not_applied(home), on_change=on_change)
     replay.advance(home.log, end, on_offset)
     return replay

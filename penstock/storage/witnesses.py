@@ -1,5 +1,5 @@
-"""What remembers how far a log went. A log that lost its end looks like a shorter one; whoever
-appended to it would give offsets of acknowledged records to others."""
+"""Witnesses of how far a log went. A log that lost its end looks like a shorter one; appending to
+it would reuse the offsets of acknowledged records."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ LOST_HINT = (
     "restore the log from a backup; if they are gone for good, go on without them: "
     "penstock rebuild HOME --accept-loss"
 )
-"""What to do about records that were acknowledged and are not there."""
+"""What to do about acknowledged records that are missing."""
 
-_BUSY_SECONDS = 1.0  # a writer of a shared home keeps readers out; then this witness is not heard
+_BUSY_SECONDS = 1.0  # a writer of a shared home excludes readers; then this witness is skipped
 
 
 class Witness(NamedTuple):
-    """Somebody who knows that all records before an offset were there once."""
+    """Evidence that all records before an offset once existed."""
 
     offset: int
     says: str
@@ -44,11 +44,11 @@ def lost_end(end: int, witness: Witness, where: Path) -> CorruptionError:
 
 
 def read_applied(path: Path) -> int | None:
-    """How many records a derived database has seen; None if there is none that can tell."""
+    """How many records a derived database has applied; None if that cannot be determined."""
     if not path.exists():
         return None
     try:
-        # Nothing is written. But a connection that may not write leaves SQLite's journals behind.
+        # Nothing is written, but a read-only connection would leave SQLite's journals behind.
         place = f"{path.absolute().as_uri()}?mode=rw"
         with closing(sqlite3.connect(place, uri=True, timeout=_BUSY_SECONDS)) as database:
             (applied,) = database.execute("SELECT applied FROM progress").fetchone()

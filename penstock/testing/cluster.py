@@ -1,7 +1,7 @@
-"""A real standalone cluster of Spark on this machine: a master and its workers, on loopback.
+"""A standalone Spark cluster on this machine: a master and its workers, on loopback.
 
-They are the classes of the installed package, each in a Java of its own, as on many machines. What
-it does not show: anything that goes wrong between machines.
+They are the classes of the installed package, each in its own Java, as on many machines. It does
+not show failures between machines.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUICK_TO_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where the cluster can be found, and what a driver on this machine has to set."""
+    """The master's address, and the settings for a driver on this machine."""
 
     master: str
     conf: dict[str, str]
@@ -46,7 +46,7 @@ class Cluster:
 def loopback_cluster(
     directory: Path, *, workers: int = 2, cores: int = 1, memory_mib: int = 1024
 ) -> Iterator[Cluster]:
-    """A cluster for as long as the block runs; logs and work files go into the directory."""
+    """A cluster for the duration of the block; logs and work files go into the directory."""
     port, web_port = _free_port(), _free_port()
     master = f"spark://{LOOPBACK}:{port}"
     with ExitStack() as running:
@@ -70,7 +70,7 @@ def _driver_settings(cores: int, memory_mib: int) -> dict[str, str]:
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.cores.max": str(cores),
-        # What is left of a worker's memory is for Python.
+        # The rest of a worker's memory is for Python.
         "spark.executor.memory": f"{memory_mib // 2}m",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
@@ -86,7 +86,7 @@ def _process(directory: Path, name: str, arguments: list[str]) -> Iterator[None]
         "SPARK_CONF_DIR": str(CONF_DIRECTORY),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": QUICK_TO_START,
-        # Else a worker would hand on what the driver's Java was started with.
+        # Otherwise a worker would pass on the driver's gateway.
         "PYSPARK_GATEWAY_PORT": "",
     }
     with (directory / f"{name}.log").open("wb") as log:

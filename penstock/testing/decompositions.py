@@ -1,4 +1,4 @@
-"""Any decomposition of a query, by number: contents must not depend on which one it is."""
+"""Decompositions of a query by number: contents must not depend on which one is used."""
 
 from __future__ import annotations
 

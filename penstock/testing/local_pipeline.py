@@ -1,6 +1,6 @@
 """The pipeline without Spark: the same stages over state in dictionaries, batch by batch.
 
-Quick enough for thousands of stories, and for crashes at every point.
+Fast enough for thousands of test stories, and for crashes at every point.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from penstock.storage import Home
 
 
 class MapInMemory:
-    """A MapState in memory that counts how often it is asked."""
+    """An in-memory MapState that counts accesses."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[str, bytes], bytes] = {}
@@ -64,18 +64,18 @@ class MapInMemory:
 
 @dataclass
 class LocalPipeline:
-    """A pipeline and its checkpoint: where it is, and the state of its keyed stages."""
+    """A pipeline and its checkpoint: its position, and the state of its keyed stages."""
 
     home: Home
     batch_rows: int = 1000
     clock: Clock = time.time
     offset: StreamOffset = field(default_factory=StreamOffset)
     many_newcomers: int = MANY_NEWCOMERS
-    """From so many on, new subscriptions are not named one by one."""
+    """From this many on, new subscriptions are not named one by one."""
     flow: str = FLOW
     """The stages (`penstock.flow.graph`)."""
     states: dict[str, dict[int, MapInMemory]] = field(default_factory=dict)
-    """What Spark's state store would hold: by the name of a stage and by bucket."""
+    """What Spark's state store would hold: by stage name and bucket."""
 
     def __post_init__(self) -> None:
         self._mirrors = TemporaryDirectory(prefix="penstock-mirrors-")
@@ -87,7 +87,7 @@ class LocalPipeline:
         self._registry = Registry(self.home, clock=self.clock)
 
     def run(self) -> int:
-        """Process the log up to its present end; the number of batches."""
+        """Process the log up to its current end; returns the number of batches."""
         self._registry.expire()
         target = self.home.log.end
         for batches in range(10_000):
@@ -108,7 +108,7 @@ class LocalPipeline:
         self.offset = end
 
     def compute_safely(self, end: StreamOffset) -> Outcome:
-        """What a batch gives, once all records that it fails of are set aside."""
+        """The outcome of a batch, after setting aside all records that it fails on."""
         while True:
             before = {
                 name: {bucket: stored.copy() for bucket, stored in stored_by.items()}
@@ -120,7 +120,7 @@ class LocalPipeline:
                 self.states = before
 
     def compute(self, end: StreamOffset) -> Outcome:
-        """What a batch gives. The state has moved on, the message log has not."""
+        """The outcome of a batch. The state has advanced, the message log has not."""
         with mock.patch.object(plain, "MANY_NEWCOMERS", self.many_newcomers):
             return self._computed(end)
 
@@ -156,7 +156,7 @@ class LocalPipeline:
         return outcome
 
     def _by_bucket(self, out: StageOutput) -> list[tuple[int, StageInput]]:
-        """As Spark deals rows out: by bucket, the buckets in any order."""
+        """As Spark distributes rows: by bucket, the buckets in any order."""
         rows = chunk_rows(out, self.home.staging)
         return [
             (bucket, StageInput.of_chunks(row for row in rows if row[0] == bucket))
@@ -164,20 +164,20 @@ class LocalPipeline:
         ]
 
     def _append(self, out: StageOutput, more: StageOutput) -> None:
-        """Packed, as it travels between processes."""
+        """Packed, as between processes."""
         for bucket, kind, count, chunk in chunk_rows(more, self.home.staging):
             out.add_chunk(bucket, Kind(kind), count, chunk)
 
     @contextmanager
     def _open_state(self, name: str, bucket: int) -> Iterator[BucketState]:
-        """Mirrors outlive crashes of workers: they must be found to be of another state."""
+        """Mirrors outlive crashes of workers: a stale one must be detected."""
         mirror = Mirror(Path(self._mirrors.name) / f"{name}-{bucket}")
         stored, ratio = self.states[name][bucket], self._spread.phase(bucket)
         with BucketState.opened(stored, mirror, rewrite_ratio=ratio) as state:
             yield state
 
     def crash(self) -> None:
-        """Compute a batch, and be killed before anything of it is stored."""
+        """Compute a batch, and crash before anything of it is stored."""
         end = self.planned()
         if end != self.offset:
             copy_of_self = copy.copy(self)
@@ -186,26 +186,27 @@ class LocalPipeline:
         self._view = WorkerIndex(self.home)
 
     def crash_after_publishing(self) -> None:
-        """Publish a batch, and be killed before the checkpoint says so."""
+        """Publish a batch, and crash before the checkpoint records it."""
         end = self.planned()
         if end != self.offset:
             before = copy.deepcopy(self.states)
             outcome = self.compute(end)
             publish(self.home.log, self.home.messages, outcome)
             self.states = before
-            # Those who replay it may find other snapshots than those who began it.
+            # A replay may find other snapshots than the first attempt.
             if list(self.home.snapshots.glob("*")):
                 self.lose_snapshots()
             else:
                 self.snapshot(end.active)
             self._view = WorkerIndex(self.home)
-            # It was planned, so it is replayed, by other workers, and must give the same.
+            # It was planned, so it is replayed, by other workers, with the same result.
             assert self.compute(end) == outcome
             publish(self.home.log, self.home.messages, outcome)
             self.offset = end
 
     def snapshot(self, active: int) -> None:
-        """Compile the subscriptions before an offset, as the planner of batches does at times."""
+        """Compile the subscriptions before an offset, as the planner of batches does now and
+        then."""
         self._registry.catch_up(active)
         if active and not (self.home.snapshots / f"{active:020d}").exists():
             compile_snapshot(self.home.snapshots, self._registry, active, {})

@@ -1,4 +1,4 @@
-"""Scenario files: a story of tables, subscriptions and changes, with the contents it must lead to.
+"""Scenario files: tables, subscriptions and changes, with the contents they must lead to.
 
     CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)
     SUBSCRIBE cheap: SELECT symbol FROM stocks WHERE per < 20
@@ -13,8 +13,8 @@
 
 Every line is one step; indented lines belong to the EXPECT before them; `#` starts a comment. BAD
 is followed by an event that cannot be applied, as a publisher might send it. REPLAN gives a
-subscription another decomposition, any one, by number. The same file can be told to a Hub, to the
-pipeline, and to DuckDB.
+subscription another decomposition, any one, by number. The same file can be run on a Hub, on the
+pipeline, and on DuckDB.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Define:
 @dataclass(frozen=True, slots=True)
 class Subscribe:
     """`plan` is the number of a decomposition; without one, it is chosen. `initial` is "content",
-    or "none" for those who want changes only."""
+    or "none" for changes only."""
 
     name: str
     sql: str
@@ -66,7 +66,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """A publisher's bytes that are to end in quarantine."""
+    """A publisher's bytes that must end in quarantine."""
 
     raw: bytes
 

@@ -1,4 +1,4 @@
 """Views: tree patterns over documents that feed each other, planned under capacity limits.
 
-Imported by module: some load numba, and some the libraries of the extra `views`.
+Import submodules directly: some load numba, and some the libraries of the extra `views`.
 """

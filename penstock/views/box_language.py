@@ -1,6 +1,6 @@
 """Selections over key-value events as a language of views: boxes with the columns they return.
 
-A view embeds in a query if its box contains the query's: every event that the query wants is in
+A view embeds in a query if its box contains the query's: every event that the query selects is in
 the view. Views are joined on the event's id. `topic = 'sport'` and `location = 'England'`, each
 returning the headline, together feed `topic = 'sport' AND location = 'England'`.
 """
@@ -74,11 +74,11 @@ class BoxLanguage:
 
 
 EventResults = Mapping[int, tuple[object, ...]]
-"""Of each event that a view selects: its id, and the values of the view's columns."""
+"""By event id: the values of the view's columns, for each selected event."""
 
 
 def select_events(view: BoxView, relation: Relation, events: Mapping[int, Row]) -> EventResults:
-    """A view's results, from the events themselves."""
+    """A view's results, computed from the events."""
     return {
         number: tuple(row[column] for column in view.columns)
         for number, row in events.items()
@@ -89,7 +89,7 @@ def select_events(view: BoxView, relation: Relation, events: Mapping[int, Row]) 
 def join_views(
     query: BoxView, relation: Relation, inputs: Sequence[tuple[BoxView, EventResults]]
 ) -> EventResults:
-    """A query's results, from those of views that cover it."""
+    """A query's results, computed from those of views that cover it."""
     common = set.intersection(*(set(results) for _, results in inputs))
     found: dict[int, tuple[object, ...]] = {}
     for number in sorted(common):
@@ -102,8 +102,8 @@ def join_views(
 
 
 def _passes(query: BoxView, relation: Relation, known: Mapping[int, object]) -> bool:
-    """Test what is known; conditions on other columns hold already, or the views would not cover
-    the query."""
+    """Tests the known columns; conditions on other columns hold already, or the views would not
+    cover the query."""
     for column, interval in query.box:
         if column in known:
             value = known[column]

@@ -2,10 +2,10 @@
 
 Every rewriting feeds one view, so the published program's variables for the inputs of rewritings
 can be substituted exactly: one variable per rewriting and one per view for the source, one equation
-per view, one limit per feeder that could be overloaded at all. Of the rewritings only those enter
-the linear program that its dual prices call for; prices of a Lagrangian search give the first ones.
-The sum of all views' cheapest choices at the dual prices is a lower bound; an integer program over
-the columns gives the plan.
+per view, one limit per feeder that could be overloaded at all. Only rewritings with negative
+reduced cost enter the linear program; the prices of a Lagrangian search select the first ones. The
+sum of all views' cheapest choices at the dual prices is a lower bound; an integer program over the
+columns gives the plan.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from penstock.views.planning_kernel import price_columns
 from penstock.views.planning_problem import SOURCE, Plan, PlanningProblem
 
 LAGRANGIAN_ROUNDS = 300
-"""A round takes a tenth of a second where there are millions of rewritings; good prices at the
-beginning save a solver that takes hundreds of times as long."""
+"""A round takes a tenth of a second where there are millions of rewritings; good initial prices
+save simplex iterations, which take hundreds of times as long."""
 FIRST_COLUMNS = 4
-"""Rewritings of each view to begin with, at most."""
+"""Maximum number of initial rewritings per view."""
 _FIRST_SLACK = 0.01
-"""They cost at most so much more than the cheapest, as a share of the source's mean cost."""
+"""Maximum excess of their cost over the cheapest, as a share of the source's mean cost."""
 NEW_COLUMNS = 2
-"""Rewritings of each view that a round adds at most."""
+"""Maximum number of rewritings per view that a round adds."""
 MAX_ROUNDS = 200
 _REDUCED_COST = 1e-6
-"""A column that saves less does not enter, as a share of the mean cost of the source."""
+"""Minimum saving for a column to enter, as a share of the mean cost of the source."""
 _MEAN_SOURCE_COST = 1_000.0
-"""Costs are scaled to this: the solver's tolerances are absolute, and bytes by the billion would
-have it chase differences that nobody can see."""
+"""Costs are scaled to this: the solver's tolerances are absolute, and with billions of bytes it
+would chase negligible differences."""
 _MIP_GAP = 1e-6
 _RELAXATION_GAP = 1e-6
-"""Columns are added until the relaxation is so close to its bound."""
+"""Columns are added until the relaxation is this close to its bound."""
 _PROVEN_GAP = 5e-5
-"""A plan with a larger gap is sought again among all columns that a better one could have."""
+"""A plan with a larger gap is searched again among all columns that a better one could use."""
 _MAX_EXACT_COLUMNS = 300_000
-"""Unless they are more: the solver would take minutes and gigabytes."""
+"""Unless there are more: the solver would take minutes and gigabytes."""
 _SURCHARGE = 50.0
-"""What exceeding the source's limit costs, as a multiple of the dearest view: more than any plan
-that keeps it would save."""
+"""The cost of exceeding the source's limit, as a multiple of the most expensive view: more than any
+feasible plan would save."""
 
 
 def optimal_plan(problem: PlanningProblem, mip_seconds: float = 120.0) -> Plan:
@@ -69,7 +69,7 @@ def optimal_plan(problem: PlanningProblem, mip_seconds: float = 120.0) -> Plan:
         least = int(fewest.is_from_source.sum())
         if master is None or least > problem.source_capacity:
             raise _infeasible(problem, least)
-        # At the very limit the columns that save utilisation need not hold any plan.
+        # At the limit itself, the columns that save utilisation may contain no feasible plan.
         plan = master.solve_integer(mip_seconds, fewest.chosen[~fewest.is_from_source])
         assert plan is not None
     assert master is not None
@@ -79,7 +79,7 @@ def optimal_plan(problem: PlanningProblem, mip_seconds: float = 120.0) -> Plan:
 
 
 def smallest_source_capacity(problem: PlanningProblem) -> int:
-    """The fewest views that the source must feed under the limits of the views."""
+    """The minimum number of views that the source must feed under the limits of the views."""
     return int(_fewest_from_source(problem).is_from_source.sum())
 
 
@@ -96,7 +96,7 @@ def _fewest_from_source(problem: PlanningProblem) -> Plan:
     plan = master.solve_integer(120.0)
     if plan is None:  # the columns left out were those of the source
         plan = master.solve_integer(120.0, np.zeros(0, np.int64))
-    assert plan is not None  # the source can feed everybody
+    assert plan is not None  # the source can feed all views
     return plan
 
 
@@ -139,7 +139,7 @@ class _Master:
         self._add_columns(self._first_columns(quick))
 
     def solve_relaxation(self) -> None:
-        """Add columns until none would help."""
+        """Add columns until none improves the objective."""
         for number in range(MAX_ROUNDS):
             self.rounds = number + 1
             self._run()
@@ -150,7 +150,7 @@ class _Master:
                 return
             self._add_columns(found)
             if number == 0:
-                # From the second round on the last basis is feasible: add columns, go on.
+                # From the second round on the last basis is primal feasible: add columns, continue.
                 self._set("simplex_strategy", 4)
                 self._set("presolve", "off")
 
@@ -163,7 +163,7 @@ class _Master:
     ) -> Plan | None:
         """The best plan over the columns; None if there is none within the limits.
 
-        `feasible`: the rewritings of a plan within the limits; then all columns may be used.
+        `feasible`: the rewritings of a feasible plan; with them, all columns may be used.
         """
         if feasible is None:
             out = (self._reduced_costs() > 0.002 * self.scale) & (self.values < 1e-9)
@@ -191,10 +191,10 @@ class _Master:
         return Plan(self.problem, chosen, self.bound)
 
     def solve_exactly(self, plan: Plan, seconds: float) -> Plan:
-        """The plan, proven, or a better one.
+        """The plan, proven optimal, or a better one.
 
-        Whoever chooses a rewriting that costs more than the view's cheapest by the distance between
-        the plan and its lower bound, ends above the plan: only the others matter.
+        A rewriting that costs more than the view's cheapest by at least the gap between the plan
+        and its lower bound cannot be in a better plan: only the others matter.
         """
         problem = self.problem
         prices, source_price = self._prices()
@@ -311,7 +311,7 @@ class _Master:
         return prices, max(0.0, -float(self.duals[self.source_row]))
 
     def _price(self, most: int, tolerance: float) -> tuple[NDArray[np.int64], float]:
-        """Columns that would help, and the lower bound that the dual prices prove."""
+        """Columns with negative reduced cost, and the lower bound that the dual prices prove."""
         prices, source_price = self._prices()
         worth = self.duals[: self.problem.views]
         found, total = self._priced(prices, source_price, worth, most, tolerance)
@@ -333,7 +333,7 @@ class _Master:
         return out[:count].copy(), float(total)
 
     def _reduced_costs(self) -> NDArray[np.float64]:
-        """How much each column costs more than its view is worth."""
+        """The reduced cost of each column: its cost minus the dual price of its view."""
         problem = self.problem
         prices, source_price = self._prices()
         worth = self.duals[: problem.views]
@@ -346,7 +346,7 @@ class _Master:
     def _costs(
         self, rewritings: NDArray[np.int64], prices: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """What rewritings cost together with the prices of their inputs."""
+        """The cost of rewritings plus the prices of their inputs."""
         graph = self.problem.graph
         paid = np.concatenate([[0.0], np.cumsum(prices[graph.inputs])])
         first, last = graph.input_starts[rewritings], graph.input_starts[rewritings + 1]
@@ -357,6 +357,6 @@ class _Master:
         self._check(self.solver.setOptionValue(option, value))
 
     def _check(self, status: Any) -> None:
-        """HiGHS does not raise; it returns."""
+        """HiGHS does not raise; it returns a status."""
         if status == self.highspy.HighsStatus.kError:
             raise PlanError("HiGHS refused a part of the program")

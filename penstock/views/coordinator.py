@@ -1,9 +1,9 @@
-"""Which view lives at which site and who feeds whom, while views and sites come and go.
+"""Which view is at which site and who feeds whom, as views and sites are added and removed.
 
-Without sockets or clocks: operations change the plan from a document on, `hosting_of` says what a
-site does now. Until that document the old plan serves. The plan belongs to the views; a site that
-fails takes its views with it, so they are withdrawn (those that they fed are fed anew, at least
-cost within the limits) and added again at the sites that are left.
+Without sockets or clocks: operations change the plan from a document on, `hosting_of` returns what
+a site does now. Until that document the old plan is in use. The plan belongs to the views; when a
+site fails, its views are withdrawn (those that they fed get new feeders, at least cost within the
+limits) and added again at the remaining sites.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from penstock.views.sites import Assign
 
 MAX_SITES = 1_000
 MAX_CHANGES = 16
-"""Changes of a view's feeders that are remembered until its site has reached them; of older ones
-the source takes the place."""
+"""Maximum number of changes of a view's feeders that are kept until its site has reached them; the
+source replaces the feeders of older ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def _shortened(changes: Sequence[_Feeding]) -> list[_Feeding]:
 
 
 class SiteCoordinator:
-    """`documents` is asked for the epoch and the number of the next document. Not thread-safe."""
+    """`documents` returns the epoch and the number of the next document. Not thread-safe."""
 
     def __init__(
         self,
@@ -45,18 +45,18 @@ class SiteCoordinator:
         documents: Callable[[], tuple[int, int]],
         replan: Callable[[], Mapping[ViewId, Inputs]] | None = None,
     ) -> None:
-        """`replan` adopts a full plan, and is called when one is due."""
+        """`replan` adopts a full plan; it is called when one is due."""
         self.plan = plan
         self.version = 0
-        """Grows with everything that sites must hear of."""
+        """Incremented by every change that sites must be sent."""
         self.moves = 0
-        """Views that had to move, because their site failed."""
+        """Views that were moved because their site failed."""
         self._documents = documents
         self._replan = replan
         self._sites: dict[str, str] = {}
         self._place: dict[ViewId, str] = {}
         self._homeless: dict[ViewId, TreePattern] = {}
-        """Views that came when there was no site."""
+        """Views added while there was no site."""
         self._feeding: dict[ViewId, list[_Feeding]] = {}
 
     @property
@@ -69,7 +69,7 @@ class SiteCoordinator:
         return None if site is None else self._sites[site]
 
     def join(self, site: str, address: str) -> None:
-        """A site comes, or comes again at another address."""
+        """A site joins, or rejoins at another address."""
         if site not in self._sites and len(self._sites) >= MAX_SITES:
             raise PlanError(f"There are {MAX_SITES:,} sites already")
         if self._sites.get(site) != address:
@@ -80,7 +80,7 @@ class SiteCoordinator:
             self._add(view, pattern)
 
     def leave(self, site: str) -> None:
-        """A site has failed: its views move."""
+        """A site has failed: its views are moved."""
         if self._sites.pop(site, None) is None:
             return
         lost = [view for view, place in self._place.items() if place == site]
@@ -111,11 +111,11 @@ class SiteCoordinator:
         self._replan_if_due()
 
     def adopt_plan(self, feeding: Mapping[ViewId, Inputs]) -> None:
-        """Adopt a full plan of the views that there are."""
+        """Adopt a full plan of the current views."""
         self._adopt(self.plan.replan(lambda _views, _policy: feeding))
 
     def hosting_of(self, site: str) -> Hosting:
-        """What a site does now."""
+        """The current assignment of a site."""
         if site not in self._sites:
             raise SubscriptionError(f"There is no site {site}")
         epoch, _ = self._documents()
@@ -126,14 +126,14 @@ class SiteCoordinator:
         return Hosting(epoch, hosted, places)
 
     def on_reached(self, site: str, document: int) -> None:
-        """All views of a site have computed what comes before a document."""
+        """All views of a site have computed the documents before this one."""
         for view, place in self._place.items():
             changes = self._feeding[view]
             while place == site and len(changes) > 1 and changes[1].from_document <= document:
                 changes.pop(0)
 
     def start_anew(self) -> None:
-        """Documents are numbered anew: everybody begins with the first."""
+        """Documents are renumbered: every site starts with the first."""
         self._feeding = {
             view: [_Feeding(0, changes[-1].inputs)] for view, changes in self._feeding.items()
         }
@@ -144,7 +144,7 @@ class SiteCoordinator:
         return Hosted(view, self.plan.views[view], feeding)
 
     def _assign(self, feeding: _Feeding) -> Assign:
-        """The source takes the place of feeders that are gone."""
+        """The source replaces feeders that are gone."""
         known = self.plan.views
         inputs = feeding.inputs if known.keys() >= set(feeding.inputs) else ()
         return Assign(feeding.from_document, tuple((one, known[one]) for one in inputs))

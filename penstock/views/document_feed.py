@@ -1,8 +1,8 @@
-"""What the source has: the documents of a table as they are now, numbered as they came.
+"""The documents of the source: those of a table as they are now, numbered in order of arrival.
 
-A document that is changed or deleted comes again under a new number, and its old number is
-*superseded*: whoever asks for it is told so, and gets the new one later. So the source keeps as
-many documents as the table has, and can compute the results of any view from any number on.
+A document that is changed or deleted gets a new number, and its old number is *superseded*: a read
+of it says so, and the new one follows later. So the source keeps as many documents as the table
+has, and can compute the results of any view from any number on.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from penstock.views.sites import DocumentKey, NodeName, Results
 from penstock.xml_text import ATTRIBUTE
 
 PARSED_DOCUMENTS = 64
-"""Kept parsed: sites that are on time ask for the same few."""
+"""Number of parsed documents kept: sites without delay read the same few."""
 MAX_TOMBSTONES = 100_000
-"""Deleted documents that are remembered for those who are late; beyond, numbering starts anew."""
+"""Number of deleted documents kept for slow readers; above it, documents are renumbered."""
 
 NodeNumbers = frozenset[tuple[int, ...]]
-"""Of each row of a view the numbers of its returned nodes."""
+"""For each row of a view the numbers of its returned nodes."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class DocumentFeed:
         """The number of the next document."""
         self.extracted_by_home = 0
         self.extracted_here = 0
-        """Results that were asked for: put together from rows of the home, or matched here."""
+        """Results assembled from rows of the home, or matched here."""
         self._patterns: dict[NodeName, TreePattern] = {}
         self._entries: dict[int, _Entry] = {}
         self._last: dict[DocumentKey, int] = {}
@@ -79,9 +79,10 @@ class DocumentFeed:
         cut: int,
         found: Mapping[NodeName, NodeNumbers] | None = None,
     ) -> int:
-        """A document as it is now (None: deleted), and what the home has found in it; its number.
+        """Set a document (None: deleted), with the home's results for it; returns its number.
 
-        `found` holds every view that the home was asked about, those without a match too."""
+        `found` has an entry for every view that was looked up in the home, also for those without a
+        match."""
         before = self._last.pop(key, None)
         if before is not None:
             gone = self._entries.pop(before)
@@ -99,8 +100,8 @@ class DocumentFeed:
     def read(
         self, view: NodeName, from_document: int, most: int, most_bytes: int = 1 << 60
     ) -> list[Results]:
-        """The results of a view that is known, for documents from a number on; at least one, if
-        there is one."""
+        """The results of a known view, for documents from a number on; at least one, if there is
+        one."""
         found: list[Results] = []
         nbytes = 0
         for number in range(from_document, min(self.end, from_document + most)):
@@ -149,7 +150,7 @@ class DocumentFeed:
         return document
 
     def _start_anew(self) -> None:
-        """Number the documents that are there from 0, for readers that begin anew."""
+        """Renumber the current documents from 0, for readers that start again."""
         kept = [one for one in self._entries.values() if one.text is not None]
         self.epoch = secrets.randbits(40)
         self._parsed.clear()
@@ -159,8 +160,8 @@ class DocumentFeed:
 
 
 def _may_overflow(pattern: TreePattern, text: str) -> bool:
-    """Whether a view that the home has no rows of could have too many instead of none: there are at
-    most as many matches as ways to choose nodes with the right labels."""
+    """Whether a view without rows in the home could have too many instead of none: the number of
+    matches is at most the number of ways to choose nodes with the right labels."""
     ways = 1
     for node in pattern.nodes:
         ways *= text.count(node.label.rpartition("}")[2].lstrip(ATTRIBUTE))

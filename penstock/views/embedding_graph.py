@@ -23,7 +23,7 @@ from penstock.views.packed_patterns import LABEL_BITS, PackedPatterns
 
 V = TypeVar("V")
 CHUNK_QUERIES = 1_000
-"""Queries per kernel call; small enough for two threads to end together."""
+"""Queries per kernel call; small enough for two threads to finish together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def mutual_edges(graph: EmbeddingGraph, priority: NDArray[np.int64]) -> NDArray[
     """The edges to remove from a transitive graph so that no cycle is left.
 
     Views on a cycle embed in each other: of each such pair the edge to the view with the higher
-    priority goes, ties by number.
+    priority is removed, ties by number.
     """
     rank = np.empty(graph.views, np.int64)
     rank[np.lexsort((np.arange(graph.views), -priority))] = np.arange(graph.views)
@@ -178,7 +178,7 @@ def remove_cycles(graph: EmbeddingGraph) -> EmbeddingGraph:
 
 
 def run_chunks(work: Any, chunks: Sequence[Any], threads: int) -> list[Any]:
-    """Results of kernels that release Python's lock, in order; each thread takes the next chunk."""
+    """Results of kernels that release the GIL, in order; each thread takes the next chunk."""
     results: list[Any] = [None] * len(chunks)
     failures: list[BaseException] = []
     pending = iter(range(len(chunks)))

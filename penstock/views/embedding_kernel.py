@@ -1,8 +1,7 @@
 """Kernels of the embedding graph: subset search over label sets, and the embedding test.
 
-The test works on sets of query nodes as bit masks: from the leaves of a view up, the nodes that an
-image is possible for; from the root down, those that some embedding uses. On trees this is exact.
-The same masks give the coverage.
+The test uses bit masks of query nodes: bottom-up, for each view node the possible images; top-down,
+those that some embedding uses. On trees this is exact. The same masks give the coverage.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def embed(starts: Any, nodes: Any, view: Any, query: Any, navigation: Any, image
 def _coverage(
     nodes: Any, at: Any, size: Any, base: Any, count: Any, navigation: Any, images: Any
 ) -> Any:
-    """From the root down: keep images with an image of the parent above them, and collect."""
+    """Top-down: keep images with an image of the parent above them, and collect the coverage."""
     ids = np.uint64(0)
     vals = np.uint64(0)
     conts = np.uint64(0)
@@ -128,8 +127,8 @@ def _kept_images(nodes: Any, row: Any, base: Any, count: Any, mask: Any, images:
 def embed_queries(queries: Any, packed: Any, groups: Any, navigation: Any) -> Any:
     """For each query the views that embed in it, what they cover, and whether it embeds in them.
 
-    Views are found by label sets: a set that is contained in a query's is in the bucket of one of
-    the query's labels. Also returned: how many sets and how many views were tested.
+    Views are found by label sets: a set contained in a query's is in the bucket of one of the
+    query's labels. Also returns how many sets and how many views were tested.
     """
     capacity = 1 << 16
     feeders = np.empty(capacity, np.int32)
@@ -190,7 +189,7 @@ def _grown(array: Any, capacity: Any) -> Any:
 
 @njit
 def count_bucket_subsets(queries: Any, groups: Any) -> Any:
-    """Subset search by rarest-label buckets: subsets found, sets looked at."""
+    """Subset search by rarest-label buckets: returns subsets found, sets visited."""
     found = looked_at = 0
     for group in queries:
         missing_low, missing_high = ~groups.bits[group, 0], ~groups.bits[group, 1]
@@ -213,9 +212,9 @@ def count_bucket_subsets(queries: Any, groups: Any) -> Any:
 def count_trie_subsets(
     queries: Any, bits: Any, label: Any, first: Any, after: Any, ends: Any
 ) -> Any:
-    """Subset search in a set trie: subsets found, trie nodes looked at.
+    """Subset search in a set trie: returns subsets found, trie nodes visited.
 
-    Of each trie node its label, first child, next sibling, and whether a set ends there.
+    For each trie node its label, first child, next sibling, and whether a set ends there.
     """
     found = looked_at = 0
     stack = np.empty(1 << 14, np.int64)

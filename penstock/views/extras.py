@@ -1,4 +1,4 @@
-"""The optional libraries of this room, loaded where they are needed and named when missing."""
+"""Optional libraries of this package, loaded on first use and named when missing."""
 
 from __future__ import annotations
 

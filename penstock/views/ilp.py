@@ -1,8 +1,8 @@
 """The utilisation-optimal plan as the published integer program (Table 1), solved by HiGHS.
 
 One variable per edge of the rewritability graph: from a rewriting to its view, and from each input
-(or the source) to the rewriting. Exactly as published, so it is only for small instances: whatever
-is larger goes through `column_generation`, which gives the same plans.
+(or the source) to the rewriting. Exactly as published, so only for small instances: larger ones use
+`column_generation`, which gives the same plans.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from penstock.views.extras import load_highspy
 from penstock.views.planning_problem import SOURCE, Plan, PlanningProblem
 
 MAX_EDGES = 200_000
-"""Beyond this the published program takes minutes and gigabytes."""
+"""Above this the published program takes minutes and gigabytes."""
 
 
 def published_plan(problem: PlanningProblem) -> Plan | None:
-    """The best plan, or None if no plan keeps within the limits."""
+    """The best plan, or None if no plan is feasible."""
     graph = problem.graph
     if graph.rewritings + len(graph.inputs) + 2 * problem.views > MAX_EDGES:
         raise PlanError(

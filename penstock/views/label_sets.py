@@ -1,9 +1,9 @@
-"""Which of many label sets are contained in one: the set trie of the paper, and buckets.
+"""Subset search: which of many label sets are contained in one, by the paper's set trie or buckets.
 
 Both answer the same question. A *set trie* (Hoffmann and Koehler, 1999) stores sorted sets as paths
 and follows only labels of the query. *Buckets* store each set under its rarest label and test the
-sets in the buckets of the query's labels, the smallest first. Buckets look at more and are a little
-faster (docs/notes/views.md has the figures), so the graphs use them.
+sets in the buckets of the query's labels, the smallest first. Buckets visit more sets and are a
+little faster (docs/notes/views.md has the figures), so the graphs use them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A quick plan: capacity limits as prices, found by a subgradient method.
+"""A quick plan: capacity limits as prices (Lagrangian relaxation), by a subgradient method.
 
-With a price for every feeding, each view chooses for itself, and what they pay in sum is a lower
-bound of every plan. Prices rise where views are overloaded. Every few rounds the choices are
-repaired into a plan within the limits and improved move by move; the best one counts.
+With a price per feeding, each view chooses independently, and the sum of their costs is a lower
+bound for every plan. Prices rise where views are overloaded. Every few rounds the choices are
+repaired into a feasible plan and improved by single moves; the best plan is kept.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from penstock.views.planning_problem import Plan, PlanningProblem
 
 REPAIR_EVERY = 10
 _SMOOTHING = 0.3
-"""Share of the newest direction in the one that is followed."""
+"""Weight of the newest gradient in the search direction."""
 _PATIENCE = 12
-"""Rounds without a better bound before steps become shorter."""
+"""Rounds without a better bound before steps are shortened."""
 
 
 @dataclass
 class Prices:
-    """What feeding one view costs extra, and the bound that follows."""
+    """The extra cost of feeding one view, and the resulting bound."""
 
     views: NDArray[np.float64]
     source: float
@@ -39,7 +39,7 @@ class Prices:
 class QuickPlan:
     prices: Prices
     plan: Plan | None
-    """None if no plan within the limits was found; one may exist all the same."""
+    """None if no feasible plan was found; one may exist all the same."""
 
 
 def quick_plan(problem: PlanningProblem, rounds: int = 200, seed: int = 0) -> QuickPlan:
@@ -91,7 +91,7 @@ class _Search:
     def repair(self) -> None:
         chosen, loads = self.chosen.copy(), self.loads.copy()
         choices = np.diff(self.problem.graph.starts)
-        # Views with few choices first, the others in a different order every time.
+        # Views with few choices first, the others in random order.
         order = np.argsort(choices + 10 * self.random.random(self.problem.views), kind="stable")
         limit = self.problem.source_capacity
         from_source, unplaced = repair_plan(
@@ -112,7 +112,7 @@ class _Search:
         return is_found and self.least - self.found.lower_bound <= 1e-9 * abs(self.least)
 
     def step(self) -> bool:
-        """Follow the overloads; False if there are none to follow."""
+        """A subgradient step; False if nothing is overloaded."""
         if self.idle >= _PATIENCE:
             self.scale, self.idle = 0.7 * self.scale, 0
             self.prices, self.source_price = self.found.views.copy(), self.found.source

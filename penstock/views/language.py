@@ -1,9 +1,9 @@
-"""What the view network asks of a language of views: labels, embedding, coverage, cost.
+"""The interface of a view language: labels, embedding, coverage, cost.
 
-Everything behind this interface (graphs, rewritings, plans, incremental changes) knows nothing of
-documents. A view *embeds* in a query if every match of the query contains a match of the view. What
-the view then tells of the query's match is its *coverage*, a set of the query's attributes as a bit
-mask. Views whose coverages together hold all that the query *demands* can be joined to feed it.
+Code that uses this interface (graphs, rewritings, plans, incremental changes) knows nothing of
+documents. A view *embeds* in a query if every match of the query contains a match of the view. The
+attributes of the query that the view provides are its *coverage*, as a bit mask. Views whose
+coverages together contain all that the query *demands* can be joined to feed it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MASK_BITS = 64
 
 
 class Volume(NamedTuple):
-    """How much a view has to say of one document or event, on average."""
+    """The average size of a view's results per document or event."""
 
     rows: float
     bytes: float
@@ -45,7 +45,7 @@ class ViewLanguage(Protocol[V]):
 
 
 def covers(coverages: Iterable[int], demands: int) -> bool:
-    """Whether coverages together hold everything that is demanded."""
+    """Whether coverages together contain all demanded attributes."""
     covered = 0
     for coverage in coverages:
         covered |= coverage

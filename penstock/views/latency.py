@@ -1,9 +1,9 @@
-"""Less latency from a utilisation-optimal plan: LOGA as published (Algorithm 2), and annealing.
+"""Lower latency from a utilisation-optimal plan: LOGA as published (Algorithm 2), and annealing.
 
 LOGA replaces the rewritings of views one by one, those with the largest impact first, while that
 lowers the latency of the whole plan; never back to the source, and within limits 1.5 times those of
-the plan, because the optimal plan uses up almost all of its own. It ignores what a replacement
-uses; *annealing* goes on from there by random replacements that minimise Σλ + μU.
+the plan, because the optimal plan uses up almost all of its own. It ignores the utilisation of a
+replacement; *annealing* continues from there by random replacements that minimise Σλ + μU.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_PASSES = 60
 
 @dataclass(frozen=True, slots=True)
 class Annealing:
-    """How long, how hot, and how much utilisation counts."""
+    """Number of steps, temperatures, and the weight of utilisation."""
 
     steps: int = 5_000_000
     hot: float = 0.3
@@ -51,7 +51,7 @@ def relaxed_capacity(capacity: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def optimise_latency(plan: Plan, capacity: NDArray[np.int64] | None = None) -> LatencyResult:
-    """LOGA. Without limits of its own, those of the plan times 1.5."""
+    """LOGA. Default limits: those of the plan times 1.5."""
     search = _Search(plan, capacity)
     search.loga()
     return search.result()
@@ -71,7 +71,7 @@ def anneal_latency(
 class LatencyResult:
     plan: Plan
     history: Sequence[tuple[float, float]]
-    """CPU seconds, and the latency of the whole plan then: Figure 5."""
+    """CPU seconds, and the latency of the whole plan at that time: Figure 5."""
 
 
 class _Search:

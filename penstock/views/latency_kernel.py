@@ -1,7 +1,7 @@
-"""Kernels of latency optimisation: who feeds whom as linked lists, exact changes of all latencies.
+"""Kernels of latency optimisation: feeding as linked lists, with exact updates of all latencies.
 
-Only λ(v) has to be compared when a view's rewriting is replaced: every view behind it is never
-slower if v is faster. Whoever is fed by v is recomputed in topological order.
+When a view's rewriting is replaced, only λ(v) has to be compared: if v gets faster, no view
+downstream gets slower. The views fed by v are recomputed in topological order.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ _TINY = 1e-12
 
 
 class Feeding(NamedTuple):
-    """A plan that changes. Edge v * MAX_COVER + i is the i-th input of view v."""
+    """A mutable plan. Edge v * MAX_COVER + i is the i-th input of view v."""
 
     chosen: NDArray[np.int64]
     latency: NDArray[np.float64]
     """Of every view."""
     loads: NDArray[np.int64]
     head: NDArray[np.int64]
-    """Of every view the first edge to somebody it feeds, or -1."""
+    """For every view the first edge to a view it feeds, or -1."""
     after: NDArray[np.int64]
     before: NDArray[np.int64]
     rank: NDArray[np.int64]
-    """The place of each view in the topological order."""
+    """The position of each view in the topological order."""
     order: NDArray[np.int64]
     heap: NDArray[np.int64]
     is_waiting: NDArray[np.bool_]
     changed: NDArray[np.int64]
-    """Views that the last change touched, and what their latency was before (`previous`)."""
+    """Views affected by the last change, and their latencies before (`previous`)."""
     previous: NDArray[np.float64]
 
 
 class Choices(NamedTuple):
-    """All rewritings, and what they cost."""
+    """All rewritings and their costs."""
 
     starts: NDArray[np.int64]
     input_starts: NDArray[np.int64]
@@ -54,7 +54,7 @@ class Choices(NamedTuple):
 def link(
     head: Any, after: Any, before: Any, loads: Any, inputs: Any, first: Any, last: Any, view: Any
 ) -> None:
-    """Enter a view with everybody that feeds it."""
+    """Link a view to all its feeders."""
     for at in range(first, last):
         feeder, edge = inputs[at], view * MAX_COVER + at - first
         loads[feeder] += 1
@@ -82,7 +82,7 @@ def unlink(
 
 @njit
 def switch_view(choices: Any, feeding: Any, view: Any, rewriting: Any) -> None:
-    """Feed a view by another rewriting; latencies are not touched."""
+    """Change the rewriting of a view; latencies are not updated."""
     head, after, before, loads = feeding.head, feeding.after, feeding.before, feeding.loads
     old = feeding.chosen[view]
     first, last = choices.input_starts[old], choices.input_starts[old + 1]
@@ -115,7 +115,7 @@ def _push(heap: Any, size: Any, rank: Any) -> None:
 
 @njit
 def _pop(heap: Any, size: Any) -> Any:
-    """The smallest; `size` is the size before."""
+    """Pops the smallest element; `size` is the size before."""
     smallest, last, at = heap[0], heap[size - 1], 0
     while True:
         child = 2 * at + 1
@@ -133,8 +133,8 @@ def _pop(heap: Any, size: Any) -> Any:
 
 @njit
 def spread_latency(choices: Any, feeding: Any, view: Any, latency: Any) -> Any:
-    """Give a view a latency and recompute everybody behind it; the change of the sum, and how many
-    views changed (listed in `changed`)."""
+    """Set the latency of a view and recompute all views downstream; returns the change of the sum,
+    and how many views changed (listed in `changed`)."""
     lam, chosen, heap = feeding.latency, feeding.chosen, feeding.heap
     is_waiting, after, head = feeding.is_waiting, feeding.after, feeding.head
     feeding.changed[0], feeding.previous[0] = view, lam[view]
@@ -199,9 +199,9 @@ def count_behind(head: Any, after: Any) -> Any:
 
 @njit
 def _latency_if(choices: Any, feeding: Any, view: Any, rewriting: Any) -> Any:
-    """A view's latency by a rewriting; infinite if that overloads somebody.
+    """A view's latency with a rewriting; infinite if that overloads a feeder.
 
-    The view's present inputs count as if they did not feed it.
+    The view's current inputs count as if they did not feed it.
     """
     slowest = 0.0
     old = feeding.chosen[view]
@@ -219,7 +219,8 @@ def _latency_if(choices: Any, feeding: Any, view: Any, rewriting: Any) -> Any:
 
 @njit
 def loga_pass(choices: Any, feeding: Any, views: Any) -> Any:
-    """Give each view in turn its fastest rewriting; how many moved, and the change of the sum."""
+    """Give each view in turn its fastest rewriting; returns how many moved, and the change of the
+    sum."""
     moves, total = 0, 0.0
     for view in views:
         old = feeding.chosen[view]
@@ -242,7 +243,7 @@ def loga_pass(choices: Any, feeding: Any, views: Any) -> Any:
 
 @njit
 def _next_random(state: Any) -> Any:
-    """A number from 0 to below 1 (splitmix64): the same on every machine."""
+    """A pseudo-random number in [0, 1) (splitmix64): the same on every machine."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     mixed = state[0]
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -263,7 +264,7 @@ def anneal(
     seed: Any,
 ) -> Any:
     """Random replacements that are kept if Σλ + weight·U falls, or by chance if it rises a little;
-    how many were kept."""
+    returns how many were kept."""
     random = np.array([seed], np.uint64)
     kept = 0
     for step in range(steps):
@@ -281,7 +282,7 @@ def anneal(
         allowed = -heat * np.log(_next_random(random) + 1e-300)
         slower = latency - feeding.latency[view]
         if slower >= 0 and slower + extra > allowed:
-            continue  # those behind it only make it worse
+            continue  # the views downstream only make it worse
         switch_view(choices, feeding, view, rewriting)
         change, count = spread_latency(choices, feeding, view, latency)
         if change + extra <= allowed:

@@ -1,9 +1,9 @@
 """A plan that changes with its views: add, withdraw, failure of a site, full re-planning (3.5).
 
-Works on any language of views. A view that comes is fed by its least-cost rewriting that keeps
-within the limits and closes no circle, else by the source. When a view goes, those that it fed are
-treated as new. After a number of additions, or when the source is full, a full plan is due; the old
-one serves until the new one is adopted. Operations return what changed, and nothing else does.
+Works on any language of views. A new view is fed by its least-cost rewriting that is within the
+limits and creates no cycle, else by the source. When a view is removed, those that it fed are
+placed like new ones. After a number of additions, or when the source is full, a full plan is due;
+the old one stays in use until the new one is adopted. Operations return exactly what changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.views.rewritings import covers_of, spreading_limits
 V = TypeVar("V")
 ViewId = int
 Inputs = tuple[ViewId, ...]
-"""Who feeds a view; nobody: the source."""
+"""The feeders of a view; empty: the source."""
 
 Pricing = Callable[[ViewId, Inputs], float]
 """The cost αU + βλ of feeding a view by others, or by the source."""
@@ -42,7 +42,7 @@ Planner = Callable[[Mapping[ViewId, V], LivePolicy], Feeding]
 
 
 class LivePlan(Generic[V]):
-    """Who feeds whom at this moment. Not for several threads at once."""
+    """The current plan. Not thread-safe."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class LivePlan(Generic[V]):
         price: Pricing,
         capacity_of: Callable[[ViewId], int] | None = None,
     ) -> None:
-        """`capacity_of`: how many others a view may feed at its site; the policy's limit unless it
-        is given. A full plan knows the policy's limit alone."""
+        """`capacity_of`: how many others a view may feed at its site; by default the policy's
+        limit. A full plan uses only the policy's limit."""
         self.capacity_of = capacity_of or (lambda _: policy.capacity)
         self.language = language
         self.policy = policy
@@ -60,11 +60,11 @@ class LivePlan(Generic[V]):
         self.views: dict[ViewId, V] = {}
         self.feeding: dict[ViewId, Inputs] = {}
         self.fed: dict[ViewId, set[ViewId]] = {}
-        """Whom each view feeds."""
+        """The views that each view feeds."""
         self.additions = 0
         self._labels: dict[ViewId, frozenset[Hashable]] = {}
         self._by_label: dict[Hashable, set[ViewId]] = {}
-        """Views under one of their labels: the rarest when they came."""
+        """Views by one of their labels: the rarest when they were added."""
 
     @property
     def from_source(self) -> list[ViewId]:
@@ -78,9 +78,9 @@ class LivePlan(Generic[V]):
     def add(
         self, number: ViewId, view: V, *, as_feeder: bool = False, is_emergency: bool = False
     ) -> dict[ViewId, Inputs]:
-        """Feed one more view; with `as_feeder` it also takes over others that it feeds at less
-        cost. Raises a PlanError, and changes nothing, if neither a view nor the source is free; in
-        an emergency the source takes it in any case, and a full plan is due."""
+        """Place one more view; with `as_feeder` it also takes over others that it feeds at less
+        cost. Raises a PlanError, and changes nothing, if neither a view nor the source has
+        capacity; with `is_emergency` the source takes it in any case, and a full plan is due."""
         if number in self.views:
             raise SubscriptionError(f"The view {number} exists already")
         self._enter(number, view)
@@ -95,7 +95,7 @@ class LivePlan(Generic[V]):
         return changes
 
     def load(self, views: Mapping[ViewId, V], feeding: Feeding) -> dict[ViewId, Inputs]:
-        """Begin with many views and a full plan of them."""
+        """Start with many views and a full plan of them."""
         if self.views:
             raise PlanError("A plan begins without views")
         for number, view in views.items():
@@ -106,7 +106,7 @@ class LivePlan(Generic[V]):
         return dict(self.feeding)
 
     def withdraw(self, *numbers: ViewId) -> dict[ViewId, Inputs]:
-        """Remove views, as when a site fails, and feed those that they fed anew."""
+        """Remove views, for example when a site fails, and place again those that they fed."""
         gone = set(numbers)
         for number in gone:
             if number not in self.views:
@@ -118,12 +118,12 @@ class LivePlan(Generic[V]):
             self._leave(number)
         changes: dict[ViewId, Inputs] = {}
         for number in orphans:
-            # The source takes everybody in an emergency: a full plan is due then.
+            # In an emergency the source takes all of them: a full plan is due then.
             changes[number] = self._place(number, is_emergency=True)
         return changes
 
     def replan(self, planner: Planner[V]) -> dict[ViewId, Inputs]:
-        """Adopt a full plan; what it changes."""
+        """Adopt a full plan; returns what it changes."""
         wanted = planner(self.views, self.policy)
         changes = {
             number: tuple(wanted[number])
@@ -139,7 +139,7 @@ class LivePlan(Generic[V]):
         return changes
 
     def check(self) -> None:
-        """Raise if somebody is overloaded or a circle feeds itself."""
+        """Raise if a feeder is overloaded or there is a cycle."""
         for number, fed in self.fed.items():
             if len(fed) > self.capacity_of(number):
                 raise PlanError(f"The view {number} feeds {len(fed)} others")
@@ -153,7 +153,7 @@ class LivePlan(Generic[V]):
             left -= ready
 
     def candidates(self, number: ViewId) -> list[tuple[ViewId, int]]:
-        """Views that embed in a view, and what they cover, without those that it feeds itself."""
+        """Views that embed in a view, and what they cover, without those downstream of it."""
         query, labels = self.views[number], self._labels[number]
         behind = self._behind(number)
         found = []
@@ -190,7 +190,7 @@ class LivePlan(Generic[V]):
         return min(covers, key=lambda inputs: self.price(number, inputs), default=None)
 
     def _offer(self, number: ViewId) -> dict[ViewId, Inputs]:
-        """Let a new view feed those for whom a rewriting with it costs less."""
+        """Let a new view feed others for which a rewriting with it costs less."""
         changes: dict[ViewId, Inputs] = {}
         labels, above = self._labels[number], self._above(number)
         for other in sorted(self.views):
@@ -232,7 +232,7 @@ class LivePlan(Generic[V]):
             self.fed[one].discard(number)
 
     def _behind(self, number: ViewId) -> set[ViewId]:
-        """Everybody that a view feeds, directly or indirectly."""
+        """All views downstream of a view."""
         return _reachable(number, lambda one: self.fed[one])
 
     def _above(self, number: ViewId) -> set[ViewId]:

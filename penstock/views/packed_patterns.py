@@ -12,14 +12,14 @@ from penstock.documents.patterns import Axis, Predicate, TreePattern
 from penstock.views.tree_language import CONT_SHIFT, TEST_SHIFT, VAL_SHIFT
 
 LABEL_BITS = 128
-"""Label sets are two words. Labels share bits where there are more: a subset stays a subset."""
+"""Label sets are two words. If there are more labels, they share bits: a subset stays a subset."""
 RETURNS_VAL, RETURNS_CONT = 1, 2
 
 
-# Columns of `PackedPatterns.nodes`. One array: a call with ten takes longer than a test.
+# Columns of `PackedPatterns.nodes`. One array: a call with ten arguments takes longer than a test.
 LABEL, PARENT, IS_DEEP, RETURNS, TEST, ABOVE, BELOW = range(7)
 _COLUMNS = 8
-"""Seven, and one to make a node half a cache line."""
+"""Seven, and one for padding: a node is half a cache line."""
 
 
 class PackedPatterns(NamedTuple):
@@ -41,7 +41,7 @@ class PackedPatterns(NamedTuple):
 
 
 def pack_patterns(patterns: Sequence[TreePattern]) -> PackedPatterns:
-    """Number labels and predicates, and lay all nodes out."""
+    """Number labels and predicates, and lay out all nodes."""
     flat = [node for pattern in patterns for node in pattern.nodes]
     sizes = np.array([len(pattern.nodes) for pattern in patterns], np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
@@ -74,7 +74,7 @@ def _relatives(
     first = starts[_owners(starts)]
     own = (np.uint64(1) << (np.arange(len(parents)) - first).astype(np.uint64)).astype(np.uint16)
     at = np.arange(len(parents))
-    # One level at a time: all nodes climb to their parents until nobody has one.
+    # One level at a time: all nodes climb to their parents until none has one.
     climber, walker = at, at
     while len(climber):
         has_parent = parents[walker] >= 0

@@ -1,4 +1,4 @@
-"""What a plan of views keeps to, and what it weighs."""
+"""The limits and weights of a plan of views."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from penstock.errors import PlanError
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """What a plan keeps to, and what it weighs."""
+    """The limits and weights of a plan."""
 
     feeds: int | None = 30
     """How many others a view may feed; None: any number."""
     source: int | None = None
-    """How many views the source may feed; None: those that nobody else can, and a fifth more, or
-    as many as it takes."""
+    """How many views the source may feed; None: those that only it can feed plus a fifth, or as
+    many as necessary."""
     rewritings: int = 30
     alpha: float = 1.0
     beta: float = 1.0

@@ -10,7 +10,7 @@ from penstock.errors import PlanError
 from penstock.views.planning_problem import Plan
 
 MAX_PICTURED_VIEWS = 2_000
-"""More would be a black square."""
+"""More would be unreadable."""
 _WIDTH, _MARGIN, _ROW = 1000, 60, 14
 _COLOURS = ("#1f6f8b", "#c8553d", "#588157", "#6d597a", "#bc6c25", "#264653", "#8d99ae", "#e07a5f")
 
@@ -36,8 +36,8 @@ def describe_plan(plan: Plan, names: Sequence[str], most: int = 20) -> list[str]
 
 
 def plan_svg(plan: Plan, names: Sequence[str]) -> str:
-    """The text of an SVG file: a column per level, from the source on the left; the larger a
-    circle, the more views it feeds. Names show when the pointer rests on a circle."""
+    """The text of an SVG file: a column per level, from the source on the left; the size of a
+    circle shows how many views it feeds. Names are tooltips."""
     views = plan.problem.views
     if views > MAX_PICTURED_VIEWS:
         raise PlanError(

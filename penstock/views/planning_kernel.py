@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from penstock.kernels.compiled import njit
 
 UNPLACED = -2
-"""In a plan that is being repaired: nothing is free for this view."""
+"""In a plan under repair: no choice has capacity for this view."""
 
 
 class ProblemArrays(NamedTuple):
-    """A planning problem, as kernels see it."""
+    """The arrays of a planning problem."""
 
     starts: NDArray[np.int64]
     input_starts: NDArray[np.int64]
@@ -34,7 +34,7 @@ def count_loads(input_starts: Any, inputs: Any, chosen: Any, loads: Any) -> None
 
 @njit
 def topological_order(starts: Any, input_starts: Any, inputs: Any) -> Any:
-    """Views after all those that may feed them; fewer than all if there is a circle."""
+    """Views in topological order; fewer than all if there is a cycle."""
     views = len(starts) - 1
     waiting = np.zeros(views, np.int64)
     first = np.zeros(views + 1, np.int64)
@@ -96,7 +96,7 @@ def find_levels(order: Any, chosen: Any, input_starts: Any, inputs: Any) -> Any:
 
 @njit
 def choose_by_prices(problem: Any, prices: Any, source_price: Any, chosen: Any, loads: Any) -> Any:
-    """The cheapest choice of every view at these prices; the sum, and the source's load."""
+    """The cheapest choice of every view at these prices; returns the sum, and the source's load."""
     total = 0.0
     from_source = 0
     loads[:] = 0
@@ -125,7 +125,7 @@ def choose_by_prices(problem: Any, prices: Any, source_price: Any, chosen: Any, 
 def _cheapest_free(
     problem: Any, view: Any, prices: Any, source_price: Any, loads: Any, source_free: Any
 ) -> Any:
-    """The cheapest choice that overloads nobody, or UNPLACED."""
+    """The cheapest choice that overloads no feeder, or UNPLACED."""
     best = np.inf
     choice = -2
     if source_free:
@@ -162,10 +162,10 @@ def repair_plan(
     chosen: Any,
     loads: Any,
 ) -> Any:
-    """Keep choices while limits allow, and give the others the cheapest that is free.
+    """Keep choices while limits allow, and give the other views the cheapest free choice.
 
-    Views that only the source can feed come first. Returns the source's load and how many views
-    were not placed.
+    Views that only the source can feed come first. Returns the source's load and the number of
+    unplaced views.
     """
     loads[:] = 0
     from_source = unplaced = 0
@@ -201,7 +201,7 @@ def repair_plan(
 def improve_plan(
     problem: Any, source_capacity: Any, from_source: Any, order: Any, chosen: Any, loads: Any
 ) -> Any:
-    """Move each view to the cheapest choice that is free; moves, and the source's load."""
+    """Move each view to its cheapest free choice; returns moves, and the source's load."""
     moves = 0
     free_of_charge = np.zeros(len(chosen))
     for view in order:
@@ -241,10 +241,10 @@ def price_columns(
     tolerance: Any,
     out: Any,
 ) -> Any:
-    """Rewritings that are not columns yet and cost less than their view is worth.
+    """Rewritings that are not columns yet and have a negative reduced cost.
 
-    At most `most_per_view` of each view, the cheapest; how many were written to `out`, and the sum
-    over all views of their cheapest choice, which gives a lower bound.
+    At most `most_per_view` of each view, the cheapest; returns how many were written to `out`, and
+    the sum over all views of their cheapest choice, which gives a lower bound.
     """
     count = 0
     total = 0.0

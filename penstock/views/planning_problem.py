@@ -1,8 +1,8 @@
-"""What a planner is given, and what it returns.
+"""The input and the output of a planner.
 
 A *plan* (the paper's configuration) chooses for every view one rewriting, or the source. A view
-feeds at most as many others as its capacity allows; so does the source. Utilisation is the sum of
-what the chosen rewritings use; the latency of a view is that of its slowest input plus what its own
+feeds at most as many others as its capacity allows; so does the source. Utilisation is the sum over
+the chosen rewritings; the latency of a view is that of its slowest input plus what its own
 rewriting adds.
 """
 
@@ -26,7 +26,7 @@ from penstock.views.rewritings import RewritabilityGraph
 SOURCE = -1
 """In a plan: fed by the source."""
 UNLIMITED = 1 << 40
-"""A capacity that nobody reaches."""
+"""A capacity that is never reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Plan:
     problem: PlanningProblem
     chosen: NDArray[np.int64]
     lower_bound: float = 0.0
-    """No plan uses less than this."""
+    """A lower bound on the utilisation of every plan."""
 
     @property
     def is_from_source(self) -> NDArray[np.bool_]:
@@ -107,7 +107,7 @@ class Plan:
         return loads
 
     def order(self) -> NDArray[np.int64]:
-        """Views after all those that may feed them."""
+        """Views in topological order."""
         graph = self.problem.graph
         order: NDArray[np.int64] = topological_order(graph.starts, graph.input_starts, graph.inputs)
         if len(order) < self.problem.views:

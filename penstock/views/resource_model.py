@@ -1,9 +1,9 @@
-"""What a rewriting uses at which site, and how long it takes: the utilisation and latency model.
+"""The utilisation and latency model: what a rewriting uses at which site, and how long it takes.
 
-A rewriting can be carried out in several ways: all inputs are shipped to the view's site and joined
-there, or they are shipped to the site of one input, joined there, and the result is shipped on. A
-way uses CPU, I/O and bandwidth at several sites; an aggregator makes one number of that matrix, and
-the way with the smallest number counts.
+A rewriting has several physical plans: all inputs are shipped to the view's site and joined there,
+or they are shipped to the site of one input, joined there, and the result is shipped on. A physical
+plan uses CPU, I/O and bandwidth at several sites; an aggregator reduces that matrix to one number,
+and the plan with the smallest number is used.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ AT_TARGET = -1
 
 
 class Resources(NamedTuple):
-    """What a site uses per document."""
+    """The resources used at a site per document."""
 
     cpu: float = 0.0
     """Rows that are joined or written."""
     io: float = 0.0
     """Bytes that are stored."""
     bandwidth: float = 0.0
-    """Bytes that come in or go out."""
+    """Bytes received or sent."""
 
     def __add__(self, other: object) -> Resources:
         assert isinstance(other, Resources)
@@ -48,7 +48,7 @@ class ResourceModel:
     """Weights of the aggregator, and speeds of sites and network."""
 
     cpu_weight: float = 50.0
-    """A joined row counts as much as so many bytes."""
+    """The weight of a joined row in bytes."""
     io_weight: float = 1.0
     bandwidth_weight: float = 1.0
     seconds_per_row: float = 2e-6
@@ -56,7 +56,7 @@ class ResourceModel:
     seconds_per_distance: float = 0.1
     bytes_per_second: float = 10e6
     document_bytes: float = 20_000.0
-    """What the source must read to extract one view; measured as the mean document."""
+    """Bytes the source reads to extract one view; measured as the mean document."""
 
     def aggregate(self, used: Utilisation) -> float:
         """The weighted sum over all sites."""
@@ -80,7 +80,7 @@ class ResourceModel:
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Where views live: coordinates, whose distance is what the network makes of it."""
+    """The coordinates of sites; their distance determines the network latency."""
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
@@ -111,7 +111,7 @@ def physical_plans(
     target: int,
     volume: Callable[[int], Volume],
 ) -> list[PhysicalPlan]:
-    """All ways to carry out a rewriting; a view's number is also that of its site."""
+    """All physical plans of a rewriting; a view's number is also that of its site."""
     return [
         _carried_out(model, sites, inputs, target, volume, join_at)
         for join_at in (AT_TARGET, *range(len(inputs)))
@@ -200,7 +200,8 @@ def price_rewritings(
     y: Any,
     coefficients: Any,
 ) -> Any:
-    """Of each rewriting the utilisation and latency of its cheapest way, and which that is."""
+    """For each rewriting the utilisation and latency of its cheapest physical plan, and which one
+    that is."""
     count = len(targets)
     utilisation = np.empty(count)
     latency = np.empty(count)

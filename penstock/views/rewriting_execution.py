@@ -1,4 +1,4 @@
-"""Carrying out the steps of a rewriting over the results of views for one document."""
+"""Executes the steps of a rewriting on the results of views for one document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.views.rewriting_steps import (
 )
 
 Partial: TypeAlias = tuple[Cell | None, ...]
-"""A row while it is put together: a cell per query node, or None where it is not known yet."""
+"""A partial row: a cell per query node, or None where it is not known yet."""
 
 
 def run_steps(
@@ -82,7 +82,7 @@ def _id_join(
 def _structural_join(
     rows: Sequence[Partial], others: Sequence[Partial], step: StructuralJoin
 ) -> list[Partial]:
-    """Sorted by document order, the rows below a node are a slice."""
+    """In document order, the rows below a node are a slice."""
     uppers, lowers = (rows, others) if step.above_is_known else (others, rows)
     ordered = sorted(lowers, key=lambda row: _id(row, step.below).pre)
     starts = [_id(row, step.below).pre for row in ordered]
@@ -95,7 +95,7 @@ def _structural_join(
 
 
 def _navigated(query: TreePattern, row: Partial, node: int) -> list[Partial]:
-    """A row with everything below a node, for each match inside of the node's content."""
+    """A row extended by everything below a node, for each match inside the node's content."""
     cell = row[node]
     assert cell is not None
     assert cell.cont is not None
@@ -122,7 +122,7 @@ def _navigated(query: TreePattern, row: Partial, node: int) -> list[Partial]:
 
 
 def _sub_pattern(query: TreePattern, node: int) -> tuple[TreePattern, list[int]]:
-    """The part of a query from a node down, anchored at the top; and its nodes' places."""
+    """The part of a query from a node down, anchored at the top, and the positions of its nodes."""
     places = sorted([node, *nodes_below(query, node)])
     new = {old: place for place, old in enumerate(places)}
     nodes = [
@@ -170,7 +170,7 @@ def _merged(one: Partial, other: Partial) -> Partial:
 
 
 def _union(one: Cell | None, other: Cell | None) -> Cell | None:
-    """Everything known of a node."""
+    """The union of two cells of a node."""
     if one is None or other is None:
         return one or other
     return Cell(

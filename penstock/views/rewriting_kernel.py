@@ -11,21 +11,21 @@ from penstock.kernels.compiled import njit, popcount
 MAX_COVER = 10
 """Views in a rewriting; patterns have at most 16 nodes, and every view must add something."""
 _KEYS = 64 * 17 + 17
-"""Different (interest, nodes) pairs."""
+"""Number of distinct (interest, nodes) pairs."""
 
 
 class CoverLimits(NamedTuple):
-    """How far the search for covers goes, per query."""
+    """Limits of the search for covers, per query."""
 
     rewritings: int
     per_first: int
     """Rewritings that begin with the same view."""
     expansions: int
-    """Partial covers that are extended."""
+    """Maximum number of partial covers that are extended."""
     spreads: bool
-    """Break ties at random, by the query's number."""
+    """Break ties at random, seeded by the query's number."""
     node_bits: int
-    """Attributes of one node are this many bits apart."""
+    """The bits of one node's attributes are this far apart."""
 
 
 @njit
@@ -43,10 +43,10 @@ def touched_nodes(gain: Any, node_bits: Any) -> Any:
 
 @njit
 def _order_candidates(masks: Any, count: Any, missing: Any, node_bits: Any, out: Any) -> Any:
-    """Candidates that cover something missing, the most interesting first; how many they are.
+    """Candidates that cover something missing, the most interesting first; returns how many.
 
-    Interest is how many missing attributes a view covers, then of how many nodes. A counting sort
-    keeps the order of candidates that are alike.
+    Interest is the number of missing attributes that a view covers, then the number of their nodes.
+    A counting sort is stable for equal candidates.
     """
     tally = np.zeros(_KEYS, np.int64)
     keys = np.empty(count, np.int64)
@@ -73,7 +73,7 @@ def _order_candidates(masks: Any, count: Any, missing: Any, node_bits: Any, out:
 
 @njit
 def _minimise(cover: Any, length: Any, masks: Any, demands: Any) -> Any:
-    """Drop views that the others make superfluous, the first ones first; sort; the new length."""
+    """Drop redundant views, the first ones first; sort; returns the new length."""
     at = 0
     while at < length and length > 1:
         covered = np.uint64(0)
@@ -109,7 +109,8 @@ def _is_known(cover: Any, length: Any, known: Any, lengths: Any, count: Any) -> 
 
 @njit
 def _shuffle(views: Any, masks: Any, count: Any, seed: Any) -> None:
-    """In a random order that depends on the query alone, so that threads do not matter."""
+    """A random order that depends only on the query, so that the result does not depend on
+    threads."""
     state = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(12345)
     for place in range(count - 1, 0, -1):
         state ^= state << np.uint64(13)
@@ -122,7 +123,8 @@ def _shuffle(views: Any, masks: Any, count: Any, seed: Any) -> None:
 
 @njit
 def _search(masks: Any, count: Any, demands: Any, limits: Any, known: Any, lengths: Any) -> Any:
-    """Depth-first search for covers; fills `known` and `lengths`, and says how many there are."""
+    """Depth-first search for covers; fills `known` and `lengths`, and returns how many there
+    are."""
     order = np.empty((MAX_COVER, count), np.int32)
     size = np.full(MAX_COVER, -1, np.int64)
     at = np.zeros(MAX_COVER, np.int64)

@@ -2,9 +2,9 @@
 
 A plan takes the results of views for one document and gives the results of the query, without the
 document. Each *scan* reads a view's rows through one embedding, so its cells become cells of query
-nodes; scans are joined on the ids of the nodes they share, or by the structure that the query asks
-for; *navigation* evaluates the rest of the query inside a content; *selections* test edges and
-values that no view has tested.
+nodes; scans are joined on the ids of the nodes they share, or by the structure of the query;
+*navigation* evaluates the rest of the query inside a content; *selections* test edges and values
+that no view has tested.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def rewriting_plan(query: TreePattern, views: Sequence[TreePattern]) -> Rewritin
 
 
 def _chosen_scans(query: TreePattern, views: Sequence[TreePattern]) -> list[Scan]:
-    """Embeddings that together cover the query: one per view, more where one does not suffice."""
+    """Embeddings that together cover the query: one per view, more if one is not enough."""
     missing = TreeLanguage().demands(query)
     scans: list[Scan] = []
     for number, view in enumerate(views):
@@ -154,7 +154,7 @@ def _has_content(views: Sequence[TreePattern], scans: Sequence[Scan], place: int
 
 
 def _direct_mask(query: TreePattern, views: Sequence[TreePattern], scans: Sequence[Scan]) -> int:
-    """What is known without navigation; a content still has the value of its own node."""
+    """What is known without navigation; a content still provides the value of its own node."""
     mask = 0
     for scan in scans:
         view = views[scan.input]

@@ -1,4 +1,4 @@
-"""The steps of a rewriting: what a plan is made of."""
+"""The steps of a rewriting plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class IdJoin:
-    """Join with a scan: equal ids at nodes that both know."""
+    """Join with a scan: equal ids at nodes that both have."""
 
     scan: Scan
     on: tuple[int, ...]
@@ -24,7 +24,7 @@ class IdJoin:
 
 @dataclass(frozen=True, slots=True)
 class StructuralJoin:
-    """Join with a scan: its node lies below (or above) a node that is known, at any depth."""
+    """Join with a scan: its node is a descendant (or ancestor) of a known node, at any depth."""
 
     scan: Scan
     above: int
@@ -34,21 +34,21 @@ class StructuralJoin:
 
 @dataclass(frozen=True, slots=True)
 class CrossJoin:
-    """Join with a scan that nothing connects yet."""
+    """Join with a scan that is not connected yet."""
 
     scan: Scan
 
 
 @dataclass(frozen=True, slots=True)
 class SelectEdge:
-    """Keep rows where a node lies below its parent as the query asks."""
+    """Keep rows where a node is below its parent as the query requires."""
 
     node: int
 
 
 @dataclass(frozen=True, slots=True)
 class SelectValue:
-    """Keep rows where a node's value passes the query's predicate."""
+    """Keep rows where a node's value satisfies the query's predicate."""
 
     node: int
 

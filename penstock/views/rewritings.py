@@ -1,10 +1,10 @@
 """Rewritings: the sets of views that can feed a view (Algorithms 1 and 4).
 
 A rewriting is a cover: views that embed in the query and together cover what it demands. Covers are
-found depth first, the most interesting view next, until there are k of them. Ties are broken
-as published (the view that covers attributes of most nodes, then the first), or *spreading*: it
-shuffles views that are alike and limits how many rewritings begin with the same one. With published
-ties the same few views feed everybody, and capacity limits cannot be met.
+found depth first, the most interesting view next, until there are k of them. Ties are broken as
+published (the view that covers attributes of most nodes, then the first), or by *spreading*: equal
+views are shuffled, and the number of rewritings that begin with the same view is limited. With
+published ties the same few views feed all others, and capacity limits cannot be met.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.views.rewriting_kernel import MAX_COVER, CoverLimits, find_covers
 CHUNK_QUERIES = 500
 TREE_NODE_BITS = MAX_PATTERN_NODES
 PLAIN_NODE_BITS = MASK_BITS
-"""For languages without nodes: every attribute counts for itself."""
+"""For languages without nodes: every attribute counts separately."""
 
 
 def published_limits(rewritings: int = 30, node_bits: int = TREE_NODE_BITS) -> CoverLimits:

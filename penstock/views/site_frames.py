@@ -1,4 +1,4 @@
-"""What sites, the source and readers say to each other, and how it is written.
+"""The frames between sites, the source and readers, and their encoding.
 
 Frames are plain named tuples; `encode_site_frame` gives one MessagePack array: the number of the
 kind and its members.
@@ -20,14 +20,14 @@ from penstock.views.sites import Assign, Results
 
 
 class Join(NamedTuple):
-    """A site says that it is there, and how many views each of its views may feed."""
+    """Registers a site with the source, and says how many views each of its views may feed."""
 
     address: str
     feeds: int
 
 
 class Reached(NamedTuple):
-    """A site says which document its slowest view computes next, and in which epoch."""
+    """From a site: the document that its slowest view computes next, and its epoch."""
 
     epoch: int
     document: int
@@ -40,8 +40,8 @@ class Locate(NamedTuple):
 
 
 class Located(NamedTuple):
-    """The answer. `columns` are what the subscriber sees: a label, a place in the document's key
-    (or -1), a node of the pattern, whether the node's content is meant, and a type."""
+    """The answer. `columns` are those visible to the subscriber: a label, a position in the
+    document's key (or -1), a node of the pattern, whether it is the node's content, and a type."""
 
     view: int
     is_planned: bool
@@ -53,7 +53,7 @@ class Located(NamedTuple):
 
 
 class AskState(NamedTuple):
-    """Somebody asks the source how the network is doing."""
+    """Asks the source for the state of the network."""
 
 
 class State(NamedTuple):
@@ -66,7 +66,7 @@ SiteFrame: TypeAlias = (
     Read | Batch | Gap | Hosting | Join | Reached | Locate | Located | AskState | State
 )
 
-# The place of a kind in this tuple is its number on the wire: new ones are added at the end.
+# The index of a kind in this tuple is its number on the wire: append new ones at the end.
 _KINDS: tuple[type[Any], ...] = (
     *(Read, Batch, Gap, Hosting, Join, Reached, Locate, Located, AskState, State),
 )
@@ -78,7 +78,7 @@ def encode_site_frame(frame: SiteFrame) -> bytes:
 
 
 def decode_site_frame(data: bytes) -> SiteFrame:
-    """NetworkError if the bytes are no frame."""
+    """NetworkError if the bytes are not a frame."""
     try:
         number, *members = unpack(data)
         kind = _KINDS[number]

@@ -1,10 +1,9 @@
-"""The views that live at one site, without sockets or clocks: reads go out, answers come in.
+"""The views at one site, without sockets or clocks: reads go out, answers come in.
 
-Sites *pull*. A site asks whoever feeds one of its views for the results from a document on, and
-asks again when it has them, so a slow site holds nobody up and a connection that breaks costs one
-question. A feeder keeps only the last results; what it no longer has, the source computes again
-from its documents. What a site hosts is told whole each time (`Hosting`), so nothing depends on
-what it was told before.
+Sites *pull*. A site requests the results of a feeder from a document on, and requests more when it
+has them, so a slow site blocks nobody and a broken connection costs one request. A feeder keeps
+only the last results; what it no longer has, the source computes again from its documents. A site
+always gets its complete assignment (`Hosting`), so nothing depends on earlier ones.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from penstock.views.sites import (
 )
 
 WINDOW_DOCUMENTS = 64
-"""So far ahead of the document it computes a site reads: bounds what waits for a slow feeder."""
+"""How far a site reads ahead of the document it computes: bounds what waits for a slow feeder."""
 ANSWER_BYTES = 4 << 20
-"""Of one answer; a single document may take more."""
+"""Maximum of one answer; a single document may take more."""
 MAX_PARKED_READS = 100_000
 
 AT_SOURCE = ""
-"""The address of the source: a site is connected to it anyway."""
+"""The address of the source, to which every site is connected."""
 
 
 class Read(NamedTuple):
-    """Send the results of a view from a document on, at most so many, when there are some."""
+    """Requests results of a view from a document on, at most `most`, as soon as there are some."""
 
     tag: int
     epoch: int
@@ -51,7 +50,7 @@ class Batch(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """The answer to a read of what is no longer here: results begin at `first`."""
+    """The answer to a read of results that are no longer here: they begin at `first`."""
 
     tag: int
     first: int
@@ -62,8 +61,9 @@ Answer: TypeAlias = Batch | Gap
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A view at a site, and how it is fed. All sites must agree on every document, or they might
-    wait for each other in a circle; so changes that may not have been reached are told, too."""
+    """A view at a site, and its feeders. All sites must agree on the plan of every document, or
+    they might wait for each other in a cycle; so changes that may not have been reached are
+    included."""
 
     view: NodeName
     pattern: TreePattern
@@ -73,10 +73,10 @@ class Hosted:
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """Everything that a site does from now on."""
+    """The complete assignment of a site from now on."""
 
     epoch: int
-    """Documents are numbered anew in each."""
+    """Documents are renumbered in each epoch."""
     hosted: tuple[Hosted, ...]
     places: Mapping[NodeName, str]
     """The address of the site of every view."""
@@ -95,15 +95,15 @@ class _Hosted:
     node: SiteNode
     told: Hosted | None = None
     gaps: dict[NodeName, int] = field(default_factory=dict)
-    """What a feeder does not have before a document comes from the source."""
+    """Results that a feeder does not have, up to a document; they come from the source."""
 
 
 class SiteHost:
-    """Use `take_reads` and `take_answers` after everything that happens. Not thread-safe."""
+    """Call `take_reads` and `take_answers` after every event. Not thread-safe."""
 
     def __init__(self, window: int = WINDOW_DOCUMENTS, retained: int = RETAINED_DOCUMENTS) -> None:
         self.address = ""
-        """Where this site is reached; views at it feed each other without a connection."""
+        """The address of this site; its views feed each other without a connection."""
         self.epoch: int | None = None
         self._window = window
         self._retained = retained
@@ -124,7 +124,7 @@ class SiteHost:
 
     @property
     def parked_reads(self) -> int:
-        """Reads of others that wait for results."""
+        """Reads by others that wait for results."""
         return len(self._parked)
 
     def on_hosting(self, hosting: Hosting) -> None:
@@ -144,7 +144,7 @@ class SiteHost:
                 del self._asked[asked.read.tag]
 
     def on_answer(self, answer: Answer) -> None:
-        """Answers that nobody waits for any longer are ignored."""
+        """Unexpected answers are ignored."""
         asked = self._asked.pop(answer.tag, None)
         hosted = None if asked is None else self._hosted.get(asked.consumer)
         if asked is None or hosted is None:
@@ -157,13 +157,13 @@ class SiteHost:
         hosted.node.take_delivered()
 
     def on_lost(self, address: str) -> None:
-        """The connection to a site is gone: what it was asked for is asked again."""
+        """The connection to a site is lost: its outstanding reads are repeated."""
         for asked in list(self._asked.values()):
             if asked.address == address:
                 del self._asked[asked.read.tag]
 
     def take_reads(self, unreachable: Container[str] = ()) -> list[tuple[str, Read]]:
-        """Whom to ask for what. Nothing is asked twice while the answer is under way."""
+        """The reads to send, and to whom. None is repeated while its answer is outstanding."""
         while self._feed_each_other():
             pass
         reads = []
@@ -178,9 +178,9 @@ class SiteHost:
         return reads
 
     def on_read(self, reader: str, read: Read) -> None:
-        """Somebody asks for results; answered when there are some, in `take_answers`. Reads of a
-        view that is not here wait too: it may be on its way, and who asks is told if it is not.
-        Beyond the limit the oldest reads are forgotten."""
+        """A read by another site or reader; answered in `take_answers` when there are results.
+        Reads of a view that is not here wait as well: it may be on its way, and the reader is
+        informed if it is not. Above the limit the oldest reads are dropped."""
         self._parked.append((reader, read))
         if len(self._parked) > MAX_PARKED_READS:
             self._parked.pop(0)
@@ -224,7 +224,7 @@ class SiteHost:
             self._next_tag += 1
 
     def _feed_each_other(self) -> bool:
-        """Answer reads between views of this site; whether there were any."""
+        """Answer reads between views of this site; returns whether there were any."""
         has_moved = False
         for view, hosted in list(self._hosted.items()):
             for address, feeder, read in list(self._lacking(hosted)):

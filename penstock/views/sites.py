@@ -1,10 +1,10 @@
 """Sites as sans-IO nodes: results come in, the site's own results go out. No sockets, no clocks.
 
-Documents are numbered. A site computes its view for one document after the other, each when all
-that feeds it has arrived. Who feeds a site may change at a document: from there on it waits for the
-new feeders. Sites keep the results of the last documents for orders that come late; what a site
-missed when a feeder failed comes from the source. So nothing is lost, and as a site computes each
-document once, nothing is repeated.
+Documents are numbered. A site computes its view one document after the other, each when all inputs
+have arrived. The feeders of a site may change at a document: from there on it waits for the new
+ones. Sites keep the results of the last documents for late orders; what a site missed when a feeder
+failed comes from the source. So nothing is lost, and since a site computes each document once,
+nothing is repeated.
 """
 
 from __future__ import annotations
@@ -24,34 +24,35 @@ if TYPE_CHECKING:
     from penstock.documents.fast_matching import FastMatcher
 
 NodeName: TypeAlias = int
-"""The number of a view, which is the name of its site."""
+"""The number of a view, which also names its site."""
 SOURCE_NODE: NodeName = -1
 RETAINED_DOCUMENTS = 1_000
-"""Results that a site keeps for orders that come late."""
+"""Maximum number of results that a site keeps for late orders."""
 RETAINED_BYTES = 16 << 20
-"""Of the results that a site keeps for one view."""
+"""Maximum bytes of the results that a site keeps for one view."""
 
 DocumentKey: TypeAlias = tuple[Stored, ...]
-"""By which the table knows the row that has the document."""
+"""The primary key of the document's row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All results of a view for one document; empty ones are sent too: they say that it is done."""
+    """All results of a view for one document; empty ones are sent too: they show that it is
+    done."""
 
     view: NodeName
     document: int
     rows: tuple[ResultRow, ...] | None
-    """None: there are more than a view may have, or the document is superseded."""
+    """None: more rows than a view may have, or the document is superseded."""
     key: DocumentKey = ()
     cut: int = 0
-    """The cursor of the home behind which the document was published."""
+    """The cursor of the home after which the document was published."""
     is_superseded: bool = False
     """A later document has the same key, so this one no longer matters."""
 
     @property
     def nbytes(self) -> int:
-        """About as many as it takes."""
+        """Approximate size."""
         return 32 + sum(
             24 + len(cell.val or "") + len(cell.cont or b"")
             for row in self.rows or ()
@@ -60,7 +61,7 @@ class Results:
 
 
 class Wanted(NamedTuple):
-    """Results that a site lacks for the documents that it is to compute next."""
+    """Results that a site needs for its next documents."""
 
     feeder: NodeName
     from_document: int
@@ -96,7 +97,7 @@ Outgoing: TypeAlias = list[tuple[NodeName, Message]]
 
 
 class _Links:
-    """Whom a node sends to, and for which documents."""
+    """The receivers of a node, and their documents."""
 
     def __init__(self) -> None:
         self.spans: dict[NodeName, list[list[int | None]]] = {}
@@ -142,18 +143,18 @@ class SiteNode:
         self.pattern = pattern
         self.next_document = first_document
         self.delivered: list[Results] = []
-        """What the subscriber was told since somebody last took it (`take_delivered`)."""
+        """Results for the subscriber since the last `take_delivered`."""
         self._retained = retained
         self._spans: list[_Span] = []
         self._from_source: set[int] = set()
-        """Documents that a feeder has too many results for."""
+        """Documents for which a feeder has too many results."""
         self._waiting: dict[int, dict[NodeName, Results]] = {}
         self._kept: dict[int, Results] = {}
         self._kept_bytes = 0
         self._links = _Links()
 
     def on_message(self, message: Message) -> Outgoing:
-        """What to send, and to whom."""
+        """The messages to send, and to whom."""
         if isinstance(message, Results):
             if message.document >= self.next_document:
                 self._waiting.setdefault(message.document, {})[message.view] = message
@@ -181,7 +182,7 @@ class SiteNode:
         return next(iter(self._kept), self.next_document)
 
     def kept_from(self, document: int, most: int, most_bytes: int) -> list[Results]:
-        """Results from a document on that are here; at least one, if that one is."""
+        """Available results from a document on; at least one, if that document is available."""
         found: list[Results] = []
         nbytes = 0
         while len(found) < most and (results := self._kept.get(document + len(found))) is not None:
@@ -192,7 +193,7 @@ class SiteNode:
         return found
 
     def wanted(self, window: int) -> list[Wanted]:
-        """What is lacking for the next documents, in one run for each feeder."""
+        """What is missing for the next documents, as one range per feeder."""
         runs: dict[NodeName, list[int]] = {}
         for document in range(self.next_document, self.next_document + window):
             arrived = self._waiting.get(document, {})
@@ -278,7 +279,7 @@ class SourceNode:
         self._matcher: tuple[list[NodeName], FastMatcher] | None = None
 
     def enter(self, name: NodeName, pattern: TreePattern) -> None:
-        """Make a view known, whoever feeds it."""
+        """Register a view, whatever feeds it."""
         self._patterns[name] = pattern
         self._matcher = None
 
@@ -309,7 +310,7 @@ class SourceNode:
 
     def _matching(self, document: Document, wanting: list[NodeName]) -> set[NodeName]:
         """All served views at once; only those that match are extracted."""
-        from penstock.documents.fast_matching import FastMatcher  # a site alone needs no kernels
+        from penstock.documents.fast_matching import FastMatcher  # lazy: a site needs no kernels
 
         if self._matcher is None or self._matcher[0] != wanting:
             self._matcher = (wanting, FastMatcher([self._patterns[name] for name in wanting]))
@@ -324,10 +325,10 @@ def changeover(
     from_document: int,
     behind: Mapping[NodeName, int] | None = None,
 ) -> Outgoing:
-    """The orders that bring a change of the plan about, from a document on.
+    """The orders that implement a change of the plan, from a document on.
 
-    `behind`: sites that lost a feeder and have not got that far, with the document they wait for.
-    The source, which has all documents, feeds them until there.
+    `behind`: sites that lost a feeder and are not that far yet, with the document they wait for.
+    The source, which has all documents, feeds them until then.
     """
     orders: Outgoing = []
     for site, inputs in changes.items():

@@ -1,8 +1,8 @@
-"""How large the results of views are: estimated from what documents were measured to be.
+"""Estimates the size of views' results from statistics of documents.
 
 Measured per document: how many nodes have a label, how many children and descendants of one label a
-node of another has, how long values and subtrees are, and which share of the values passes a
-predicate. A view's rows are the product along its edges, as if branches were independent.
+node of another has, how long values and subtrees are, and which share of the values satisfies a
+predicate. A view's rows are the product along its edges, assuming independent branches.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from penstock.xml_text import ATTRIBUTE
 ID_BYTES = 8
 """A structural id: two varints and a level."""
 MAX_SAMPLED_VALUES = 1_000
-"""Values of a label that are kept for the selectivity of predicates."""
+"""Maximum number of values per label kept for the selectivity of predicates."""
 
 
 @dataclass
 class DocumentStatistics:
-    """Counts over a sample of documents. Empty statistics call everything one node of 16 bytes."""
+    """Counts over a sample of documents. Without a sample, everything is one node of 16 bytes."""
 
     documents: int = 0
     nodes: Counter[str] = field(default_factory=Counter)
@@ -83,7 +83,8 @@ class DocumentStatistics:
         return Volume(rows, rows * width)
 
     def share(self, label: str, predicate: Predicate) -> float:
-        """The share of a label's values that pass a predicate; not 0, for the sample is small."""
+        """The share of a label's values that satisfy a predicate; never 0, since the sample is
+        small."""
         key = (label, predicate)
         if key not in self._shares:
             values = self.values.get(label, ())

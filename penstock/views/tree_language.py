@@ -1,14 +1,14 @@
 """Tree patterns as a language of views: the plain gear of embedding and coverage.
 
 A pattern embeds in a query if its nodes can be mapped to query nodes with equal labels, child edges
-to child edges, descendant edges to paths, and the root to the root if it stands at the top. A node
-with a predicate is mapped to a node with the *same* predicate: the published rule, which only
+to child edges, descendant edges to paths, and the root to the root if it is anchored at the top. A
+node with a predicate is mapped to a node with the *same* predicate: the published rule, which only
 forbids two different constants, would let `//a[b = 1]` feed `//a[b]` and lose matches.
 
-Masks are four 16-bit sets of query nodes: whose id, text value and content is known, and whose
-predicate is checked. A predicate is checked if the view has it, or if it can be tested on a value.
-With *navigation* a content tells everything below it as well, because ids can be computed from the
-id of its root; without it, attributes count as published.
+Masks are four 16-bit sets of query nodes: those whose id, text value and content is known, and
+those whose predicate is checked. A predicate is checked if the view has it, or if it can be tested
+on a value. With *navigation* a content also provides everything below it, because ids can be
+computed from the id of its root; without it, attributes count as published.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class TreeLanguage:
 def images(view: TreePattern, query: TreePattern) -> list[int] | None:
     """For each node of a view the query nodes that some embedding maps it to; None without one."""
     found = [_alike(view, node, query) for node in range(len(view))]
-    for node in range(len(view) - 1, 0, -1):  # what has no image for its children goes
+    for node in range(len(view) - 1, 0, -1):  # drop images without one for a child
         found[view.nodes[node].parent] &= _above(query, found[node], view.nodes[node].axis)
     if view.nodes[0].axis is Axis.CHILD:
         found[0] &= int(query.nodes[0].axis is Axis.CHILD)
-    for node in range(1, len(view)):  # what has no image for its parent goes
+    for node in range(1, len(view)):  # drop images without one of the parent
         found[node] &= _beneath(query, found[view.nodes[node].parent], view.nodes[node].axis)
     return found if all(found) else None
 
@@ -74,7 +74,8 @@ def images(view: TreePattern, query: TreePattern) -> list[int] | None:
 def attribute_mask(
     view: TreePattern, node: int, query: TreePattern, place: int, *, navigation: bool
 ) -> int:
-    """What is known of the query when a view's node is mapped to one of its nodes."""
+    """The attributes of the query that are known when a view's node is mapped to one of its
+    nodes."""
     own, other = view.nodes[node], query.nodes[place]
     mask = 1 << place
     if own.val:
@@ -129,7 +130,7 @@ def _alike(view: TreePattern, node: int, query: TreePattern) -> int:
 
 
 def _above(query: TreePattern, mask: int, axis: Axis) -> int:
-    """The query nodes that have one of some nodes as a child, or below them."""
+    """The query nodes with a child, or a descendant, among some nodes."""
     found = 0
     for place in _places(mask):
         node = query.nodes[place]
@@ -144,7 +145,7 @@ def _above(query: TreePattern, mask: int, axis: Axis) -> int:
 
 
 def _beneath(query: TreePattern, mask: int, axis: Axis) -> int:
-    """The query nodes that are a child of one of some nodes, or lie below one."""
+    """The query nodes that are a child, or a descendant, of one of some nodes."""
     found = 0
     for place in _places(mask):
         if axis is Axis.DESCENDANT:

@@ -1,4 +1,4 @@
-"""A full plan of tree patterns: graphs, prices, the optimal plan, less latency. For live plans."""
+"""Full plans of tree patterns: graphs, prices, the optimal plan, lower latency. For live plans."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class TreePlanner:
         return self.statistics.volume(self.patterns[number])
 
     def price(self, number: ViewId, inputs: Inputs) -> float:
-        """The utilisation of the cheapest way; as in a plan, the source must read the document."""
+        """The utilisation of the cheapest physical plan; as in a full plan, the source must read
+        the document."""
         if not inputs:
             own = self.volume(number)
             shipped = (2 * self.model.bandwidth_weight + self.model.io_weight) * own.bytes
@@ -48,7 +49,8 @@ class TreePlanner:
         return min(self.model.aggregate(way.used) for way in ways)
 
     def plan(self, views: Mapping[ViewId, TreePattern], policy: LivePolicy) -> Feeding:
-        """Implements `Planner`: the optimal plan under the limits, with LOGA's within the same."""
+        """Implements `Planner`: the optimal plan under the limits, followed by LOGA under the same
+        limits."""
         numbers = list(views)
         problem_plan = self.plan_patterns(list(views.values()), numbers, policy)
         return {

@@ -1,7 +1,7 @@
-"""A subscriber of a view: reads its results from the site where it lives, document by document.
+"""A subscriber of a view: reads its results from the view's site, document by document.
 
-When the view moves, or its site no longer has what is to be read next, the reader goes on from the
-same document elsewhere; so nothing is lost and nothing comes twice.
+When the view moves, or its site no longer has the next results, the reader continues from the same
+document elsewhere; so nothing is lost or repeated.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class ViewCursor:
         self.view = view
         self.next_document = 0
         self.contents: dict[DocumentKey, tuple[ResultRow, ...]] = {}
-        """Of each document the rows that it gives, if it gives any."""
+        """For each document its rows, if there are any."""
         self._epoch: int | None = None
         self._place: str | None = None
         self._gap = 0
         self._asked: tuple[str, Read] | None = None
         self._tag = 0
         self._unconfirmed: set[DocumentKey] = set()
-        """Documents of an earlier epoch that have not come in this one."""
+        """Documents of an earlier epoch that have not been read in this one."""
         self._epoch_began_with = 0
 
     def locate(self, place: str | None, epoch: int, end: int) -> None:
-        """Where the view is now (None: at no site, so the source serves), and how many documents
-        there are."""
+        """Set where the view is now (None: at no site, so the source serves), and the number of
+        documents."""
         if epoch != self._epoch:
             self._epoch, self.next_document = epoch, 0
             self._unconfirmed, self._epoch_began_with = set(self.contents), end
@@ -55,7 +55,7 @@ class ViewCursor:
                 self._asked = None
 
     def take_reads(self) -> list[tuple[str, Read]]:
-        """What to ask now, and whom."""
+        """The reads to send, and to whom."""
         if self._asked is not None or self._epoch is None:
             return []
         most, address = READ_DOCUMENTS, AT_SOURCE
@@ -69,12 +69,12 @@ class ViewCursor:
         return [self._asked]
 
     def on_lost(self, address: str) -> None:
-        """A connection is gone: what was asked over it is asked again."""
+        """A connection is lost: its outstanding reads are repeated."""
         if self._asked is not None and self._asked[0] == address:
             self._asked = None
 
     def on_answer(self, answer: Answer) -> list[ViewChange]:
-        """What has changed; answers to questions that are no longer asked change nothing."""
+        """The changes; answers to cancelled reads change nothing."""
         if self._asked is None or answer.tag != self._asked[1].tag:
             return []
         self._asked = None

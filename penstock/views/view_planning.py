@@ -1,8 +1,8 @@
-"""From views and limits to the plan that is shown or run: exact where that is quick, proven else.
+"""From views and limits to a plan: exact if that is quick, else with a proven gap.
 
-Of the plan with the least utilisation, the one that LOGA makes of it and the annealed one, the one
-with the least cost αU + βλ is taken. Both terms are shares of the first plan's, so that α and β
-weigh things of one size.
+Three plans are compared: the one with the least utilisation, LOGA's version of it, and the annealed
+one; the one with the least cost αU + βλ is used. Both terms are shares of the first plan's, so that
+α and β weigh comparable quantities.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from penstock.views.rewritings import (
 from penstock.views.statistics import DocumentStatistics
 
 EXACT_EDGES = 2_000
-"""Of the rewritability graph: up to so many the published program is solved, within a second."""
+"""Maximum edges of the rewritability graph for solving the published program: within a second."""
 SOURCE_MARGIN = 1.2
-"""The source may feed the views that nothing else can, and a fifth more; as in the paper."""
+"""The source may feed the views that only it can feed, plus a fifth; as in the paper."""
 ANNEALING = Annealing(steps=200_000)
 
 
@@ -72,7 +72,7 @@ def plan_trees(
     capacity: NDArray[np.int64] | None = None,
 ) -> PlannedViews:
     """Plan tree patterns, priced by measured documents, whose mean size is `document_bytes`.
-    `capacity`: how many others each view may feed, if not all may feed the same number."""
+    `capacity`: how many others each view may feed, if they differ."""
     graph = tree_embedding_graph(pack_patterns(patterns))
     volumes = [statistics.volume(pattern) for pattern in patterns]
     model = replace(ResourceModel(), document_bytes=document_bytes)
@@ -126,7 +126,7 @@ def _planned(
 
 def _optimal(problem: PlanningProblem, *, may_raise: bool) -> tuple[Plan, str]:
     """The plan with the least utilisation; with `may_raise` the source's limit is raised if no plan
-    exists within it."""
+    is feasible."""
     graph = problem.graph
     is_small = graph.rewritings + len(graph.inputs) + 2 * problem.views <= EXACT_EDGES
     found = published_plan(problem) if is_small else None

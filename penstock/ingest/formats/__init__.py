@@ -1,7 +1,7 @@
-"""How events are written in files. A format is one module of this package, which says `FORMAT`.
+"""Input file formats. A format is one module of this package, with a `FORMAT`.
 
-All of them are loaded to find the one that a file's name asks for, so a module imports what is
-heavy (Arrow) when it reads.
+All of them are loaded to find the one for a file name, so a module imports heavy libraries (Arrow)
+only when it reads.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ __all__ = [
 
 
 class InputFormat(Protocol):
-    """A way to write events in a file.
+    """A file format for events.
 
-    Reading takes bounded memory, whatever the file. What is wrong with one event is left to those
-    who process it; EventError says that the file, or the rest of it, cannot be read.
+    Reading takes bounded memory, whatever the file. Errors of single events are found later, in
+    processing; EventError means that the file, or the rest of it, cannot be read.
     """
 
     @property
     def name(self) -> str:
-        """As the command line calls it."""
+        """The name on the command line."""
 
     @property
     def suffixes(self) -> frozenset[str]:
-        """What the names of such files end in, in lower case."""
+        """File name suffixes, in lower case."""
 
     @property
     def holds_rows(self) -> bool:
-        """Whether a file holds rows of one relation, which must be known, instead of events."""
+        """Whether a file holds rows of one relation, which must be given, instead of events."""
 
     def read(self, source: InputFile, relation: Relation | None, op: Op) -> Iterator[InputBatch]:
-        """The events of a file, in order, in pieces; `relation` is given if it `holds_rows`, and
-        `op` is what to do with them then."""
+        """The events of a file, in order, in pieces; for formats with `holds_rows`, `relation` is
+        given and `op` says what to do with the rows."""
 
 
 @cache
@@ -67,7 +67,7 @@ def known_suffixes() -> frozenset[str]:
 
 
 def format_of(path: Path) -> InputFormat:
-    """The format that the end of a file's name stands for."""
+    """The format for the suffix of a file name."""
     suffix = path.suffix.lower()
     for one in input_formats().values():
         if suffix in one.suffixes:
@@ -84,8 +84,8 @@ def read_file(
     op: Op = Op.INSERT,
     format_: InputFormat | None = None,
 ) -> Iterator[InputBatch]:
-    """The events of a file. Formats that hold rows need the relation that these belong to. Which
-    format it is, the end of the file's name says, unless it is given."""
+    """The events of a file. Formats that hold rows need their relation. The format is determined by
+    the suffix of the file name, unless it is given."""
     format_ = format_ or format_of(path)
     _check_relation(path, format_, relation)
 
@@ -102,7 +102,7 @@ def read_open_file(
     op: Op = Op.INSERT,
     format_: InputFormat | None = None,
 ) -> Iterator[InputBatch]:
-    """The same of a file that is open."""
+    """The same for an open file."""
     format_ = format_ or format_of(source.path)
     _check_relation(source.path, format_, relation)
     return format_.read(source, relation, op)

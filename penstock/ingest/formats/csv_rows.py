@@ -1,4 +1,4 @@
-"""CSV files: a header with names of columns, then rows."""
+"""CSV files: a header with column names, then rows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from penstock.ingest.row_writer import (
 
 BLOCK_BYTES = 1 << 20  # 1 MiB; a row, or the header, must fit into a block
 MAX_RAGGED_BYTES = 32 << 20  # 32 MiB
-"""Rows with too many or too few fields are kept until the end of the file. Where they are so many,
-the file is not what it seems to be."""
+"""Rows with too many or too few fields are kept until the end of the file. With more of them, the
+file is probably not CSV."""
 
 _MAX_INTEGER_DIGITS = 30  # more than any integer has
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -71,7 +71,7 @@ def _read(source: InputFile, relation: Relation, op: Op) -> Iterator[InputBatch]
 
 
 class _Ragged:
-    """Rows with too many or too few fields, as events that say so when they are refused."""
+    """Rows with too many or too few fields, as events that will be refused with that reason."""
 
     def __init__(self, writer: RowWriter) -> None:
         self._writer = writer
@@ -93,8 +93,8 @@ class _Ragged:
         return "skip"
 
     def numbers_in_file(self, numbers: range) -> Sequence[int]:
-        """The numbers of rows that were counted without those set aside. Arrow has always set aside
-        what stands before the rows that it gives."""
+        """File row numbers for rows counted without those set aside. Arrow sets rows aside before
+        it returns the rows after them."""
         if not self.numbers:
             return numbers
         shifted = []
@@ -106,7 +106,7 @@ class _Ragged:
 
 
 def _header(source: InputFile) -> list[str]:
-    """The names of the columns, of which there may be a million: nobody has looked at them yet."""
+    """The names of the columns, possibly a million: they are not validated yet."""
     with _plain(source) as file:
         block = file.read(BLOCK_BYTES)
     source.file.seek(0)
@@ -120,8 +120,8 @@ def _header(source: InputFile) -> list[str]:
 
 
 def _bytes_of(part: Any) -> int:
-    """About how many bytes of the file these rows were: Arrow has an offset of 4 bytes where the
-    file has a separator of 1. (Arrow reads far ahead, so the place in the file says little.)"""
+    """The approximate bytes of these rows in the file: Arrow has an offset of 4 bytes where the
+    file has a separator of 1. (Arrow reads far ahead, so the position in the file is of no use.)"""
     fields: int = part.num_rows * part.num_columns
     return max(0, int(part.nbytes) - 3 * fields)
 
@@ -145,7 +145,7 @@ def _open(source: InputFile, names: Sequence[str], invalid: Callable[[Any], str]
 
 
 def _plain(source: InputFile) -> Any:
-    """What to read from; closing it leaves the file open."""
+    """The stream to read from; closing it leaves the file open."""
     import pyarrow as pa
 
     codec = _COMPRESSED.get(PurePath(source.name).suffix.lower())
@@ -167,9 +167,9 @@ class _Shared(io.RawIOBase):
 
 
 def _field_reader(value_type: ValueType) -> Callable[[bytes], object]:
-    """How a field of such a column is read; what cannot be read stays text.
+    """How a field of a column type is parsed; unparsable fields stay text.
 
-    Whatever is a value of the column is written as the kernels read it, who know nothing else.
+    Valid values are written in the one form that the kernels parse.
     """
     make_reader = _READERS.get(value_type.json_as)
     read: Callable[[str], object] = str if make_reader is None else make_reader(value_type)
@@ -198,7 +198,7 @@ def _integer_reader(value_type: ValueType) -> Callable[[str], object]:
 
 def _double(text: str) -> object:
     if read_numeral(text) is None:
-        return text  # perhaps NaN or Infinity, which are texts in JSON
+        return text  # may be NaN or Infinity, which are texts in JSON
     value = float(text)
     return text if value in (float("inf"), float("-inf")) else value
 
@@ -216,4 +216,4 @@ _READERS: dict[type, Callable[[ValueType], Callable[[str], object]]] = {
     float: lambda _: _double,
     bool: _boolean_reader,
 }
-"""Makers of field readers by the Python type that JSON values are read as; others stay text."""
+"""Makers of field parsers by the Python type of JSON values; others stay text."""

@@ -18,7 +18,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 class ByteSource(Protocol):
     def read1(self, size: int, /) -> bytes:
-        """Some bytes as soon as there are any; none at the end."""
+        """Available bytes as soon as there are any; none at the end."""
 
 
 class JsonLines:
@@ -37,7 +37,7 @@ FORMAT = JsonLines()
 def read_lines(
     source: ByteSource, name: str, total_bytes: int | None = None
 ) -> Iterator[InputBatch]:
-    """One event per line, blank lines left out. For standard input, pass `sys.stdin.buffer`."""
+    """One event per line, blank lines skipped. For standard input, pass `sys.stdin.buffer`."""
     done, line_number = 0, 1
     unfinished: list[bytes] = []
     unfinished_bytes = 0

@@ -1,4 +1,4 @@
-"""Parquet files: what the footer says is checked first, then rows are read in bounded pieces."""
+"""Parquet files: the footer is checked first, then rows are read in bounded pieces."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from penstock.ingest.row_writer import (
 MAX_FOOTER_BYTES = 16 << 20  # 16 MiB: 1,000 columns in 100 row groups take about 10
 MAX_COMPRESSION = 100
 MIN_GROUP_BYTES = 64 << 20  # 64 MiB
-"""A row group may have a hundred times its compressed bytes, or this many. A page may be as large
-as its row group, and is in memory at once."""
+"""Maximum size of a row group: a hundred times its compressed bytes, but at least this many. A page
+may be as large as its row group, and is in memory at once."""
 
 READ_BYTES = 4 << 20  # 4 MiB: rows of wide fixed-size values are read in smaller pieces
 _TAIL_BYTES = 8  # the length of the footer, and PAR1
@@ -60,7 +60,7 @@ def _read(source: InputFile, relation: Relation, op: Op) -> Iterator[InputBatch]
         rows_at_once = _check_types(source.name, schema)
         writer = RowWriter(source.name, source.size, relation, op, names)
         types = column_types(names, relation)
-        # A text that stands in every row is in memory once, as long as it stays in a dictionary.
+        # As a dictionary, a text that is repeated in every row is in memory once.
         texts = [field.name for field in schema if _is_text(field.type)]
         with pyarrow.parquet.ParquetFile(source.file, read_dictionary=texts) as file:
             total_rows = file.metadata.num_rows
@@ -71,7 +71,8 @@ def _read(source: InputFile, relation: Relation, op: Op) -> Iterator[InputBatch]
 
 
 def _check_footer(source: InputFile) -> None:
-    """The footer is parsed as a whole, and takes many times its size then."""
+    """Checked before parsing: the footer is parsed as a whole, and then takes many times its
+    size."""
     if source.size < 2 * _TAIL_BYTES:
         raise EventError(f"{source.name} cannot be read", detail="it is too short to be Parquet")
     source.file.seek(-_TAIL_BYTES, os.SEEK_END)
@@ -100,7 +101,7 @@ def _check_groups(name: str, metadata: Any) -> None:
 
 
 def _check_types(name: str, schema: Any) -> int:
-    """Refuse what no column holds; how many rows to read at once."""
+    """Refuse types that no column holds; returns how many rows to read at once."""
     import pyarrow as pa
 
     row_bytes = 0
@@ -145,7 +146,7 @@ def _rows(arrow_batch: Any, types: Sequence[ValueType]) -> Iterator[tuple[object
 
 
 def _values(column: Any, value_type: ValueType) -> list[object]:
-    """The values of a column; those that are equal are one object, where the file says so."""
+    """The values of a column; equal ones are one object if the file has a dictionary."""
     import pyarrow as pa
     import pyarrow.compute
 
@@ -153,7 +154,7 @@ def _values(column: Any, value_type: ValueType) -> list[object]:
         words = _values(column.dictionary, value_type)
         return [None if i is None else words[i] for i in column.indices.to_pylist()]
     if pa.types.is_binary(column.type) or pa.types.is_string(column.type):
-        # What is longer makes its event too large in any case.
+        # Longer values make their event too large in any case.
         column = pa.compute.binary_slice(column.cast(pa.binary()), 0, MAX_EVENT_BYTES + 1)
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         return [_in_nanoseconds(scalar) for scalar in column]
@@ -165,7 +166,7 @@ def _values(column: Any, value_type: ValueType) -> list[object]:
 
 
 def _in_nanoseconds(scalar: Any) -> object:
-    """With all nine digits if they are needed: Python's datetime ends at microseconds."""
+    """With nine digits if needed: Python's datetime has only microseconds."""
     if scalar.value is None:
         return None
     microseconds, rest = divmod(scalar.value, 1000)
@@ -177,7 +178,7 @@ def _in_nanoseconds(scalar: Any) -> object:
 
 
 def _scalar(scalar: Any) -> object:
-    """A value that may lie beyond what Python can hold, such as a date in the year 20000."""
+    """A value that may exceed Python's range, such as a date in the year 20000."""
     try:
         return scalar.as_py()
     except (ValueError, OverflowError):
@@ -193,7 +194,7 @@ def _value(value: object, value_type: ValueType) -> object:
     if isinstance(value, str | int | float | Decimal | date | datetime):
         try:
             if value_type.json_as is int and isinstance(value, float | Decimal):
-                return store_lossless(value_type, value)  # integers with gaps come as doubles
+                return store_lossless(value_type, value)  # integers with NULLs come as doubles
             return json_value("", value)
         except ChangeError:
             return str(value)

@@ -1,4 +1,4 @@
-"""Work that a process of its own does, so that it leaves nothing in this one."""
+"""Runs work in a process of its own, so that it leaves nothing in this one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ T = TypeVar("T")
 
 
 def apart(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a function of some module returns or raises, called in a new process that then ends."""
+    """The result or exception of a module-level function, called in a new process that then
+    ends."""
     # Not forked: a copy of this process would lack its threads, and may hold their locks.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(work, *args, **kwargs).result()

@@ -1,4 +1,4 @@
-"""What the kernels of stateless matching do alone, without a pipeline around them."""
+"""Throughput of the kernels of stateless matching alone, without a pipeline around them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class BareRates:
     the log in one batch."""
 
     matching: float
-    """Who is concerned: all pairs of events and subscriptions, as products."""
+    """All pairs of events and subscriptions, as products."""
     asking: float
-    """Whether anybody is, which is what the pipeline asks."""
+    """Only whether anybody matches, which is what the pipeline asks."""
 
 
 def bare_rates(home: Home, batch_rows: int) -> BareRates | None:
-    """None if nobody subscribes to one table."""
+    """None if there are no subscriptions over one table."""
     with Registry(home) as registry:
         catalog = registry.catalog()
     snapshot = newest(home.snapshots, home.log.end)
@@ -58,7 +58,7 @@ def _last_rows(home: Home, catalog: Catalog, relation: Relation, count: int) -> 
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """The least of several repetitions; the first is for warming up."""
+    """The minimum of several repetitions; the first is for warming up."""
     taken = []
     for _ in range(REPETITIONS + 1):
         began = time.perf_counter()

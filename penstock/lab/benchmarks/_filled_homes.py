@@ -1,7 +1,7 @@
-"""Homes filled with a workload, by a process that is gone before anything is measured.
+"""Homes filled with a workload, by a process that ends before anything is measured.
 
-A workload of a million rows and subscriptions takes gigabytes while it is made. They are not the
-pipeline's.
+Generating a workload of a million rows and subscriptions takes gigabytes, which must not count as
+the pipeline's.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class FilledHome:
 
     home: Home
     events: Iterator[bytes]
-    """As many as were asked for; not in the home yet."""
+    """As many as requested; not in the home yet."""
 
     def append(self, count: int, at_once: int = FRAME_EVENTS) -> None:
-        """Append the next events to the log, so many at once: a batch has whole frames."""
+        """Append the next events to the log, `at_once` per frame: a batch has whole frames."""
         while count:
             part = take(self.events, min(count, at_once))
             append(self.home, part)
@@ -39,7 +39,7 @@ class FilledHome:
 def filled_home(
     path: Path, workload: str, subscriptions: int, events: int, initial: Initial = Initial.CONTENT
 ) -> FilledHome:
-    """Make a home, with so many events to follow."""
+    """Create a home, with this many events to follow."""
     later = path.with_suffix(".events")
     apart(_fill, path, later, workload, subscriptions, events, initial)
     return FilledHome(Home.open(path), _lines(later))
@@ -61,7 +61,8 @@ def _fill(
 
 
 def subscribe(path: Path, workload: str, subscriptions: int) -> None:
-    """Register subscriptions at a home that was filled without any. To be called apart."""
+    """Register subscriptions in a home that was filled without any. Call it in a separate
+    process."""
     with Registry(Home.open(path)) as registry:
         _subscribe(registry, stream_workload(workload, subscriptions).subscriptions)
 
@@ -73,12 +74,12 @@ def _subscribe(registry: Registry, texts: list[str], initial: Initial = Initial.
 
 
 def append(home: Home, events: list[bytes]) -> int:
-    """The offset of the first."""
+    """Returns the offset of the first."""
     return home.log.append([(RecordKind.EVENT, event) for event in events])
 
 
 def take(events: Iterator[bytes], count: int) -> list[bytes]:
-    """The next events; EOFError if there are not so many."""
+    """The next events; EOFError if there are too few."""
     taken = list(islice(events, count))
     if len(taken) < count:
         raise EOFError(f"only {len(taken)} of {count} events are left")

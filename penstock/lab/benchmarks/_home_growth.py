@@ -1,4 +1,4 @@
-"""What it costs to work with homes of different sizes, step by step."""
+"""The cost of operations on homes of different sizes, step by step."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ QUERIES = (
     "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per < 5 AND rating > 90",
 )
 ROWS = 1_000
-"""Rows that all changes are made to: a home grows, its tables do not."""
+"""All changes are made to these rows: a home grows, its tables do not."""
 FRAME_EVENTS = 1_000
 LAST = 100
-"""Batches, or changes, at the end over which a cost is averaged."""
+"""Number of last batches, or changes, over which a cost is averaged."""
 RUN_BATCHES, WARM_UP_BATCHES = 12, 4
 PART_EVENTS = 100_000
-"""Events that a Hub takes as one batch."""
+"""Events per batch of a Hub."""
 
 
 @dataclass
 class Growth:
-    """Measurements of one part of the benchmark, size by size, added to those of others."""
+    """Measurements of one part of the benchmark, by size, added to those of others."""
 
     part: str
     results: list[Result] = field(default_factory=list)
 
     @contextmanager
     def step(self, size: int, name: str, count: int = 1) -> Iterator[None]:
-        """Measure a step that does so many things."""
+        """Measure a step with `count` operations."""
         began, began_cpu = time.perf_counter(), _cpu_seconds()
         yield
         self.add(size, name, time.perf_counter() - began, _cpu_seconds() - began_cpu, count)
@@ -79,7 +79,7 @@ class Growth:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of those that it has started."""
+    """Of this process and its children."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
 
@@ -115,7 +115,7 @@ def append(home: Home, events: Iterator[bytes], count: int) -> None:
 
 
 def publish_batches(growth: Growth, home: Home, size: int) -> None:
-    """A batch for each event, as many as there are; the last ones are measured."""
+    """One batch per event; the last ones are measured."""
     engine = Engine()
     messages: list[bytes] = []
     for record in home.log.read(0, home.log.end - size):
@@ -133,7 +133,7 @@ def publish_batches(growth: Growth, home: Home, size: int) -> None:
         header = BatchHeader(record.offset, record.offset + 1, first)
         batch = (header, [encode_message(message) for message in found])
         if record.offset < end - last_ones:
-            with patch.object(os, "fsync"):  # what is measured comes later
+            with patch.object(os, "fsync"):  # not part of the measurement
                 home.messages.publish(*batch)
         else:
             waiting.append(batch)
@@ -145,7 +145,7 @@ def publish_batches(growth: Growth, home: Home, size: int) -> None:
 
 
 def use(growth: Growth, home: Home, size: int) -> None:
-    """Do what is done with a home; what commands do, by calling them."""
+    """The usual operations on a home, by calling the commands."""
     with Registry(home) as registry:
         number = registry.subscriptions()[0].id
     for name in ("content", "content again"):
@@ -233,7 +233,7 @@ def measure_keys(growth: Growth, _path: Path, size: int) -> None:
 
 
 def measure_branches(growth: Growth, _path: Path, size: int) -> None:
-    """Subscriptions that leave out so many values of a column."""
+    """Subscriptions that exclude this many values of a column."""
     chance = random.Random(size)
     with Hub() as hub:
         hub.execute(TABLE)
@@ -243,7 +243,7 @@ def measure_branches(growth: Growth, _path: Path, size: int) -> None:
         ]
         with growth.step(size, "subscribe", len(texts)):
             subscriptions = [hub.subscribe(text) for text in texts]
-        with growth.step(size, "first insert"):  # an index is made, and kernels are loaded
+        with growth.step(size, "first insert"):  # builds an index, and loads kernels
             hub.insert("stocks", {"id": -1, "symbol": "S", "per": -1})
         with growth.step(size, "insert", LAST):
             for number in range(LAST):

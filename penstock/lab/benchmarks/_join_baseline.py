@@ -1,4 +1,4 @@
-"""What one would write without Penstock: subscriptions as a table, joined with each batch."""
+"""The alternative without Penstock: subscriptions as a table, joined with each batch."""
 
 from __future__ import annotations
 

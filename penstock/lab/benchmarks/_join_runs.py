@@ -1,4 +1,4 @@
-"""Runs of the join schemes that the benchmark times: what changes, and in which order."""
+"""The runs of join schemes that the benchmark times: changes, and their order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY_CHANGES = 100
 
 @dataclass
 class Run:
-    """What a scheme took and gave for some changes."""
+    """The time and output of a scheme for some changes."""
 
     changes: int
     cpu_seconds: float
@@ -41,7 +41,8 @@ Steps: TypeAlias = list[tuple[JoinValue, GroupStep]]
 
 
 def turnover(workload: JoinWorkload, side: int, count: int) -> Steps:
-    """Rows come while the oldest of the same join value go, so that tables keep their size."""
+    """Rows are inserted while the oldest of the same join value are deleted, so that tables keep
+    their size."""
     alive = {value: list(group.sides[side].items()) for value, group in workload.groups.items()}
     gone = dict.fromkeys(alive, 0)
     steps: Steps = []
@@ -63,7 +64,7 @@ def alternating(workload: JoinWorkload, count: int) -> Steps:
 
 
 def by_group(steps: Steps) -> GroupSteps:
-    """A batch as a pipeline works through it: group by group, in order within each."""
+    """A batch in the order of a pipeline: group by group, in order within each."""
     groups: GroupSteps = {}
     for value, step in steps:
         groups.setdefault(value, []).append(step)
@@ -90,9 +91,9 @@ def _run(changes: int, seconds: float, batch: list[Message]) -> Run:
 
 
 def best_of(workload: JoinWorkload, scheme: Scheme, batches: Iterator[Steps]) -> Run:
-    """The fastest of several batches: what others do to this machine slows all but never helps.
+    """The fastest of several batches: other load on the machine only slows them down.
 
-    Batches of few changes differ by what they change, so all of them count together.
+    Batches of few changes differ by their changes, so all of them count together.
     """
     runs = [timed(workload, scheme, steps) for steps in batches]
     if runs[0].changes >= MANY_CHANGES:

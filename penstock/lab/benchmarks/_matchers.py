@@ -1,4 +1,4 @@
-"""Building matchers of workloads, and checking them before anything is measured."""
+"""Builds matchers of workloads, and checks them before anything is measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.matching.lanes import LaneMatcher
 from penstock.matching.range_boxes import RangeBoxes
 
 SAMPLE_EVENTS = 2000
-"""Events shown to `lanes` before it is built. They are not among those that are measured."""
+"""Events given to `lanes` before it is built. They are not among those that are measured."""
 CHECKED_EVENTS = 16
 
 

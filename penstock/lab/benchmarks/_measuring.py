@@ -1,4 +1,4 @@
-"""Repeating, timing and showing measurements."""
+"""Repeats, times and shows measurements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Result = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How many per second, over several repetitions."""
+    """Rates per second, over several repetitions."""
 
     values: tuple[float, ...]
 
@@ -38,9 +38,9 @@ def rates(
     repetitions: int,
     clock: Callable[[], float] = time.process_time,
 ) -> Rates:
-    """Do the work once to warm up, then measure it; it returns how many things it did.
+    """Do the work once to warm up, then measure it; it returns how many operations it did.
 
-    By default CPU time of this process counts, which other processes disturb least.
+    By default the CPU time of this process is measured, which other processes affect least.
     """
     work()
     values = []
@@ -53,7 +53,7 @@ def rates(
 
 
 def peak_megabytes() -> int:
-    """The most memory that this process has had so far; 0 where nobody can say."""
+    """The peak memory of this process so far; 0 if unknown."""
     try:
         import resource
     except ImportError:
@@ -64,7 +64,7 @@ def peak_megabytes() -> int:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Say on standard error what takes so long, if somebody is there to read it."""
+    """Print what takes long on standard error, if it is a terminal."""
     if not sys.stderr.isatty():
         yield
         return

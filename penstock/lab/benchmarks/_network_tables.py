@@ -1,4 +1,4 @@
-"""One node's tables, filled with many interests: how they are drawn, filled and asked."""
+"""One node's tables, filled with many interests: how they are generated, filled and queried."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from penstock.routing.merging.mergers import find_mergers
 LINKS = 8
 COLUMNS, VALUES, WIDEST = 4, 1_000, 200
 BATCH = 256
-"""Messages that go through a node at once."""
+"""Messages that pass a node at once."""
 POSET_INTERESTS = 3_000
 """A poset compares each filter with hundreds of others: more take minutes to fill."""
 SCANS = 5
 CHECKS = 1_000
-"""Interests that are looked for among all others."""
+"""Number of covering checks."""
 
 _TYPE = IntegerType()
 RELATION = Relation(
@@ -91,7 +91,7 @@ def measure_tables(size: int, messages: int) -> list[Result]:
 
 
 def _filled(members: Sequence[tuple[int, Interest, int]]) -> tuple[InterestIndex, int]:
-    """An index, and the bytes that it takes beside the interests themselves."""
+    """An index, and its bytes without the interests themselves."""
     index = InterestIndex(SHAPE)
     tracemalloc.start()
     index.add_many(members)
@@ -101,7 +101,7 @@ def _filled(members: Sequence[tuple[int, Interest, int]]) -> tuple[InterestIndex
 
 
 def _microseconds_per_check(index: InterestIndex, interests: Sequence[Interest]) -> float:
-    """Whether an interest of one link is covered, among the interests of all links."""
+    """Checks whether an interest of one link is covered, among the interests of all links."""
     index.covering(interests[0], 1)
     seconds = _timed(
         lambda: [index.covering(one, 1 << i % LINKS) for i, one in enumerate(interests)]
@@ -165,8 +165,8 @@ def _rate(name: str, kept: int, count: int, seconds: float) -> Result:
 def _covered(
     members: Sequence[tuple[int, Interest, int]],
 ) -> tuple[list[tuple[int, Interest, int]], float, int]:
-    """Covering is among the interests of one link. All but the last hundredth are filled in at
-    once, and that hundredth one by one, which is timed."""
+    """Covering is among the interests of one link. All but the last hundredth are inserted in bulk,
+    and that hundredth one by one, which is timed."""
     kept: list[tuple[int, Interest, int]] = []
     seconds, insertions = 0.0, 0
     for link in range(LINKS):

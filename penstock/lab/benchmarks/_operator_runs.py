@@ -1,4 +1,4 @@
-"""Runs of the pipeline, and of plain Spark, over pictures that recognisers are asked about."""
+"""Runs of the pipeline, and of plain Spark, over pictures that recognisers evaluate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Measured(NamedTuple):
 
 
 def prepared_home(path: Path, statements: Sequence[str]) -> Home:
-    """A home with the stream, the operator and subscriptions that are active."""
+    """A home with the stream, the operator and active subscriptions."""
     home = Home.create(path)
     with Registry(home) as registry:
         registry.define(STREAM)
@@ -56,7 +56,7 @@ def publish(home: Home, frames: Iterable[Frame]) -> None:
 
 
 def count_results(home: Home) -> int:
-    """How many results are remembered: as many as evaluations, if no row is like another."""
+    """The number of cached results: as many as evaluations, if all rows differ."""
     path = home.path / OPERATOR_RESULTS
     if not path.exists():
         return 0
@@ -65,7 +65,7 @@ def count_results(home: Home) -> int:
 
 
 def run_pipeline(home: Home, warm_up: Sequence[Frame], frames: Sequence[Frame]) -> Measured:
-    """What the pipeline takes for a batch of frames, once it is warm."""
+    """The time of the pipeline for a batch of frames, once it is warm."""
     publish(home, warm_up)
     run(home.path, once=True)
     before = count_results(home)
@@ -83,7 +83,7 @@ def run_pipeline(home: Home, warm_up: Sequence[Frame], frames: Sequence[Frame]) 
 
 def evaluate_each(watches: Sequence[Watch], microseconds: int) -> Callable[..., Any]:
     """One function per subscription: its predicates in their order, up to the first that is false;
-    nobody else knows what it found."""
+    results are not shared."""
 
     def matches(picture: str, zone: int, watch: Watch) -> bool:
         if zone != watch.zone:
@@ -100,7 +100,7 @@ def evaluate_each(watches: Sequence[Watch], microseconds: int) -> Callable[..., 
 
 
 def evaluate_all(watches: Sequence[Watch], microseconds: int) -> Callable[..., Any]:
-    """Every predicate once for every picture; then subscriptions are decided from what is known."""
+    """Every predicate once for every picture; then subscriptions are decided from the results."""
     wanted = sorted({what for watch in watches for what in watch.wanted})
 
     def count(zone: int, picture: str) -> int:
@@ -128,7 +128,7 @@ def _over_batches(count: Callable[[int, str], int]) -> Callable[..., Any]:
 def run_plain_spark(
     advance: Callable[..., Any], warm_up: Sequence[Frame], frames: Sequence[Frame]
 ) -> Measured:
-    """What a program takes that a user of Spark would write, on both cores, once it is warm."""
+    """The time of a program that a user of Spark would write, on both cores, once it is warm."""
     from pyspark.sql import functions as f
 
     from penstock.pipeline.session import spark_session

@@ -1,4 +1,4 @@
-"""The pipeline run over homes that are filled with a workload."""
+"""Runs the pipeline over homes filled with a workload."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from penstock.pipeline.run import Progress, run
 
 WARM_UP_BATCHES = 4
 WARM_UP_SECONDS = 30.0
-"""Java compiles what it runs often. After so long, small batches take what they will take."""
+"""Java compiles hot code. After this long, the time of small batches is stable."""
 FIRST_BATCH_SECONDS = 300.0
 CLOCK_STEP_NS = 50_000_000
-"""A directory that changed longer than this before the last look has not changed since. Looking
-into it takes time from what is measured."""
+"""A directory whose last change is older than this before the last look has not changed since.
+Listing it would take time from the measurement."""
 
 
 @dataclass
 class Throughput:
-    """What batches of full size took."""
+    """The time of full batches."""
 
     events: int = 0
     seconds: float = 0.0
@@ -35,12 +35,12 @@ class Throughput:
 
 
 def throughput_events(batch_rows: int, batches: int) -> int:
-    """How many events it takes to measure so many batches."""
+    """The number of events for measuring this many batches."""
     return batch_rows * (WARM_UP_BATCHES + batches)
 
 
 def throughput(filled: FilledHome, batch_rows: int, batches: int) -> Throughput:
-    """Run over what is there, then over batches of full size, the first of which do not count."""
+    """Run over the existing records, then over full batches, the first of which do not count."""
     home = filled.home
     with MemoryWatch() as watch:
         run(home.path, once=True, batch_rows=batch_rows)
@@ -77,7 +77,8 @@ class _Meter:
 
 
 def settle_in(filled: FilledHome) -> None:
-    """Process what is there, and then one more event: with it, the subscriptions become active."""
+    """Process the existing records, and then one more event: with it, the subscriptions become
+    active."""
     run(filled.home.path, once=True)
     filled.append(1)
     run(filled.home.path, once=True)
@@ -85,7 +86,7 @@ def settle_in(filled: FilledHome) -> None:
 
 @dataclass(frozen=True)
 class Latency:
-    """From the moment an event is appended to the moment its batch is published."""
+    """Time from appending an event to publishing its batch."""
 
     rate: int
     p50_s: float
@@ -93,7 +94,7 @@ class Latency:
 
 
 def latency_events(rate: int, seconds: float) -> int:
-    """How many events it takes to measure latencies at a rate, for so long."""
+    """The number of events for measuring latencies at a rate, for this long."""
     return int(rate * (WARM_UP_SECONDS + seconds + 1)) + 2
 
 
@@ -103,7 +104,7 @@ def latency(
     """Append events at a rate while the pipeline runs, and watch the message log.
 
     All subscriptions have their content before the first of these events; those of the first half
-    minute do not count. `meanwhile` is called when it is over.
+    minute do not count. `meanwhile` is called at the end.
     """
     settle_in(filled)
     home = filled.home
@@ -148,7 +149,8 @@ def latency(
 def publish_at(
     filled: FilledHome, rate: int, seconds: float, appended: list[tuple[int, float]]
 ) -> None:
-    """Every hundredth of a second (or as often as one event is due), what is due by then."""
+    """Every hundredth of a second (or as often as one event is due), append the events due by
+    then."""
     began, sent = time.monotonic(), 0
     while (now := time.monotonic()) - began < seconds:
         due = int((now - began) * rate) - sent

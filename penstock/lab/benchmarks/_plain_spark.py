@@ -1,5 +1,5 @@
-"""What a user of Spark would write instead: a stream of changes joined with the tables of
-subscriptions and rows."""
+"""The alternative on plain Spark: a stream of changes joined with the tables of subscriptions and
+rows."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from penstock.pipeline.session import spark_session
 Columns = Mapping[str, npt.NDArray[np.integer]]
 
 EVENTS = {"stateless": 2_000, "joins": 200, "many-keys": 200}
-"""A batch: some seconds of work for 100,000 subscriptions, so that what a batch costs however small
-it is hardly matters."""
+"""Events per batch: some seconds of work for 100,000 subscriptions, so that the fixed cost of a
+batch hardly matters."""
 BATCHES = 3
 SETTINGS = {
-    # With Java's optimising compiler, without which the pipeline runs: that would be unfair here.
+    # With Java's optimising compiler, which the pipeline disables: without it the comparison would
+    # be unfair.
     "spark.driver.defaultJavaOptions": "",
     "spark.driver.memory": "4g",
 }
 
 
 def plain_rate(name: str, subscriptions: int) -> float:
-    """Events per second in the best of some batches. For a process without a Spark so far."""
+    """Events per second in the best of some batches. For a process that has not started Spark."""
     spark = spark_session(conf=SETTINGS)
     with tempfile.TemporaryDirectory(prefix="penstock-plain-") as directory:
         make = _stateless if name == "stateless" else _joins
         matches = make(spark, Path(directory), name, subscriptions)
         query = (
-            # As a sink would, but without its cost: every row is computed.
+            # Like a sink, but without its cost: every row is computed.
             matches.writeStream.format("noop")
             .option("checkpointLocation", f"{directory}/checkpoint")
             .trigger(availableNow=True)
@@ -92,7 +93,7 @@ def _columns(rows: Sequence[Row], names: tuple[str, ...]) -> Columns:
 
 
 def _stream(spark: SparkSession, directory: Path, name: str, columns: Columns) -> DataFrame:
-    """Changes as a stream: a file a batch."""
+    """Changes as a stream: one file per batch."""
     table, dropped = pa.table(dict(columns)), directory / "changes"
     dropped.mkdir()
     for batch in range(BATCHES):

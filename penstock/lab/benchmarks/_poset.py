@@ -1,7 +1,7 @@
-"""What a user would take: a partially ordered set of filters, as Siena keeps it.
+"""The usual alternative: a partially ordered set of filters, as in Siena.
 
-A filter stands below those that cover it. A message is compared with the roots, and with what
-stands below a filter only if that one matches.
+A filter is below those that cover it. A message is compared with the roots, and with the filters
+below one only if that one matches.
 """
 
 from __future__ import annotations

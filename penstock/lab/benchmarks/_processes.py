@@ -1,4 +1,4 @@
-"""What this process, Java and all Python workers take together."""
+"""The resources of this process, Java and all Python workers together."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def _processes() -> Iterator[psutil.Process]:
 
 
 _seen_cpu: dict[tuple[int, float], float] = {}
-"""By process: its number may be given to another one."""
+"""By process id and start time: ids are reused."""
 
 
 def cpu_seconds() -> float:
-    """So far, of processes that were ever seen: what one has taken still counts when it is gone."""
+    """CPU time so far of all processes ever seen, including those that have ended."""
     for process in _processes():
         with suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
@@ -32,7 +32,7 @@ def cpu_seconds() -> float:
 
 
 def memory_bytes() -> int:
-    """What several processes share counts once."""
+    """Shared memory counts once."""
     total = 0
     for process in _processes():
         with suppress(psutil.Error, OSError):
@@ -41,8 +41,7 @@ def memory_bytes() -> int:
 
 
 class MemoryWatch:
-    """The most memory that was seen: once in a while, until told to let the work alone, and
-    whenever asked to look."""
+    """The peak memory seen: sampled regularly until `let_alone`, and on request."""
 
     EVERY_SECONDS = 1.0
 
@@ -76,10 +75,10 @@ class MemoryWatch:
 
 
 def _shared_fairly(process: psutil.Process) -> int:
-    """What a process has, and its share of what it has with others."""
+    """The private memory of a process, and its share of shared memory."""
     summary = Path(f"/proc/{process.pid}/smaps_rollup")
     if not summary.exists():
         return int(process.memory_full_info().pss)
-    # Looking at every mapping of Java, as psutil does, would hold up what is measured.
+    # Reading every mapping of Java, as psutil does, would disturb the measurement.
     (line,) = [line for line in summary.read_text().splitlines() if line.startswith("Pss:")]
     return int(line.split()[1]) << 10

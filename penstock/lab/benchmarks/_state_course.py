@@ -1,4 +1,4 @@
-"""What every state layout is led through, and what is measured on the way."""
+"""The sequence of batches that every state layout runs, and the measurements."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ LOAD_ROWS = 100_000
 CHANGES = 20_000
 REPETITIONS = 3
 LONG_SECONDS = 10.0
-"""After this, what was measured need not be measured again."""
+"""A batch is not repeated once its repetitions took this long in total."""
 
 _Choice: TypeAlias = Callable[[int, int], np.ndarray]
-"""So many rows to change, by a seed."""
+"""Chooses rows to change, given their number and a seed."""
 
 
 def measured(spark: SparkSession, layout: str, work: StateWork, patience: float) -> Result:
-    """Lead a layout through everything, or up to the batch that takes too long."""
+    """Run the whole sequence on a layout, or up to the batch that takes too long."""
     result: Result = {"layout": layout, "values": work.values, "rows": work.rows}
-    # Spark may write a snapshot after the query has ended: in a directory that goes with Spark.
+    # Spark may write a snapshot after the query has ended: use a directory that Spark removes.
     scratch = spark.sparkContext.getConf().get("spark.local.dir")
     with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as directory:
         run = StateRun(spark, layout, Path(directory) / "full", patience)
@@ -50,7 +50,7 @@ def measured(spark: SparkSession, layout: str, work: StateWork, patience: float)
 
 
 class _Course:
-    """What every layout goes through, in this order."""
+    """The sequence of measurements, in this order."""
 
     def __init__(self, run: StateRun, empty: StateRun, work: StateWork) -> None:
         self._run, self._empty, self._work = run, empty, work
@@ -111,7 +111,8 @@ class _Course:
         return {"sweep_s": round(seconds, 2), "content": list(self._run.content)}
 
     def _batches(self, choose: _Choice, count: int, touch: Touch = Touch.GROUP) -> list[float]:
-        """The same changes again and again, so that the content does not depend on how often."""
+        """Repeats the same changes, so that the content does not depend on the number of
+        repetitions."""
         self._seed += 1
         rows = choose(count, self._seed)
         seconds: list[float] = []
@@ -127,7 +128,7 @@ class _Course:
 
 
 def check(results: Sequence[Result]) -> None:
-    """Layouts that were led through the same must have the same content."""
+    """Layouts with the same sequence must have the same content."""
     contents: dict[object, object] = {}
     for result in results:
         if "content" in result and result["layout"] != "nothing":

@@ -10,9 +10,9 @@ whole    one entry for each bucket, read and written whole
 nothing  no state at all: what Spark takes to move the changes
 =======  ==========================================================================================
 
-All are a map from bytes to bytes, like `penstock.pipeline.state.BucketState`: what is put is stored
-when the batch ends, and a scan shows what was there when it began. Keys begin with
-`PREFIX_BYTES` that name a join value, as those of `StoredGroups` do.
+All are a map from bytes to bytes, like `penstock.pipeline.state.BucketState`: writes are stored
+when the batch ends, and a scan shows the state before it. Keys begin with `PREFIX_BYTES` that name
+a join value, as those of `StoredGroups` do.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _decode = msgspec.msgpack.Decoder(dict[bytes, bytes]).decode
 
 
 class _Layout(Entries, Protocol):
-    """Entries that must be told when the batch has ended."""
+    """Entries that must be notified when the batch has ended."""
 
     def store(self) -> None: ...
 
 
 @contextmanager
 def opened(layout: str, stored: StoredMap, place: int, term: str) -> Iterator[Entries]:
-    """What Spark keeps for one state key, for the length of a batch."""
+    """The state of one state key, for the duration of a batch."""
     if layout == "blobs":
         mirror = Mirror(mirror_directory(term) / f"groups-{place}")
         with BucketState.opened(
@@ -58,7 +58,8 @@ def opened(layout: str, stored: StoredMap, place: int, term: str) -> Iterator[En
 
 
 class _Rows:
-    """An entry for each row. The store can be asked for one, or gone through: nothing between."""
+    """An entry for each row. The store supports single lookups and full scans, nothing in
+    between."""
 
     def __init__(self, stored: StoredMap) -> None:
         self._stored = stored
@@ -157,7 +158,7 @@ class _Whole:
 
 
 class _Nothing:
-    """Forgets everything."""
+    """Discards everything."""
 
     def __init__(self, stored: StoredMap) -> None:
         pass

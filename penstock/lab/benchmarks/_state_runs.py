@@ -1,4 +1,4 @@
-"""State layouts on real Spark: a streaming query that is handed one batch after the other."""
+"""State layouts on real Spark: a streaming query that gets one batch after the other."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _FILE_SCHEMA = pa.schema([("place", pa.int64()), ("task", pa.binary())])
 
 
 class TooSlowError(Exception):
-    """A batch took longer than anybody would wait."""
+    """A batch took too long."""
 
 
 class StateProcessor(StatefulProcessor):
-    """A stage that does nothing but read and write its state."""
+    """A stage that only reads and writes its state."""
 
     def __init__(self, layout: str, term: str) -> None:
         self._layout = layout
@@ -75,7 +75,7 @@ class StateRun:
     ) -> None:
         self.layout = layout
         self.content = Content()
-        """What the last sweep has found."""
+        """The result of the last sweep."""
         self._spark = spark
         self._input, self._checkpoint = directory / "input", directory / "checkpoint"
         self._input.mkdir(parents=True)
@@ -85,12 +85,12 @@ class StateRun:
 
     @property
     def by_value(self) -> bool:
-        """Whether a join value, not a bucket, is what Spark groups by."""
+        """Whether Spark groups by join value instead of by bucket."""
         return self.layout == "keyed"
 
     def start(self, tasks: Iterable[tuple[int, bytes]]) -> float:
-        """Start on what the checkpoint has, with nothing in memory or in mirrors; the seconds until
-        the first batch is done."""
+        """Start from the checkpoint, with nothing in memory or in mirrors; returns the seconds
+        until the first batch is done."""
         began = time.monotonic()
         self._hand_over(tasks)
         processor = StateProcessor(self.layout, f"bench-{uuid4().hex}")
@@ -111,7 +111,7 @@ class StateRun:
         return time.monotonic() - began
 
     def batch(self, tasks: Iterable[tuple[int, bytes]]) -> float:
-        """The seconds of one batch. TooSlowError: the run is over."""
+        """The seconds of one batch. After TooSlowError the run is over."""
         self._hand_over(tasks)
         return self._await()
 
@@ -125,12 +125,12 @@ class StateRun:
         return sum(path.stat().st_size for path in self._state_files())
 
     def changelog_bytes(self) -> int:
-        """What the last batch has written."""
+        """The bytes written by the last batch."""
         name = f"{self._batches}.changelog"
         return sum(path.stat().st_size for path in self._state_files() if path.name == name)
 
     def _state_files(self) -> list[Path]:
-        # Spark may remove some while we look.
+        # Spark may remove some meanwhile.
         found = (Path(top) / name for top, _, names in os.walk(self._state) for name in names)
         return [path for path in found if path.exists()]
 
@@ -139,7 +139,7 @@ class StateRun:
         return self._checkpoint / "state"
 
     def _hand_over(self, tasks: Iterable[tuple[int, bytes]]) -> None:
-        """As one file, which Spark sees at once or not at all."""
+        """As one file, renamed into place."""
         places, bodies = zip(*tasks, strict=True)
         table = pa.table([pa.array(places), pa.array(bodies, pa.binary())], schema=_FILE_SCHEMA)
         aside = self._input / f".{self._batches}"
@@ -152,7 +152,7 @@ class StateRun:
         while time.monotonic() < deadline:
             if (problem := self._query.exception()) is not None:
                 raise problem
-            # Asked for often enough that no later one takes its place.
+            # Polled often enough not to miss one.
             progress = self._query.lastProgress
             if progress and progress.batchId == self._batches and progress.numInputRows:
                 return self._done(json.loads(progress.json))

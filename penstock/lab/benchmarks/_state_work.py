@@ -1,4 +1,4 @@
-"""What a stage does to its state, without the stage: rows of join values that change.
+"""The state accesses of a stage, without the stage: rows of join values that change.
 
 The same changes for every layout, so that all must end with the same content.
 """
@@ -31,10 +31,10 @@ Change = tuple[bytes, bytes]
 
 
 class Touch(IntEnum):
-    """What is done for a change besides writing its row."""
+    """What is read for a change besides writing its row."""
 
     NOTHING = 0
-    """As when a table is filled."""
+    """As when loading a table."""
     ROW = 1
     """Its old row is read, as in the row stage."""
     GROUP = 2
@@ -44,7 +44,7 @@ class Touch(IntEnum):
 
 
 class Task(NamedTuple):
-    """What a batch does for one state key: changes by join value."""
+    """The changes of a batch for one state key, by join value."""
 
     touch: int
     changes: dict[bytes, list[Change]]
@@ -58,7 +58,7 @@ _decode_task = msgspec.msgpack.Decoder(Task).decode
 
 
 class Content(NamedTuple):
-    """What a sweep has found."""
+    """The result of a sweep."""
 
     rows: int = 0
     digest: int = 0
@@ -116,7 +116,7 @@ class StateWork:
             yield order[first : first + batch_rows]
 
     def evenly(self, count: int, seed: int) -> np.ndarray:
-        """Rows to change; every value is as likely as any other."""
+        """Rows to change; every value is equally likely."""
         return self._among(np.arange(self.values), count, seed)
 
     def hot(self, count: int, seed: int) -> np.ndarray:

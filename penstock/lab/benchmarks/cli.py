@@ -1,4 +1,4 @@
-"""What everyday commands cost: CPU time, imports included, each in a process of its own."""
+"""The cost of everyday commands: CPU time, imports included, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ assert growth.content() == [{"symbol": "GOOG", "per": 52.1, "rating": 8}]
 
 
 class Usage(NamedTuple):
-    """What a process and those that it waited for took."""
+    """The resources used by a process and its children."""
 
     cpu_seconds: float
     wall_seconds: float
 
 
 class Case(NamedTuple):
-    """Something to measure. `prepare` makes a fresh directory ready; it is not measured."""
+    """A case to measure. `prepare` sets up a fresh directory; it is not measured."""
 
     name: str
     arguments: tuple[str, ...]
@@ -134,12 +134,12 @@ def measure(case: Case) -> Usage:
 
 
 def _user_environment() -> dict[str, str]:
-    """Without the gear that benchmarks choose: these measure what a user waits for."""
+    """Without the gear that benchmarks set: these measure what a user waits for."""
     return {name: value for name, value in os.environ.items() if name != GEAR_VARIABLE}
 
 
 def _package_parent() -> str:
-    """Where this very package is found, whatever is installed."""
+    """The directory of this package, whatever is installed."""
     return str(Path(__file__).parents[3])
 
 

@@ -38,7 +38,7 @@ COLUMNS = (
     "hub_subscribe_ms",
 )
 _XPATH_EVALUATIONS = 40_000
-"""So many evaluations are timed; 100,000 patterns over 50 documents would be millions."""
+"""Maximum number of timed evaluations; 100,000 patterns over 50 documents would be millions."""
 
 
 def documents(
@@ -100,7 +100,7 @@ def _measure(views: Sequence[TreePattern], texts: Sequence[bytes], repetitions: 
         for document, numbers in zip(parsed[:5], found[:5], strict=False):
             matcher.matching(document)
             for number in numbers:
-                with suppress(DocumentError):  # too many or too long: it has none
+                with suppress(DocumentError):  # too many rows, or too large: the view has none
                     evaluate(views[number], document)
 
     shared = len(texts) / _best(match_all, repetitions)
@@ -127,7 +127,7 @@ def _measure_hub(views: Sequence[TreePattern], texts: Sequence[bytes]) -> Result
         began = time.process_time()
         mine = [hub.subscribe(xml_table_of(view)) for view in views]
         subscribed = time.process_time() - began
-        hub.insert("news", {"id": -1, "doc": texts[0].decode()})  # compiles what is left
+        hub.insert("news", {"id": -1, "doc": texts[0].decode()})  # compiles the remaining kernels
         hub.delete("news", {"id": -1})
         for one in mine:
             one.notifications()
@@ -184,7 +184,7 @@ def _quoted(path: str) -> str:
 def _xpath_rate(
     views: Sequence[TreePattern], parsed: Sequence[Document], found: Sequence[list[int]]
 ) -> float:
-    """Documents per second by one evaluation per view; checks that the answers are the same."""
+    """Documents per second by one evaluation per view; checks that the results are equal."""
     etree = load_lxml()
     compiled = [etree.XPath(f"boolean({xpath_of(view)})") for view in views]
     some = parsed[: max(1, _XPATH_EVALUATIONS // len(views))]
@@ -200,7 +200,7 @@ def _xpath_rate(
 
 
 def xpath_of(view: TreePattern) -> str:
-    """A view as XPath: what it returns is left out."""
+    """A view as XPath, without what it returns."""
     return str(view).replace("{val}", "").replace("{cont}", "")
 
 

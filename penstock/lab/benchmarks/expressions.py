@@ -1,4 +1,4 @@
-"""Events for subscriptions that compute with columns, beside plain columns and beside DuckDB."""
+"""Subscriptions that compute with columns, compared with plain columns and with DuckDB."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _rows(count: int) -> list[tuple[str, int, int]]:
 
 
 def _text(query: str, number: int) -> str:
-    """A query that few events fulfil."""
+    """A query that few events satisfy."""
     return query.format(99_000 + number, 198_000 + number, 9_900_000_000 + number)
 
 

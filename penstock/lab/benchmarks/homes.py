@@ -108,7 +108,7 @@ def homes(
     try:
         for name in chosen:
             _measure(name, size, results, full=full, asked_for=part is not None)
-    finally:  # what was measured before an interruption may have taken hours
+    finally:  # measurements before an interruption may have taken hours
         show(results, json, COLUMNS, sizes_are=sizes)
 
 

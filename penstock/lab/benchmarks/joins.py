@@ -39,7 +39,8 @@ COLUMNS = (
 BATCH_CHANGES = {"ref-sj-gap": 20_000, "auto": 10_000, "rel-sel": 20_000, "ref-j": 600}
 CLUSTERED = ("ref-sj-clu", "ref-sj-clu+", "ref-sj-tup")
 CLUSTERED_CHANGES, SCANNED_CHANGES, ENUMERATED_CHANGES = 400, 24, 24
-"""Batches of the schemes that cost more: enough changes for a second or so at 1M subscriptions."""
+"""Batch sizes of the more expensive schemes: enough changes for a second or so at 1M
+subscriptions."""
 BASELINE_CHANGES = 16
 ALTERNATING = ("ref-sj-gap", "ref-sj-clu+", "auto")
 GROWING = ("ref-j", "ref-sj-clu+", "ref-sj-gap", "rel-sel")
@@ -87,7 +88,7 @@ def joins(
 def _of_size(
     measures: tuple[str, ...], schemes: list[str], size: int, times: int
 ) -> Iterator[Result]:
-    """What is measured over the same workload, so that it is made once."""
+    """All measures over the same workload, which is generated once."""
     if not {"quiet", "alternating", "baseline"} & set(measures):
         return
     with progress(f"making {size:,} subscriptions"):
@@ -159,7 +160,7 @@ def _result(measure: str, scheme: str, workload: JoinWorkload, run: Run) -> Resu
 
 
 def _many_values(size: int) -> Result:
-    """One change for each of many join values: everything kept for them is made in the batch."""
+    """One change for each of many join values: all their state is created in the batch."""
     workload = JoinWorkload(
         size, r_rows=MANY_VALUES * 4, s_rows=MANY_VALUES * 4, join_values=MANY_VALUES
     )
@@ -178,7 +179,7 @@ def _many_values(size: int) -> Result:
 
 
 def _compare(results: list[Result]) -> None:
-    """How much a change costs compared with the smallest number of subscriptions."""
+    """The cost of a change relative to the smallest number of subscriptions."""
     smallest: dict[object, float] = {}
     for result in results:
         place = (result["measure"], result["scheme"])

@@ -1,7 +1,7 @@
-"""What one would write on Spark without Penstock: subscriptions as a table, joined with each batch.
+"""The alternative on Spark: subscriptions as a table, joined with each batch.
 
-The workload of `penstock bench joins`, as Spark SQL over DataFrames that are kept in memory. Java
-does the work, so the time is that of the clock.
+The workload of `penstock bench joins`, as Spark SQL over cached DataFrames. Java does the work, so
+wall-clock time is measured.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def joins_spark(
 
     results: list[Result] = []
     with progress("starting Spark"):
-        # Spark's own work gains from the optimising compiler that the pipeline does without.
+        # Spark's own work gains from the optimising compiler, which the pipeline disables.
         conf = {"spark.driver.defaultJavaOptions": "-XX:+UseParallelGC"}
         spark = spark_session("penstock bench", master=f"local[{cores}]", conf=conf)
     for size in [subscriptions] if subscriptions else SIZES:

@@ -36,9 +36,9 @@ COLUMNS = (
 _BATCH_EVENTS = {"JLOW": 50_000, "JHIGH": 50_000}
 _USUAL_BATCH_EVENTS = 16_384
 _SINGLE_MATCHES = 4_000_000
-"""Single events are measured over so many matches, or 2,000 events."""
+"""Single events are measured over this many matches, or 2,000 events."""
 _MATCHES_PER_CALL = 100_000
-"""So many matches of single events are found by one call: results that stay in the cache."""
+"""Matches of single events per call: results that stay in the cache."""
 
 
 def matching(
@@ -128,14 +128,14 @@ def _anybody(matcher: Matcher, events: EventBatch, repetitions: int) -> Rates:
         return len(events)
 
     for _ in range(2):
-        work()  # both ways of finding it out are tried
+        work()  # tries both ways of computing it
     return rates(work, repetitions)
 
 
 def _single(
     workload: MatchingWorkload, matcher: Matcher, repetitions: int, matches: float
 ) -> tuple[Rates, str]:
-    """Events one by one, by whichever strategy of `lanes` is faster."""
+    """Events one by one, by the faster strategy of `lanes`."""
     count = int(max(64, min(2000, _SINGLE_MATCHES / (matches + 1))))
     events = workload.events.slice(0, count)
     if not isinstance(matcher, LaneMatcher):
@@ -169,9 +169,10 @@ def _calls(matcher: Matcher, events: EventBatch, repetitions: int) -> Rates:
 
 
 def _both_cores(matcher: Matcher, events: EventBatch, repetitions: int) -> Result:
-    """How much sooner a batch is done with two threads than with one, and at what CPU time.
+    """The speedup of a batch with two threads over one, and its CPU time.
 
-    The clock shows a speedup only while both cores are free; CPU time shows what sharing costs.
+    Wall-clock time shows a speedup only while both cores are free; CPU time shows the cost of
+    sharing.
     """
     if not isinstance(matcher, LaneMatcher):
         return {}

@@ -1,4 +1,4 @@
-"""What one more subscription costs: events at a constant number of matches each."""
+"""The cost of one more subscription: events with a constant number of matches each."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ COLUMNS = (
 )
 KINDS = ("single", "batch", "expanded")
 _BATCH_EVENTS = 262_144
-"""So many that events still share topics where there are a thousand of them."""
+"""Enough for events to share topics even if there are a thousand topics."""
 _SINGLE_EVENTS = 10_000
 _SINGLE_AT_ONCE = 400
-"""The matches of so many single events fit the second-level cache."""
+"""The matches of this many single events fit the second-level cache."""
 
 
 def matching_growth(
@@ -90,7 +90,7 @@ def _costs(results: Sequence[Result], kind: str) -> list[tuple[float, float]]:
 
 
 def _growth(results: Sequence[Result], kind: str) -> float:
-    """The dearest as a multiple of the cheapest."""
+    """The most expensive as a multiple of the cheapest."""
     costs = [cost for _, cost in _costs(results, kind)]
     return max(costs) / min(costs) if costs else 1.0
 
@@ -105,7 +105,7 @@ def _exponent(results: Sequence[Result], kind: str) -> float:
 
 @dataclass
 class _Size:
-    """A matcher of one size, and what it has cost so far."""
+    """A matcher of one size, and its times so far."""
 
     algorithm: str
     subscriptions: int
@@ -160,7 +160,7 @@ class _Size:
 
 
 def _each_way(matcher: Matcher, events: EventBatch) -> list[Callable[[], object]]:
-    """The ways in which `lanes` takes single events."""
+    """The strategies of `lanes` for single events."""
     if not isinstance(matcher, LaneMatcher):
         return []
     segment = matcher.segments[0]
@@ -176,7 +176,7 @@ def _one_by_one(segment: BoxSegment, events: EventBatch, strategy: str) -> None:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """CPU time of the work when it was done just before, as where one batch follows another."""
+    """CPU time of the work when it was done just before, as in a sequence of batches."""
     gc.collect()
     work()
     began = time.process_time()

@@ -1,4 +1,4 @@
-"""What a broker and a network of a thousand of them do in a second."""
+"""Throughput of a broker, and of a network of a thousand of them."""
 
 from __future__ import annotations
 

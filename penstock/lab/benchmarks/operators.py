@@ -1,4 +1,4 @@
-"""Subscriptions that call expensive operators, on Spark; beside what its users would write."""
+"""Subscriptions that call expensive operators, on Spark, compared with programs of Spark users."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EVALUATING_SECONDS = 50.0
 FEWEST_PICTURES, MOST_PICTURES = 20, 5_000
 ZONES = 10
 IDLE_ZONE = 1_000_000
-"""Where no camera is: subscriptions there are candidates for nothing."""
+"""A zone without cameras: its subscriptions are never candidates."""
 
 
 def operators(
@@ -91,7 +91,7 @@ def operators(
 
 
 def _enough(cost: float, predicates: int) -> int:
-    """Pictures whose predicates all take so long that the fixed cost of a batch hardly counts."""
+    """Enough pictures for the evaluations to outweigh the fixed cost of a batch."""
     wanted = EVALUATING_SECONDS * 1000 / max(cost * predicates, 0.001)
     return round(min(MOST_PICTURES, max(FEWEST_PICTURES, wanted)))
 
@@ -132,7 +132,7 @@ def _one_cost(cost: float, subscriptions: int, predicates: int, events: int, pla
 
 
 def _idle(subscriptions: int, predicates: int, events: int, repetitions: int) -> Result:
-    """What events cost without candidates: beside a home without any operator."""
+    """The cost of events without candidates, compared with a home without operators."""
     with progress("events without candidates: the workload"):
         asking = [one.sql(0) for one in watches(subscriptions, predicates, 1, seed=1)]
     asking = [one.replace("zone = 0", f"zone = {IDLE_ZONE}") for one in asking]

@@ -1,4 +1,5 @@
-"""The pipeline on Spark: events per second, cost and latency, beside a plain Spark program."""
+"""The pipeline on Spark: events per second, cost and latency, compared with a plain Spark
+program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions that come and go at a steady rate, while events are published and told of."""
+"""Subscriptions added and withdrawn at a steady rate, while events are published and processed."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ COLUMNS = (
     "p99_s",
 )
 PAUSE_SECONDS = 0.1
-"""Those who come within so long are registered by one call."""
+"""Subscriptions due within this time are registered by one call."""
 STAY_SECONDS = 5.0
-"""After so long they go again."""
+"""How long they stay."""
 
 
 def pipeline_arrivals(

@@ -1,4 +1,4 @@
-"""Many subscriptions that come at once, when the rows are there already."""
+"""Many subscriptions added at once, when the rows exist already."""
 
 from __future__ import annotations
 

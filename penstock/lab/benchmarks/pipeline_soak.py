@@ -1,4 +1,4 @@
-"""The pipeline for a long time at a steady rate: does its memory stay what it is?"""
+"""The pipeline for a long time at a steady rate: whether its memory stays constant."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Finding the subscriptions in the region of a message: what a broker does, and the Hub.
+"""Finding the subscriptions in the region of a message, as a broker and the Hub do.
 
 Messages and subscriptions are those of the select-joins of Chandramouli and Yang (2008). Every
-message is asked about twice: the index of `penstock.routing`, and a look at every point.
+message is looked up twice: in the index of `penstock.routing`, and by a scan of all points.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _measured(size: int, count: int, scans: int) -> list[Result]:
 
 
 def _some(workload: JoinWorkload, count: int) -> list[Message]:
-    """Messages of changes in both tables, spread over all that a batch of them gives."""
+    """Messages of changes in both tables, sampled from those of a batch."""
     scheme = make_scheme("ref-sj-gap")
     found: list[Message] = []
     for value, steps in by_group(alternating(workload, max(4_000, count))).items():
@@ -129,7 +129,7 @@ def _result(name: str, size: int, asked: int, seconds: float, found: list[set[in
 
 
 def _churn(points: SpacePoints) -> Result:
-    """Microseconds for points that come, and for the same ones when they go."""
+    """Microseconds for adding points, and for removing the same ones."""
     random = np.random.default_rng(1)
     lows = random.integers(0, 90_000_000, (CHURN_POINTS, 2)).tolist()
     width = 5_000_000
@@ -142,8 +142,8 @@ def _churn(points: SpacePoints) -> Result:
         )
         for i, (a, c) in enumerate(lows)
     ]
-    points.forget_indexes()  # those that the messages were made with would follow, too
-    points.index(RegionIndex).remove(points[points.ids[0]])  # has what it needs for removals made
+    points.forget_indexes()  # indexes from generating the messages would be updated, too
+    points.index(RegionIndex).remove(points[points.ids[0]])  # builds what removals need
     began = time.process_time()
     for point in fresh:
         points.add(point)

@@ -1,4 +1,4 @@
-"""How the state of a stage is cut into entries of Spark's state store: several ways, measured."""
+"""Layouts of a stage's state as entries of Spark's state store, measured."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ EXAMPLES = """
 """
 LAYOUTS = ("blobs", "groups", "whole", "keyed", "rows", "nothing")
 SIZES = {100: (200_000, 1), 10_000: (1_000_000, 100)}
-"""Join values: rows in all, and how many times larger the largest is than the smallest. So 100
-values have 2,000 rows each, and 10,000 have from 20 to 2,000."""
-# Snapshots as often as batches are large enough for them, not once a minute: a run is short.
+"""By number of join values: rows in all, and how many times larger the largest is than the
+smallest. So 100 values have 2,000 rows each, and 10,000 have from 20 to 2,000."""
+# Snapshots as often as batches are large enough, not once a minute: a run is short.
 CONF = {"spark.sql.streaming.stateStore.maintenanceInterval": "10s"}
 COLUMNS = (
     "layout",
@@ -68,7 +68,7 @@ def state(
 
     with progress("starting Spark"):
         spark = spark_session("penstock bench", master="local[2]", conf=CONF)
-        # The first batches of a process are slow whatever they do.
+        # The first batches of a process are always slow.
         measured(spark, "groups", StateWork(8, 80), patience)
     results: list[Result] = []
     for size in [values] if values else SIZES:

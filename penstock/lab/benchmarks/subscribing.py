@@ -37,7 +37,7 @@ SHAPES: dict[str, Callable[[random.Random], str]] = {
         f"OR per > {_number(r)}"
     ),
 }
-"""Statements of each of these differ in their constants only."""
+"""Statements of each shape differ only in their constants."""
 
 
 def _number(chance: random.Random) -> str:

@@ -1,4 +1,4 @@
-"""The papers, run again: their tables and figures beside ours, and their claims with verdicts.
+"""The papers reproduced: their tables and figures beside ours, and their claims with verdicts.
 
 `penstock lab paper NAME`. A paper is a module of `penstock.lab.evidence.papers`.
 """

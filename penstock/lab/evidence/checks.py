@@ -1,4 +1,4 @@
-"""Checks that claims are made of, over rows with `series`, `x` and `ours`."""
+"""Building blocks of claims: checks over rows with `series`, `x` and `ours`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def value(rows: Sequence[Row], series: str, x: object) -> float:
 
 
 def places(rows: Sequence[Row]) -> list[object]:
-    """The values of x, as they come."""
+    """The values of x, in order of appearance."""
     return list(dict.fromkeys(row["x"] for row in rows))
 
 

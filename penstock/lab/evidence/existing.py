@@ -1,4 +1,4 @@
-"""Experiments of `penstock lab run` as items of papers: what they print are the rows."""
+"""Experiments of `penstock lab run` as items of papers: their results are the rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExistingExperiment:
             name,
             title,
             experiment,
-            seconds=self.seconds if self._items == 1 else {},  # the others find the rows there
+            seconds=self.seconds if self._items == 1 else {},  # the others reuse the rows
             commands={size: self.command(size) for size in Size},
             sizes={size: _shown(self.options[size]) for size in Size},
         )

@@ -1,4 +1,4 @@
-"""What a paper says, and what was found: papers, items, claims, verdicts, findings."""
+"""The data model of reproductions: papers, items, claims, verdicts, findings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 Row = dict[str, object]
-"""A line of a table: ours, with what the paper says in columns that start with `paper`."""
+"""A row of a table: our values, and the paper's in columns that start with `paper`."""
 
 
 class Size(StrEnum):
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     FAILS = "fails"
     NOT_REPRODUCED = "not reproduced"
-    """It does not hold here, and why is known."""
+    """It does not hold here, for a known reason."""
     NOT_BUILT = "not built"
 
 
@@ -37,20 +37,20 @@ class Judgement:
 
 
 Check = Callable[[Sequence[Row]], tuple[bool, str]]
-"""Whether the rows of an item bear a claim out, and the figures that say so."""
+"""Whether the rows of an item support a claim, and the figures for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of a paper, or of ours, that can turn out wrong."""
+    """A statement of a paper, or of ours, that can be refuted."""
 
     text: str
     check: Check
     gap: str = ""
-    """Why it is known not to hold here. If it holds all the same, it holds."""
+    """Why it is known not to hold here. If it holds all the same, it counts as holding."""
     is_ours: bool = False
     sizes: frozenset[Size] = frozenset(Size)
-    """Where it is checked: some sentences are about one size."""
+    """The sizes at which it is checked: some statements are about one size."""
 
     def judge(self, rows: Sequence[Row]) -> Judgement:
         holds, figures = self.check(rows)
@@ -62,13 +62,13 @@ class Claim:
 
 
 Report = Callable[[str], None]
-"""Says what is being done now."""
+"""Called with what is being done now."""
 Experiment = Callable[[Size, Report], Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Which columns make a plot: one line per series, or bars if there is one x or it is text."""
+    """The columns of a plot: one line per series, or bars if there is one x or it is text."""
 
     x: str
     y: str
@@ -84,20 +84,20 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A table, a figure or a theorem of a paper, and how to see it here."""
+    """A table, a figure or a theorem of a paper, and how to reproduce it."""
 
     name: str
     title: str
     experiment: Experiment | None = None
     """None: not built."""
     columns: tuple[str, ...] = ()
-    """Of the table on the page; empty: all of the rows'."""
+    """The columns of the table on the page; empty: all."""
     claims: tuple[Claim, ...] = ()
     plot: Plot | None = None
     seconds: Mapping[Size, float] = field(default_factory=dict)
-    """About how long it takes, on two quiet cores."""
+    """Approximate duration, on two idle cores."""
     commands: Mapping[Size, str] = field(default_factory=dict)
-    """What else prints the same numbers; by default `penstock lab paper` does."""
+    """Another command that prints the same numbers; by default `penstock lab paper` does."""
     sizes: Mapping[Size, str] = field(default_factory=dict)
     """What `small` and `full` mean here."""
 
@@ -112,7 +112,7 @@ class Paper:
     """What the paper leaves open, and what was chosen."""
 
     def only(self, beginnings: Sequence[str]) -> Paper:
-        """With the items whose names begin so, as whole words: not figure 18 for figure 1."""
+        """Only the items whose names begin so, as whole words: not figure 18 for figure 1."""
         chosen = tuple(
             item
             for item in self.items
@@ -123,7 +123,7 @@ class Paper:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of one item."""
+    """The outcome of one item."""
 
     item: Item
     rows: Sequence[Row] = ()

@@ -46,11 +46,11 @@ class Mix:
     star: bool = False
     heavy_facts: bool = False
     share: float = 1.0
-    """Of the star's rows."""
+    """The share of the star's rows."""
 
 
 def compare_mix(mix: Mix, effort: Effort) -> Repeated:
-    """Everything for every seed; subscriptions, tables and inserts are drawn anew."""
+    """All measures for every seed; subscriptions, tables and inserts are drawn again."""
     repeated = Repeated()
     for seed in range(1, effort.seeds + 1):
         for key, figures in _Run(mix, effort, seed).figures():
@@ -97,7 +97,7 @@ class _Run:
         for number, decomposition in chosen.items():
             workload.engine.replan(Replan(workload.replan_offset(), number, decomposition))
         sent = [message for change in self._inserts for message in workload.apply(change)]
-        for change in self._inserts:  # the next way meets the same tables
+        for change in self._inserts:  # restores the tables for the next way
             workload.apply(Change(change.table, Op.DELETE, {"id": change.row["id"]}))
         spaces: dict[int, Space] = {}
         subscribed: Subscribed = []

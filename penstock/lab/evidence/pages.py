@@ -50,7 +50,7 @@ class Setting:
 
 
 def _commit() -> str:
-    """Of the checkout that the package stands in; a package that was installed has none."""
+    """The commit of the checkout that contains the package; an installed package has none."""
     here = Path(__file__).parent
     try:
         found = subprocess.run(
@@ -68,7 +68,7 @@ def _commit() -> str:
 def write_paper(
     paper: Paper, findings: Sequence[Finding], setting: Setting, directory: Path
 ) -> Path:
-    """The page of a paper, with its plots in it and beside it."""
+    """Write the page of a paper, with its plots embedded and as files."""
     directory.mkdir(parents=True, exist_ok=True)
     sections = []
     for finding in findings:
@@ -96,7 +96,7 @@ def write_paper(
 def save_findings(
     paper: Paper, findings: Sequence[Finding], setting: Setting, directory: Path
 ) -> dict[str, object]:
-    """Everything that is on the page of a paper, as JSON beside it; returns it."""
+    """Write everything on the page of a paper as JSON; returns it."""
     data: dict[str, object] = {
         "paper": paper.name,
         "title": paper.title,
@@ -130,7 +130,7 @@ def finding_data(finding: Finding) -> dict[str, object]:
 
 
 def write_index(directory: Path, names: Sequence[str]) -> Path:
-    """Of all papers that have a page in a directory, whenever it was written."""
+    """An index of all papers with a page in a directory, whenever it was written."""
     head = "".join(f"<th>{verdict}</th>" for verdict in Verdict)
     lines = []
     for name in names:

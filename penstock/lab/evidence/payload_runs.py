@@ -15,7 +15,7 @@ from penstock.network.payloads import PayloadSettings
 DIRECTORY_BYTES = 512 << 10
 PAYLOAD_BYTES = 1_000
 PAYLOAD = 3
-"""The column of either table that is its payload."""
+"""The payload column of either table."""
 WIDTH = 4
 """Columns of either table; a join row has those of both."""
 CACHED = ("Ref-SJ-Clu+", "Ref-J+")
@@ -24,7 +24,7 @@ CACHED = ("Ref-SJ-Clu+", "Ref-J+")
 def compare_repositories(
     subscribers: Subscribers, r_rows: int, events: int, repositories: Sequence[int]
 ) -> dict[int | None, Repeated]:
-    """By entries of the repository, and for None without caching."""
+    """By entries of the repository; None: without caching."""
     found: dict[int | None, Repeated] = {None: Repeated()}
     found |= {entries: Repeated() for entries in repositories}
     tables = Tables(r_rows=r_rows)
@@ -50,7 +50,7 @@ def compare_repositories(
 
 
 def _with_own_payloads(journey: Journey) -> Journey:
-    """Every row has a payload of its own; a row that goes takes none along."""
+    """Every row has a payload of its own; a removal carries none."""
     message = journey.message
     old = message.old
     if old is not None:
@@ -82,8 +82,8 @@ def _figures(
 
 
 def _carried(carrier: CachingCarrier, journey: Journey) -> Carried:
-    """A join row has two payloads, each of which is known by itself: the row is carried with one,
-    and what the other one adds is added."""
+    """A join row has two payloads, identified separately: the row is carried with one, and the cost
+    of the other is added."""
     row = journey.message.row
     if row is None or len(row) <= WIDTH:
         return carrier.carry([journey])[0]

@@ -19,10 +19,10 @@ COLOURS = (
     *("#e07a5f", "#3d405b", "#81b29a", "#b5838d", "#7f5539", "#d4a017"),
 )
 MARKERS = "osD^vP*X<>phd"
-"""Thirteen of each: a series has a colour and a marker of its own."""
+"""Thirteen of each: every series has its own colour and marker."""
 INCHES = (8.0, 4.2)
 LEGEND_SHARE = 0.66
-"""The axes take so much of the width, the legend stands beside them."""
+"""The share of the width for the axes; the legend is beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _figure(title: str) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ExtraError("plots of papers", "matplotlib", "lab") from error
-    rcParams["svg.hashsalt"] = "penstock"  # the same plot, the same bytes
+    rcParams["svg.hashsalt"] = "penstock"  # makes plots reproducible byte for byte
     figure = Figure(figsize=INCHES)
     figure.suptitle(title, fontsize=10)
     return figure

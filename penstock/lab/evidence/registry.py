@@ -1,5 +1,4 @@
-"""Papers by name. A paper is loaded when it is asked for: their experiments import half of
-Penstock."""
+"""Papers by name, loaded on first use: their experiments import half of Penstock."""
 
 from __future__ import annotations
 

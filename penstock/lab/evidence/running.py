@@ -1,4 +1,4 @@
-"""Carrying out the items of a paper, and judging what comes of them."""
+"""Runs the items of a paper, and judges the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run_item(item: Item, size: Size, report: Report) -> Finding:
 
 
 class TimeLeft:
-    """An estimate of the time left, from what items were expected to take and what they took."""
+    """An estimate of the time left, from the expected and the actual durations of items."""
 
     def __init__(self, items: Sequence[Item], size: Size) -> None:
         self._size = size

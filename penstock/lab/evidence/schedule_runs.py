@@ -1,4 +1,4 @@
-"""Schedules over overlapping subscriptions: what each evaluates for the same events."""
+"""Schedules over overlapping subscriptions: the evaluations of each for the same events."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ PUBLISHED = ("naive", "sequential", "sub-order")
 SCHEDULES = (*PUBLISHED, "benefit")
 BOUND = "clairvoyant bound"
 ANY_BOUND = "bound of any schedule"
-"""That cannot see truths before it pays for them."""
+"""A bound for schedules that learn truths only by evaluating."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured."""
+    """The amount of measurement."""
 
     events: int
     bounded_events: int
-    """For so many of the events, per seed, the bound is computed: it takes seconds."""
+    """The number of events per seed for which the bound is computed: it takes seconds."""
     seeds: int = 3
     any_bound: bool = False
     """Whether the bound of all schedules is computed, too."""
@@ -39,7 +39,7 @@ class Costs:
 
     by_series: dict[str, list[float]] = field(default_factory=dict)
     to_bound: dict[str, list[float]] = field(default_factory=dict)
-    """By schedule: what it cost for the events with a bound, as a multiple of it."""
+    """By schedule: its cost for the events with a bound, as a multiple of it."""
     to_any_bound: dict[str, list[float]] = field(default_factory=dict)
 
     def note_bound(
@@ -49,7 +49,7 @@ class Costs:
         spent: Mapping[str, list[float]],
         ratios: dict[str, list[float]],
     ) -> None:
-        """Bounds of the first events of a seed, beside what schedules cost for them."""
+        """Bounds of the first events of a seed, with the schedules' costs for them."""
         self.by_series.setdefault(name, []).append(mean(lower))
         for schedule, each in spent.items():
             ratio = sum(each[: len(lower)]) / sum(lower)
@@ -79,7 +79,7 @@ def _rounded(value: float | None, digits: int = 1) -> float | None:
 def measure_costs(
     settings: Overlapping, effort: Effort, report: Report, *, cost_ratio: float = 1.0
 ) -> Costs:
-    """Every schedule over the same branches and events; with `cost_ratio`, costs that differ."""
+    """Every schedule over the same branches and events; with `cost_ratio`, different costs."""
     costs = Costs()
     for seed in range(1, effort.seeds + 1):
         what = f"{settings.subscriptions:,} subscriptions, {settings.predicates:,} predicates"
@@ -112,7 +112,7 @@ def fill_schedule(name: str, draw: OverlappingDraw, estimates: FixedEstimates) -
 
 
 def bound_if_all_false(settings: Overlapping) -> float:
-    """What a clairvoyant evaluates if no predicate is true: the cheapest event of all."""
+    """The clairvoyant cost if no predicate is true: the cheapest event of all."""
     draw = settings.draw()
     bound = ClairvoyantBound(dict(enumerate(draw.chains)), FixedEstimates())
     return bound.of(np.zeros(settings.predicates, np.bool_)).lower
@@ -121,11 +121,11 @@ def bound_if_all_false(settings: Overlapping) -> float:
 def milliseconds_per_event(
     settings: Overlapping, events: int, report: Report, name: str = "benefit"
 ) -> list[float]:
-    """CPU time of this thread that a schedule takes for an event, evaluations left out."""
+    """The CPU time of a schedule per event in this thread, without evaluations."""
     draw = settings.draw()
     schedule = fill_schedule(name, draw, FixedEstimates(draw.probabilities.tolist()))
     report(f"scheduling {events} events with {settings.subscriptions:,} subscriptions")
-    _time_run(schedule, draw)  # kernels are compiled, and arrays made
+    _time_run(schedule, draw)  # compiles kernels, and builds arrays
     return [1_000 * _time_run(schedule, draw) for _ in range(events)]
 
 

@@ -1,7 +1,7 @@
-"""Schemes on networks: what each costs for the same changes over a CAN and over a CBN.
+"""Schemes on networks: the cost of each for the same changes over a CAN and over a CBN.
 
-Networks hold subscriptions, which stay the same while events are drawn with one seed after the
-other, as published. A scheme that enumerates recipients sends one by one, past the overlay.
+Networks keep the same subscriptions while events are drawn with one seed after the other, as
+published. A scheme that enumerates recipients sends to each directly, past the overlay.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BESIDE = {
     "hop_latency": "hop_latency",
     "arrivals": "arrivals",
 }
-"""Columns that stand beside every figure, and the measures they show."""
+"""Columns shown beside every figure, and their measures."""
 
 Figures = dict[str, float]
 Key = tuple[str, str]
@@ -52,13 +52,13 @@ class Effort:
     nodes: int
     routers: int
     events: int
-    """Per seed: a row of R comes, or the oldest of its join value goes."""
+    """Per seed: a row of R is inserted, or the oldest of its join value is deleted."""
     seeds: int = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What changes are made to."""
+    """The tables that changes are made to."""
 
     r_rows: int = 16_000
     s_rows: int = 5_100
@@ -67,7 +67,7 @@ class Tables:
 
 @dataclass
 class Subscribers:
-    """Subscriptions on networks, each of which is built when it is first asked for."""
+    """Subscriptions on networks, each built on first use."""
 
     subscriptions: int
     effort: Effort
@@ -100,7 +100,7 @@ class Subscribers:
         return {"CAN": rows.can(), "CBN": rows.tree()}
 
     def journeys(self, tables: Tables, seed: int) -> Iterator[tuple[Key, list[Journey]]]:
-        """Of all schemes, for the same changes."""
+        """The journeys of all schemes, for the same changes."""
         for scheme, name in SEMIJOINS.items():
             sent = self.sent(tables, seed, name, self.effort.events)
             for network, one in self.semijoins.items():
@@ -111,7 +111,7 @@ class Subscribers:
         wanted = self.join_rows["CBN"].publish(rows)
         yield from self._by_network("CBN", "Enum-J", wanted)
         yield ("CBN", "Ref-J"), wanted
-        yield ("CBN", "Ref-J+"), wanted  # what nobody wants leaves no broker anyway
+        yield ("CBN", "Ref-J+"), wanted  # unwanted messages leave no broker anyway
         all_over = self.join_rows["CAN"].publish(rows)
         yield ("CAN", "Ref-J"), all_over
         yield ("CAN", "Ref-J+"), [one for one in all_over if one.arrivals]
@@ -135,7 +135,7 @@ class Subscribers:
 
 
 def one_by_one(journey: Journey, server: int) -> Journey:
-    """The same recipients, each of whom is sent the message for itself."""
+    """The same recipients, each sent the message separately."""
     named = journey.message.recipients[:1] or (PointId(0, 0, 0),)
     message = journey.message._replace(upsert=(), remove=(), recipients=named)
     places = [(one.node, one.subscription) for one in journey.arrivals]
@@ -144,7 +144,7 @@ def one_by_one(journey: Journey, server: int) -> Journey:
 
 
 def resized(message: Message, payload: str) -> Message:
-    """With another payload, which a row that goes does not take along."""
+    """With another payload, which removals do not carry."""
     row = message.row
     if row is not None:
         row = tuple(payload if isinstance(value, str) else value for value in row)
@@ -162,7 +162,7 @@ def with_payload(journey: Journey, payload_bytes: int) -> Journey:
 def count_figures(
     network: ContentNetwork, carried: Sequence[Carried], events: int, *, is_direct: bool = False
 ) -> Figures:
-    """Per event. Who is sent everything by the server needs no last hop besides."""
+    """Per event. Recipients that the server sends to directly need no last hop."""
     metrics = Metrics(network.server, network.nodes)
     metrics.count(carried, events)
     figures = metrics.per_event()

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 STUDENT_95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
-"""Of the t distribution, by number of values."""
+"""Quantiles of the t distribution, by number of values."""
 
 
 def interval_95(values: Sequence[float]) -> float | None:

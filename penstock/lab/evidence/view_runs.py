@@ -1,5 +1,5 @@
-"""View networks for the items of Karanasos et al. (2013): planned once per setting, however many
-items their rows belong to. A row has a series (what is measured) and an x (mostly the bound)."""
+"""View networks for the items of Karanasos et al. (2013): planned once per setting, and shared by
+items. A row has a series (what is measured) and an x (mostly the bound)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from penstock.views.rewritings import published_limits, spreading_limits
 from penstock.views.statistics import DocumentStatistics
 
 NONE = "none"
-"""The bound of views that may feed any number of others."""
+"""The bound for views that may feed any number of others."""
 PUBLISHED = xmark.ViewParameters()
 OPTIMAL, LOGA, ANNEALED = "optimal", "LOGA", "LOGA and annealing"
 
@@ -46,7 +46,7 @@ class PlanSetting:
     annealing_steps: int
     parameters: xmark.ViewParameters = PUBLISHED
     is_published: bool = False
-    """Whether the paper's absolute numbers are about this."""
+    """Whether the paper's absolute numbers are for this setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ _KNOWN: dict[PlanSetting | DeploymentSetting, dict[str, list[Row]]] = {}
 
 
 def measured_rows(setting: PlanSetting | DeploymentSetting, item: str, report: Report) -> list[Row]:
-    """Rows of one item, with mean and interval over seeds; measured when first asked for."""
+    """Rows of one item, with mean and interval over seeds; measured on first use."""
     if setting not in _KNOWN:
         prepare_kernels()
         by_seed = []
@@ -83,13 +83,13 @@ def measured_rows(setting: PlanSetting | DeploymentSetting, item: str, report: R
 
 
 def forget_runs() -> None:
-    """Measure again, for whoever changed what is measured."""
+    """Clear the cache, for callers that changed what is measured."""
     _KNOWN.clear()
 
 
 @cache
 def prepare_kernels() -> None:
-    """Compile or load kernels, so that nothing is timed with it."""
+    """Compile or load kernels, so that this is not timed."""
     warm_up()
 
 
@@ -97,7 +97,7 @@ KEY = ("item", "series", "x")
 
 
 def combine_seeds(by_seed: Sequence[Sequence[Row]]) -> list[Row]:
-    """Rows that say the same thing become one, with the mean of their values and its interval."""
+    """Merges rows of the same meaning, with the mean of their values and its interval."""
     values: dict[tuple[object, ...], list[float]] = {}
     rows: dict[tuple[object, ...], Row] = {}
     for row in (row for seed in by_seed for row in seed):
@@ -106,7 +106,7 @@ def combine_seeds(by_seed: Sequence[Sequence[Row]]) -> list[Row]:
         if row["ours"] is not None:
             values.setdefault(key, []).append(float(str(row["ours"])))
     for key, row in rows.items():
-        if row.get("is_count"):  # a seed that does not mention it has none
+        if row.get("is_count"):  # a seed without it counts as 0
             values[key] += [0.0] * (len(by_seed) - len(values[key]))
     return [
         {
@@ -128,9 +128,9 @@ RATIOS = frozenset(
     for plan in ("loga", "annealed")
     for measure in ("latency_change", "utilisation", "levels_ratio")
 )
-"""Published ratios, which smaller sets are held to as well."""
+"""Published ratios, which smaller sets are compared with as well."""
 ITEMS = {"figure 5": "section 5.4", "all": "resources"}
-"""Where rows by bound belong, beside the curves and levels."""
+"""The items of rows by bound, apart from the curves and levels."""
 
 
 def _plan_rows(setting: PlanSetting, seed: int, report: Report) -> Iterator[Row]:
@@ -257,7 +257,7 @@ def solver_rows(problems: Sequence[PlanningProblem]) -> list[Row]:
 
 
 def small_problems(count: int, views: int) -> list[PlanningProblem]:
-    """Instances that the published program solves, each under a bound that binds."""
+    """Instances that the published program solves, each under a binding bound."""
     problems = []
     for seed in range(1, count + 1):
         parameters = xmark.ViewParameters(within=("people",))
@@ -272,8 +272,8 @@ PUBLISHED_TIES, SPREADING = TIES = ("as published", "spreading")
 
 
 def tie_rows(views: int, seeds: int) -> list[Row]:
-    """What the two ways to break ties between views lead to, under one bound; of views as they are
-    drawn, for equal ones tie."""
+    """The results of the two ways to break ties between views, under one bound; of views as drawn,
+    since equal ones tie."""
     by_seed: list[list[Row]] = []
     for seed in range(1, seeds + 1):
         patterns = list(islice(xmark.drawn_views(seed, VIEWS), views))
@@ -289,8 +289,8 @@ def tie_rows(views: int, seeds: int) -> list[Row]:
 
 
 def estimate_rows(views: int, documents: int, seeds: int) -> list[Row]:
-    """Rows per document that statistics of a sample foretell, over those that other documents have:
-    quantiles over views with at least one row a document."""
+    """Estimated rows per document, from statistics of a sample, divided by the actual ones of other
+    documents: quantiles over views with at least one row per document."""
     by_seed: list[list[Row]] = []
     for seed in range(1, seeds + 1):
         texts = xmark.documents(2 * documents, seed)

@@ -1,4 +1,4 @@
-"""What the experiments on joins share: one run of a scheme over inserts, and what it sent."""
+"""Shared code of the experiments on joins: one run of a scheme over inserts, and its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAPER_SIZES = (100_000, 300_000, 500_000)
 
 @dataclass
 class Sent:
-    """What one scheme sent for a number of events."""
+    """The output of one scheme for a number of events."""
 
     events: int
     points: int = 0
@@ -30,7 +30,7 @@ class Sent:
 
 
 def total(runs: list[Sent]) -> Sent:
-    """What several runs sent together."""
+    """The combined output of several runs."""
     names = [field.name for field in fields(Sent)]
     return Sent(**{name: sum(getattr(run, name) for run in runs) for name in names})
 

@@ -1,16 +1,16 @@
 """Figures 12 to 15 and Table 2 of Li, Hou and Jacobsen (2005), as functions, with their numbers.
 
-Ours stands beside theirs: the same subscriptions as interests, covered and merged by
+Ours is compared with theirs: the same subscriptions as interests, covered and merged by
 `penstock.routing`. The paper does not say how many predicates a subscription has, of which
-operators, or how attributes go together. Here subscriptions have two or three predicates over
+operators, or how attributes are combined. Here subscriptions have two or three predicates over
 neighbours in the list of attributes. The values of an attribute are as many as its distinct
-predicates: 100 in set A, 250 in set B. Nearly all predicates are equalities; a few (27 in set A,
-54 in set B) are < and > with values from the middle half of the range. These two numbers were
-fitted to the published covered shares of 200,000 subscriptions, 75 % and 45 %, so these shares
-confirm nothing; whatever else is compared was not fitted. With fewer subscriptions predicates are
+predicates: 100 in set A, 250 in set B. Nearly all predicates are equalities; a few (27 in set A, 54
+in set B) are < and > with values from the middle half of the range. These two numbers were fitted
+to the published covered shares of 200,000 subscriptions, 75 % and 45 %, so these shares confirm
+nothing; everything else that is compared was not fitted. With fewer subscriptions predicates are
 scaled down so that as many of the possible pairs occur. Publications have values for three
-neighbouring attributes. Advertisements, which the paper does not
-describe either, are halves of the ranges of three attributes.
+neighbouring attributes. Advertisements, which the paper does not describe either, are halves of the
+ranges of three attributes.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from penstock.routing.merging.mergers import find_mergers
 SETS = {"A": 2_000, "B": 5_000}
 """Distinct predicates, with 200,000 subscriptions."""
 RANGES = {"A": 27, "B": 54}
-"""Of these, so many are < and >."""
+"""How many of these are < and >."""
 PUBLISHED_SIZE = 200_000
 PUBLISHED_ATTRIBUTES = 3
 """Of a publication."""
 MOST_INTERESTS = 50_000
-"""Covering on interests takes a millisecond each in this workload: more take too long."""
+"""Covering on interests takes a millisecond each in this workload: more would take too long."""
 SHAPE = SpaceShape(0, RELATION, 0)
 IMPERFECT_THRESHOLD = 0.1
 THRESHOLDS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.3, 0.5)
@@ -71,7 +71,7 @@ PAPER_TABLE_2 = {
 }
 """Milliseconds per publication: diagrams, naive."""
 PAPER_INDEX_MS = {"without cache": 23.41, "with cache": 2.46}
-"""To find which of 5,000 predicates cover which."""
+"""Milliseconds to find which of 5,000 predicates cover which."""
 STATES = ("none", "covering", "perfect merging", "imperfect merging")
 RANDOM_ORDER = "perfect merging, random order"
 
@@ -84,7 +84,7 @@ class Workload:
     subscriptions: int
     seed: int = 11
     of: int = 0
-    """The first `subscriptions` of so many; 0: of themselves."""
+    """The first `subscriptions` of this many; 0: of themselves."""
 
     @property
     def values(self) -> int:
@@ -121,8 +121,8 @@ class Workload:
         return UniformMeasure(SHAPE, dict.fromkeys(range(ATTRIBUTES), (0, self.values - 1)))
 
     def publications(self, count: int, seed: int = 5) -> EventBatch:
-        """Of three neighbouring attributes each: with all twenty, everything would match some
-        subscription, and no publication could be sent in vain."""
+        """With three neighbouring attributes each: with all twenty, everything would match some
+        subscription, and no publication could be a false positive."""
         random = np.random.default_rng(seed)
         starts = random.integers(0, ATTRIBUTES, count).tolist()
         values = random.integers(0, self.values, (count, PUBLISHED_ATTRIBUTES)).tolist()
@@ -162,7 +162,7 @@ def covered_table(boxes: Sequence[Box], order: Sequence[int]) -> DiagramTable:
 
 
 def table_of(boxes: Sequence[Box], order: Sequence[int]) -> DiagramTable:
-    """Of boxes that do not cover each other."""
+    """A table of boxes that do not cover each other."""
     table = DiagramTable(RELATION, order)
     for number, one in enumerate(boxes):
         table.add(number, one)
@@ -176,7 +176,7 @@ def merged_boxes(
     threshold: float = 0.0,
     advertised: Sequence[Interest] = (),
 ) -> list[Box]:
-    """Perfectly without a workload, else up to a threshold."""
+    """Perfect merging without a workload, else up to a threshold."""
     table = table_of(boxes, order)
     measure = None if workload is None else workload.measure()
     merge_diagrams(table, len(boxes), measure=measure, threshold=threshold, advertised=advertised)
@@ -197,7 +197,8 @@ def learnt_order(boxes: Sequence[Box]) -> tuple[int, ...]:
 
 
 def figure_12(states: States) -> list[Result]:
-    """Routing table sizes, what a random order of attributes costs perfect merging, and ours."""
+    """Routing table sizes, the cost of a random order of attributes for perfect merging, and
+    ours."""
     name, total = states.workload.name, len(states.boxes)
     sizes = {state: len(boxes) for state, boxes in states.items()}
     sizes[RANDOM_ORDER] = len(merged_boxes(states.covered, random_order(ATTRIBUTES, 1)))
@@ -218,7 +219,7 @@ def figure_12(states: States) -> list[Result]:
 
 
 def _on_interests(states: States) -> dict[str, int]:
-    """The same subscriptions as interests. Beyond a size merging starts from what covering on
+    """The same subscriptions as interests. Above a size, merging starts from what covering on
     diagrams leaves, which is the same at every size that was tried."""
     sizes: dict[str, int] = {}
     maximal = {name_of(one): one for one in map(filter_of, states.covered)}
@@ -235,8 +236,8 @@ def _on_interests(states: States) -> dict[str, int]:
 
 
 def table_2(states: States, publications: int, naive_publications: int) -> list[Result]:
-    """Milliseconds to match one publication: with diagrams, by looking at every entry, and by the
-    index over interests; with what is looked at."""
+    """Milliseconds to match one publication: with diagrams, by scanning every entry, and by the
+    index over interests; with the number of entries visited."""
     name = states.workload.name
     events = states.workload.publications(publications)
     few = events.slice(0, naive_publications)
@@ -346,7 +347,7 @@ def _insert_in_two_passes(table: DiagramTable, part: Sequence[tuple[int, Box]]) 
 def figures_14_and_15(
     workload: Workload, publications: int, thresholds: Sequence[float] = THRESHOLDS
 ) -> list[Result]:
-    """Entries that are left by IMT, with and without advertisements, and false positives."""
+    """Entries left by IMT, with and without advertisements, and false positives."""
     boxes = workload.boxes()
     order = learnt_order(boxes)
     perfect = merged_boxes([one for _, one in covered_table(boxes, order).items()], order)

@@ -1,10 +1,10 @@
-"""What the order of attributes, and sharing, do to the size of decision diagrams.
+"""The effect of attribute order and sharing on the size of decision diagrams.
 
 The sets of Li, Hou and Jacobsen (2005): 200,000 subscriptions over twenty attributes of integers,
 set A from 2,000 distinct predicates and set B from 5,000. The number of predicates in a
-subscription and the popularity of attributes and predicates are not in the paper; here they are
-1 to 5, some attributes are asked for more often and are more concentrated than others, and
-neighbouring attributes are often asked for together.
+subscription and the popularity of attributes and predicates are not in the paper; here they are 1
+to 5, some attributes are constrained more often and are more concentrated than others, and
+neighbouring attributes are often constrained together.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """Subscriptions over so many distinct predicates."""
+    """Subscriptions over this many distinct predicates."""
 
     distinct: int
     seed: int = 11
@@ -89,7 +89,7 @@ class Generator:
         return [_interval(int(one) % 3, int(one) // 3) for one in chosen]
 
     def _asked(self, random: np.random.Generator, popularity: Floats, size: int) -> list[int]:
-        """Attributes by popularity; every other one brings its neighbour along."""
+        """Attributes by popularity; every other one is followed by its neighbour."""
         asked: dict[int, None] = {}
         for column in random.choice(ATTRIBUTES, _MOST, replace=False, p=_shares(popularity)):
             asked[int(column)] = None

@@ -1,9 +1,9 @@
-"""What decompositions of multi-way joins cost: Figure 13 of Chandramouli and Yang (2008).
+"""The cost of decompositions of multi-way joins: Figure 13 of Chandramouli and Yang (2008).
 
-The same inserts are carried out with the queries split in one way after the other: as the greedy
-algorithm chooses by each cost model, by the plain rule, and in all six ways in which S, which has
-a choice, can prefer its neighbours. Counted is what the server sends (each message once) and what
-subscribers get (each message once for each of them).
+The same inserts are applied with the queries split in different ways: as the greedy algorithm
+chooses by each cost model, by the plain rule, and in all six ways in which S, which has a choice,
+can prefer its neighbours. Counted is what the server sends (each message once) and what subscribers
+get (each message once for each of them).
 
 With `--star`, also what Figure 14 compares: whole join rows, one message each, by Enum-J, Ref-J and
 Ref-J+. (Over the general schema they are prohibitively many: one insert may give 147,000.)
@@ -118,7 +118,7 @@ def preferring(query: Query, order: Sequence[str]) -> Decomposition:
     aliases = [node.alias for node in query.nodes]
     first = next(aliases.index(name) for name in order if name in aliases)
     plain = plain_rule(query)
-    column = plain[0][1].columns  # the one that all tables have in the same place
+    column = plain[0][1].columns  # the one that all tables have at the same position
     return tuple((Choice(first, column), *row[1:]) for row in plain)
 
 
@@ -142,7 +142,7 @@ def _measured(
                 sent += size
                 deliveries += reached
                 delivered += size * reached
-        for change in inserts:  # so that the next way meets the same tables
+        for change in inserts:  # restores the tables for the next way
             workload.apply(Change(change.table, Op.DELETE, {"id": change.row["id"]}))
     return {
         "decomposition": name,

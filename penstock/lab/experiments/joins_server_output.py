@@ -37,7 +37,7 @@ COLUMNS = (
     "paper_kb_per_event",
 )
 SLOW = {"enum-j": 4, "ref-j+": 4}
-"""These look at all subscriptions for each join row, and get that much fewer events."""
+"""These scan all subscriptions for each join row, and get that much fewer events."""
 
 
 def joins_server_output(

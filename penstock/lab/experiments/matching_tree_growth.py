@@ -57,7 +57,7 @@ _EVENTS = 500
 class Variant:
     name: str
     most: int
-    """With more subscriptions it would need too much memory, or time to build."""
+    """With more subscriptions it would take too much memory, or time to build."""
     collapse: bool = True
     successors: bool = False
     index_columns: int = 0
@@ -74,7 +74,7 @@ VARIANTS = (
 
 
 def worst_case_visits(attributes: int, values: int, subscriptions: int) -> float:
-    """The lemmas of the paper, added up: the nodes there can be, most visited ones first."""
+    """The lemmas of the paper, summed up: the possible nodes, most visited ones first."""
     left = subscriptions * (attributes + 1)
     visits = 0.0
     for outcomes in range(attributes + 1):

@@ -1,5 +1,5 @@
 """Routing tables by covering and merging on diagrams (Li, Hou and Jacobsen, 2005, figures 12 to 15
-and Table 2), with ours on interests beside them."""
+and Table 2), compared with ours on interests."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What it saves to send bulky columns apart: appendix I of Chandramouli and Yang (2008).
+"""The savings of sending bulky columns separately: appendix I of Chandramouli and Yang (2008).
 
 Products have a rating and a photo; subscriptions want all of a product whose rating lies in a
 range. Ratings change often, photos seldom. Whole rows carry the photo with every change of the
-rating, to everybody in whose range it lies. Halves carry it to those whose range the rating enters.
+rating, to every subscription whose range contains it. Halves carry it only to those whose range the
+rating enters.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PRODUCTS = 200
 TOP_RATING = 1_000
 RATING_WIDTH, RATING_STEP = 200, 20
 PHOTO_SHARE = 0.02
-"""Of all changes, so many bring another photo; the others another rating."""
+"""The share of changes that bring another photo; the others bring another rating."""
 TABLE = "CREATE TABLE products (id BIGINT PRIMARY KEY, rating INTEGER, photo VARCHAR)"
 COLUMNS = (
     "payload_bytes",
@@ -142,7 +143,7 @@ class _Run:
         }
 
     def contents(self) -> list[list[list[tuple[str, object]]]]:
-        """What every client has in the end, in comparable form."""
+        """The final content of every client, in comparable form."""
         return [
             sorted(sorted(row.items()) for row in client.rows())
             for client in self._clients.values()

@@ -1,8 +1,8 @@
 """A deployment of views, simulated: Figures 7, 8 and 9 of Karanasos et al. (2013).
 
 10,000 views, of which some 3,000 are different, over documents of 10 to 40 KB that nearly all of
-them match; the source may feed 72. Plans are made under several bounds and carried out document by
-document: how many levels they have, how long views wait, when the last one has its results.
+them match; the source may feed 72. Plans are made under several bounds and executed document by
+document; measured are their levels, how long views wait, and when the last one has its results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Planning many views: Tables 2 and 3, Figures 5 and 6 of Karanasos et al. (2013).
 
-Views are generated, embedded, rewritten and planned under several limits; figures stand beside the
-paper's. Time is CPU time of all threads; the paper's is of eight cores and a commercial solver.
+Views are generated, embedded, rewritten and planned under several limits; figures are shown beside
+the paper's. Time is CPU time of all threads; the paper's is of eight cores and a commercial solver.
 """
 
 from __future__ import annotations

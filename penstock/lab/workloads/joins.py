@@ -2,8 +2,8 @@
 
 R(id, a, b, p) and S(id, b, c, p) join on b; a subscription has a range over R.a and one over S.c.
 The centres of both ranges lie around a low or a high value, so interests are clustered; S values
-lie between the two clusters of interests, so most rows matter to few. Numbers lie in [0, 100k] with
-three decimals; a payload has 100 bytes.
+lie between the two clusters of interests, so most rows affect few subscriptions. Numbers lie in [0,
+100k] with three decimals; a payload has 100 bytes.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SCALE = 1000
 PAYLOAD_BYTES = 100
 ZIPF = 0.8
 JOINLESS_SHARE = 0.3
-"""Of all join values, so many have no row in S."""
+"""The share of join values without a row in S."""
 
 CENTRE_SPREADS = (10_000, 6_000)
 """Standard deviations of the centres of ranges over R.a and S.c."""
 
 CHANGES = 2
-"""Of the streams of random numbers; 0 and 1 are for the first rows of R and S."""
+"""The index of a stream of random numbers; 0 and 1 are for the first rows of R and S."""
 DAILY_CHANGE = 0.02
 """Of a stock's price/earnings ratio."""
 
@@ -61,8 +61,8 @@ def _either(random: Random, low: float, high: float, spread: float, size: int) -
 
 
 def _widths(random: Random, mean: float, spread: float, size: int) -> np.ndarray:
-    """Normal, without the sign: of all ways to avoid negative widths the one whose skylines are
-    closest to the published ones."""
+    """The absolute value of a normal: of all ways to avoid negative widths the one whose skylines
+    are closest to the published ones."""
     return np.abs(random.normal(mean, spread, size))
 
 
@@ -102,7 +102,8 @@ def _coded(low: Numbers, high: Numbers) -> CodedRanges:
 
 @dataclass
 class JoinWorkload:
-    """Subscriptions, the rows of both tables in their groups, and changes in any number."""
+    """Subscriptions, the rows of both tables in their groups, and an unlimited number of
+    changes."""
 
     subscriptions: int
     r_rows: int = 16_000
@@ -110,14 +111,14 @@ class JoinWorkload:
     join_values: int = 100
     seed: int = 1
     interest_seed: int | None = None
-    """Of the subscriptions, if it is another: the paper repeats runs with other events alone. Rows
-    of R, rows of S and changes are then drawn apart, so that more rows of one table change nothing
-    about the rest."""
+    """The seed of the subscriptions, if it is another: the paper repeats runs with other events
+    only. Rows of R, rows of S and changes are then drawn independently, so that more rows of one
+    table change nothing about the rest."""
     centre_spreads: tuple[float, float] = CENTRE_SPREADS
     groups: dict[JoinValue, Group] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Apart, so that the tables and changes of a seed are the same for any number of
+        # Independent, so that the tables and changes of a seed are the same for any number of
         # subscriptions: the hundred centres that are drawn matter more than anything else.
         self._random = np.random.default_rng([self.seed, 0])
         interest_seed = self.seed if self.interest_seed is None else self.interest_seed
@@ -163,7 +164,7 @@ class JoinWorkload:
         return [(first + i, value, number, payload) for i, number in enumerate(numbers)]
 
     def draw_numbers(self, side: int, value: int, count: int) -> npt.NDArray[np.float64]:
-        """Of R.a or S.c, for rows with one join value."""
+        """Values of R.a or S.c, for rows with one join value."""
         centre, spread = (self._r_centres, 8_000) if side == 0 else (self._s_centres, 3_000)
         return self._random.normal(centre[value], spread, count)
 
@@ -178,7 +179,8 @@ class JoinWorkload:
         ]
 
     def inserts(self, side: int, count: int) -> Iterator[tuple[JoinValue, GroupStep]]:
-        """Rows that come, each to a join value of its own choice (R: any, S: as its rows lie)."""
+        """Inserts, each with a join value of its own (R: uniform, S: as its rows are
+        distributed)."""
         shares = None if side == 0 else self._s_shares
         values = self._random.choice(self.join_values, count, p=shares)
         for offset, value in enumerate(values.tolist()):
@@ -186,8 +188,8 @@ class JoinWorkload:
             yield (value,), GroupStep(offset, 1, side, (row[0],), None, row)  # type: ignore[arg-type]
 
     def turnover(self, side: int, count: int) -> Iterator[tuple[JoinValue, GroupStep]]:
-        """Rows that come while the oldest of the same join value go, so that tables keep their
-        size; to be applied one by one as they are drawn."""
+        """Inserts, each with a delete of the oldest row of the same join value, so that tables keep
+        their size; apply them one by one as they are drawn."""
         for value, step in self.inserts(side, (count + 1) // 2):
             yield value, step
             rows = self.groups[value].sides[side]
@@ -197,9 +199,9 @@ class JoinWorkload:
 
 @dataclass
 class StockJoinWorkload(JoinWorkload):
-    """Stocks for R and ratings for S, made up in the image of section 6.1's real data, which is not
-    to be had: price/earnings ratios wander by about 2 % a day; ratings from 1 to 5 are mapped to
-    the range of values and perturbed."""
+    """Stocks for R and ratings for S, modelled on section 6.1's real data, which is not available:
+    price/earnings ratios wander by about 2 % a day; ratings from 1 to 5 are mapped to the range of
+    values and perturbed."""
 
     s_rows: int = 2_300
     _ratios: dict[int, float] = field(default_factory=dict, repr=False)

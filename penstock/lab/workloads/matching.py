@@ -28,7 +28,8 @@ Floats = npt.NDArray[np.float64]
 Random = np.random.Generator
 
 _EVENT_SEED_STEP = 77
-"""Events are drawn apart from subscriptions, so that adding subscriptions keeps the events."""
+"""Events are drawn independently of subscriptions, so that adding subscriptions keeps the
+events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class MixedPredicates:
 
 @dataclass(frozen=True, slots=True)
 class ZipfEqualities:
-    """Equality only; attribute `a` is asked for with probability `first * decay ** a`."""
+    """Equality only; attribute `a` is constrained with probability `first * decay ** a`."""
 
     values: int
     attributes: int = 30
@@ -174,7 +175,7 @@ class ZipfEqualities:
 
 @dataclass(frozen=True, slots=True)
 class OwnRanges:
-    """Two ranges per subscription, no two alike, around the places where events are, too."""
+    """Two ranges per subscription, all distinct, around the clusters of events."""
 
     scale: float
     domain: int = 100_001

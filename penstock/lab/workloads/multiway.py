@@ -1,13 +1,13 @@
 """Select-joins of two to four tables, as in section 6.3 of Chandramouli and Yang (2008).
 
-S stands in the middle and joins R, T and U by one column. Of one join value there are 10 rows of R,
-70 of S, 70 of T and 30 of U. Subscriptions are a mix of R-S, R-S-T, R-S-T-U (each 5 parts of 17)
-and S-T-U (2 parts), with a range over each table; ranges over R and S are wide, over T and U
-narrow, and values lie as normal distributions have them.
+S is in the middle and joins R, T and U by one column. Each join value has 10 rows of R, 70 of S, 70
+of T and 30 of U. Subscriptions are a mix of R-S, R-S-T, R-S-T-U (each 5 parts of 17) and S-T-U (2
+parts), with a range over each table; ranges over R and S are wide, over T and U narrow, and values
+are normally distributed.
 
 With `star`, S is a fact table instead: 25,000 rows, each of which joins exactly one of the 1,000
-rows of each other table, by a column for each. Facts that come join rows that are there, and rows
-of the other tables come with keys of their own.
+rows of each other table, by a column for each. New facts join existing rows, and new rows of the
+other tables have new keys.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.messages import Message
 TABLES = ("r", "s", "t", "u")
 ROWS_PER_VALUE = {"r": 10, "s": 70, "t": 70, "u": 30}
 STAR_ROWS = {"r": 1_000, "t": 1_000, "u": 1_000, "s": 25_000}
-"""The facts come last: what they refer to is there."""
+"""The facts come last: the rows they refer to exist."""
 MIX = (("rs", 5), ("rst", 5), ("rstu", 5), ("stu", 2))
 WIDTHS = {"r": 20_000, "s": 20_000, "t": 6_000, "u": 3_000}
 PAYLOAD = "x" * 100
@@ -36,7 +36,7 @@ TOP_VALUE = 100_000
 
 @dataclass
 class MultiwayWorkload:
-    """Tables in an engine, the subscriptions to them, and inserts to come. A star can be made
+    """Tables in an engine, the subscriptions to them, and future inserts. A star can be made
     smaller by `share`; its facts have a payload if `heavy_facts`."""
 
     subscriptions: int
@@ -61,7 +61,7 @@ class MultiwayWorkload:
         self.loaded = list(self._first_rows())
         for change in self.loaded:
             self.apply(change)
-        self.engine.statistics = Statistics()  # the tables are loaded: what comes is another matter
+        self.engine.statistics = Statistics()  # loading the tables must not count
         for sql in self._queries():
             self.engine.subscribe(self._offset, self.engine.bind(sql))
             self._offset += 1
@@ -81,7 +81,7 @@ class MultiwayWorkload:
                     yield self._insert(table, {"k": value})
 
     def apply(self, change: Change) -> list[Message]:
-        """Carry out one change; what it makes the server send."""
+        """Apply one change; returns the messages of the server."""
         outcome = self.engine.events([(self._offset, encode_change(change))])
         assert not outcome.refused
         self._offset += 1
@@ -92,7 +92,7 @@ class MultiwayWorkload:
         return self._offset - 1
 
     def inserts(self, count: int) -> list[Change]:
-        """Rows to come: of all tables alike; of a star, as many of each as it has."""
+        """Future rows: of all tables alike; for a star, in proportion to its tables."""
         if self.star:
             weights = np.array(list(STAR_ROWS.values())) / sum(STAR_ROWS.values())
             drawn = self._random.choice(list(STAR_ROWS), count, p=weights).tolist()

@@ -1,7 +1,7 @@
 """News as XML documents, and subscribers who want parts of them, as SQL with XMLTABLE.
 
-Few topics and columns are popular and most are not, so that views have much in common, as the
-subscriptions of people do.
+Few topics and columns are popular and most are not, so that views have much in common, as people's
+subscriptions do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_COLUMNS = 3
 
 
 def documents(count: int, seed: int = 1, articles: int = 12) -> list[str]:
-    """Each with about so many articles: 5 kB for twelve."""
+    """Each with about this many articles: 5 kB for twelve."""
     rng = Random(seed)
     return [
         "<news>"
@@ -39,7 +39,7 @@ def documents(count: int, seed: int = 1, articles: int = 12) -> list[str]:
 
 
 def views(count: int, seed: int = 1) -> list[str]:
-    """Subscriptions, of which some are the same."""
+    """Subscriptions, some of which are equal."""
     rng = Random(seed)
     return [_view(rng) for _ in range(count)]
 

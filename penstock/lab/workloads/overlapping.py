@@ -37,7 +37,7 @@ class Overlapping:
     def draw(self) -> OverlappingDraw:
         random = np.random.default_rng([self.seed, self.subscriptions, self.predicates])
         weights = random.random(self.predicates)
-        if self.exponent:  # numbers tell nothing of popularity
+        if self.exponent:  # so that numbers are independent of popularity
             ranks = random.permutation(self.predicates) + 1.0
             weights = np.power(ranks, -self.exponent, dtype=np.float64)
         lengths = random.integers(FEWEST, self.longest + 1, self.subscriptions)
@@ -64,13 +64,13 @@ class OverlappingDraw:
         return self.random.random(len(self.probabilities)) < self.probabilities
 
     def costs(self, ratio: float) -> Floats:
-        """Of evaluations: log-uniform, the dearest so many times as dear as the cheapest."""
+        """Costs of evaluations: log-uniform, with this ratio of the largest to the smallest."""
         spread: Floats = ratio ** self.random.random(len(self.probabilities))
         return spread
 
 
 def _draw_distinct(random: np.random.Generator, weights: Floats, count: int, width: int) -> Numbers:
-    """Rows of different numbers, drawn by weight: repeated ones are drawn again."""
+    """Rows of distinct numbers, drawn by weight: duplicates are drawn again."""
     bounds = np.cumsum(weights / weights.sum())
     bounds[-1] = 1.0
     rows = np.searchsorted(bounds, random.random((count, width)), side="right")
@@ -92,7 +92,7 @@ def _draw_distinct(random: np.random.Generator, weights: Floats, count: int, wid
 
 
 def _scaled(shape: Floats, flat: Numbers, starts: Numbers, spread: str) -> Floats:
-    """Probabilities of the wanted spread whose mean is such that the wanted share matches."""
+    """Probabilities of the wanted spread, scaled so that the wanted share matches."""
     low, high = 1e-3, 0.999
     while high - low > 1e-6:
         mean = (low + high) / 2

@@ -1,7 +1,7 @@
 """Pictures from cameras, and subscriptions that call a recogniser: for measuring operators.
 
-The recogniser takes as long as it is told to, and what it says follows from a hash: the same
-predicates are true of the same pictures, whoever evaluates them, in whatever order.
+The recogniser takes a given time, and its result follows from a hash: the same predicates are true
+of the same pictures, independent of where and in which order they are evaluated.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from penstock.operators.value_types import BIGINT, VARCHAR
 STREAM = "CREATE STREAM frames (zone BIGINT, picture VARCHAR)"
 OPERATOR = "CREATE OPERATOR recognises AS 'penstock.lab.workloads.recognisers:recognises'"
 SHARE_TRUE = 0.2
-"""Of a predicate."""
+"""The probability of a predicate."""
 PREDICATES_PER_SUBSCRIPTION = (3, 5)
 
 
 def is_recognised(picture: str, what: int) -> bool:
-    """What the recogniser says, at once."""
+    """The recogniser's result, without the delay."""
     digest = blake2b(f"{picture}/{what}".encode(), digest_size=8).digest()
     return int.from_bytes(digest) < SHARE_TRUE * 2**64
 
@@ -51,7 +51,7 @@ def recognises(picture: str, what: int, microseconds: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What one subscription waits for."""
+    """What one subscription watches for."""
 
     zone: int
     wanted: tuple[int, ...]
@@ -70,7 +70,7 @@ class Frame:
 
 
 def watches(count: int, predicates: int, zones: int, seed: int) -> list[Watch]:
-    """Subscriptions over predicates of which some are popular: the weights are Zipf's."""
+    """Subscriptions over predicates with popularities by Zipf's law."""
     chance = random.Random(seed)
     weights = [1 / rank for rank in range(1, predicates + 1)]
     made = []

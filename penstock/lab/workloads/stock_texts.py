@@ -10,7 +10,7 @@ Random: TypeAlias = np.random.Generator
 
 
 def draw_symbols(count: int, random: Random) -> list[str]:
-    """Names that can be pronounced, and are nobody's."""
+    """Pronounceable names that belong to nobody."""
     consonants, vowels = list("BCDFGKLMNPRSTVZ"), list("AEIOU")
     found: dict[str, None] = {}
     while len(found) < count:

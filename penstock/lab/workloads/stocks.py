@@ -1,12 +1,12 @@
 """Stocks and analysts' reviews: the running example of select-join subscriptions, made big.
 
-People look for stocks whose price/earnings ratio (per) lies in a range and that have reviews with
-a rating in another range (Chandramouli and Yang, 2008). Their ranges are drawn around a few shared
-themes, as interests are. Prices wander, reviews are written, revised and withdrawn, and a few
-symbols are in the news much more often than the others.
+People look for stocks whose price/earnings ratio (per) lies in a range and that have reviews with a
+rating in another range (Chandramouli and Yang, 2008). Their ranges are drawn around a few shared
+themes. Prices wander, reviews are written, revised and withdrawn, and a few symbols are in the news
+much more often than the others.
 
-The workload knows its rows, and answers its queries in its own plain way, so that what Penstock
-says can be compared.
+The workload knows its rows, and evaluates its queries in its own plain way, for comparison with
+Penstock.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Review(NamedTuple):
 
 
 class _Theme(NamedTuple):
-    """What a crowd of subscribers looks for."""
+    """The ranges of a group of subscribers."""
 
     per: tuple[float, float]
     rating: tuple[int, int]
@@ -104,7 +104,7 @@ class Interest:
         return f"rating >= {low}" if high == 10 else f"rating BETWEEN {low} AND {high}"
 
     def answer(self, rows: Rows) -> Answer:
-        """What the query returns: every pair of rows is looked at."""
+        """The result of the query, by testing every pair of rows."""
         stocks = [s for s in rows.stocks.values() if _within(s.per, self.per)]
         if self.rating is None:
             return [tuple(s) for s in stocks]
@@ -152,14 +152,14 @@ def _half(value: float) -> float:
 
 @dataclass
 class Rows:
-    """What the tables hold."""
+    """The rows of the tables."""
 
     stocks: dict[int, Stock] = field(default_factory=dict)
     reviews: dict[int, Review] = field(default_factory=dict)
 
 
 class Market:
-    """Draws changes, one after the other, and knows the rows they lead to."""
+    """Generates changes in sequence, and knows the resulting rows."""
 
     def __init__(self, seed: int) -> None:
         self.rows = Rows()
@@ -169,7 +169,7 @@ class Market:
         self._last_id = 0
 
     def changes(self, count: int) -> Iterator[Change]:
-        """The listings first, then what happens to them."""
+        """The listings first, then their changes."""
         listings = min(count, LISTINGS)
         for number in range(listings):
             yield self._list(self._symbols[number] if number < SYMBOLS else self._symbol())
@@ -191,7 +191,7 @@ class Market:
         return Change("stocks", Op.INSERT, stock._asdict())
 
     def _relist(self) -> Change:
-        """A company leaves an exchange, or enters one: there are about as many as before."""
+        """A company leaves an exchange, or enters one: their number stays about the same."""
         if len(self.rows.stocks) < LISTINGS:
             return self._list(self._symbol())
         gone = self._any(self.rows.stocks)

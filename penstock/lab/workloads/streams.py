@@ -22,23 +22,23 @@ _encode = msgspec.json.encode
 QUOTES = "CREATE STREAM quotes (symbol VARCHAR, price BIGINT, volume BIGINT)"
 TOP_NUMBER = 100_000
 RANGE_SHARE = 0.03
-"""How much of each axis a range of a stateless subscription covers."""
+"""The share of each axis that a range of a stateless subscription covers."""
 
 
 @dataclass
 class StreamWorkload:
-    """What a home is filled with, and the events that follow."""
+    """The initial rows of a home, and the events that follow."""
 
     tables: tuple[str, ...]
     subscriptions: list[str]
     rows: list[bytes]
     """Published before the measurement."""
     events: Iterator[bytes]
-    """Without end."""
+    """Infinite."""
 
 
 def stream_workload(name: str, subscriptions: int, seed: int = 1) -> StreamWorkload:
-    """KeyError if there is none of this name."""
+    """KeyError if there is no such workload."""
     return _WORKLOADS[name](subscriptions, seed)
 
 
@@ -62,7 +62,7 @@ def _quotes(random: np.random.Generator) -> Iterator[bytes]:
 
 
 def join_workload(name: str, subscriptions: int, seed: int = 1) -> JoinWorkload:
-    """What `joins` and `many-keys` are made of."""
+    """The workload behind `joins` and `many-keys`."""
     if name == "joins":
         return JoinWorkload(subscriptions, seed=seed)
     values = 10_000

@@ -1,4 +1,5 @@
-"""Subscriptions to topics: the more subscriptions, the more topics, the same matches per event."""
+"""Subscriptions to topics: the number of topics grows with the subscriptions, at the same matches
+per event."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _read_structure(text: str) -> dict[str, tuple[Child, ...]]:
 DTD = _read_structure(_STRUCTURE)
 ROOT = "site"
 VALUES = 8
-"""Different values of a leaf; the first ones are the most frequent."""
+"""Number of distinct values of a leaf; the first ones are the most frequent."""
 _RECURSIVE = {"text", "bold", "keyword", "emph", "parlist", "listitem"}
 
 
@@ -108,23 +108,23 @@ class ViewParameters:
     descendant: float = 0.18
     """A step of a walk is skipped with this probability."""
     anywhere: float = 0.35
-    """A view begins below the root of the document."""
+    """Probability that a view begins below the root of the document."""
     branch: float = 0.48
-    """There is one more branch."""
+    """Probability of one more branch."""
     most_branches: int = 3
     longest_branch: int = 3
     returned_leaf: float = 0.71
     returned_inner: float = 0.18
     val: float = 0.5
-    """A returned element gives its text value, not its subtree."""
+    """Probability that a returned element gives its text value, not its subtree."""
     predicate: float = 0.22
-    """A leaf is compared with a constant."""
+    """Probability that a leaf is compared with a constant."""
     same_structure: float = 0.05
-    """A view that differs from another one only in what it returns is kept."""
+    """Probability that a view is kept if it differs from another one only in what it returns."""
     within: tuple[str, ...] = ()
-    """Children of the root that views may be about; empty: all."""
+    """Children of the root that views may cover; empty: all."""
     single: bool = False
-    """A view may be a single node, and begin with a leaf."""
+    """Whether a view may be a single node, and begin with a leaf."""
     skew: float = 0.0
     """The nth child of an element is chosen with weight 1 / n^skew, as by YFilter's generator."""
 
@@ -132,7 +132,7 @@ class ViewParameters:
 def unique_views(
     count: int, seed: int = 1, parameters: ViewParameters | None = None
 ) -> list[TreePattern]:
-    """Different views, in canonical form."""
+    """Distinct views, in canonical form."""
     given = parameters or ViewParameters()
     rng = random.Random(seed)
     views: dict[TreePattern, None] = {}
@@ -150,7 +150,7 @@ def unique_views(
 
 
 def drawn_views(seed: int = 1, parameters: ViewParameters | None = None) -> Iterator[TreePattern]:
-    """Views as they are drawn, endlessly: simple ones come again and again."""
+    """Views as drawn, endlessly: simple ones repeat often."""
     given = parameters or ViewParameters()
     rng = random.Random(seed)
     while True:
@@ -161,7 +161,7 @@ def drawn_views(seed: int = 1, parameters: ViewParameters | None = None) -> Iter
 
 @dataclass
 class _Walker:
-    """A view while it grows: nodes in the order in which they are added."""
+    """A view under construction: nodes in the order in which they are added."""
 
     rng: random.Random
     given: ViewParameters
@@ -251,7 +251,7 @@ def leaf_value(label: str, rng: random.Random) -> str:
 
 
 def _preorder(nodes: list[PatternNode]) -> tuple[PatternNode, ...]:
-    """The nodes sorted so that subtrees stand together."""
+    """The nodes sorted so that subtrees are contiguous."""
     children: list[list[int]] = [[] for _ in nodes]
     for position, node in enumerate(nodes[1:], start=1):
         children[node.parent].append(position)
@@ -319,7 +319,7 @@ def _write_element(
 def _chosen(
     rng: random.Random, elements: list[Child], nested: int, given: DocumentParameters
 ) -> list[Child]:
-    """Of alternatives one; the one that ends the recursion where it is deep."""
+    """One of several alternatives; at the maximum depth, the one that ends the recursion."""
     if not elements or elements[0].occurs != "|":
         return elements
     return [elements[0] if nested + 1 >= given.nesting else rng.choice(elements)]

@@ -1,4 +1,4 @@
-"""Constants that are one of a few names, refused when somebody subscribes with another."""
+"""Constants from a fixed set of names, checked when subscribing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.errors import OperatorError
 
 
 def one_of(**known: Collection[str]) -> Callable[[Mapping[str, Outside]], None]:
-    """A check of constants; for each argument the names that it can have."""
+    """A check of constants; for each argument its allowed names."""
 
     def check(constants: Mapping[str, Outside]) -> None:
         for argument, names in known.items():

@@ -3,9 +3,9 @@
     partOf(X, Z) :- partOf(X, Y), partOf(Y, Z).    % names with a capital are variables
     partOf(bronx, "New York").
 
-Rules are evaluated semi-naively: each round combines only what the last round has found with what
-was known. There is no negation, and there are no functions, so it always comes to an end; how many
-facts there can be is limited all the same.
+Rules are evaluated semi-naively: each round combines only the facts of the last round with what was
+known. There is no negation, and there are no functions, so it always terminates; the number of
+facts is limited all the same.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def consequences(program: Iterable[Rule]) -> FactBase:
 
 
 def _derive(rule: Rule, place: int, known: FactBase, fresh: FactBase) -> Iterator[Atom]:
-    """What a rule says if one atom of its body is a fact of the last round."""
+    """The conclusions of a rule if one atom of its body is a fact of the last round."""
     rest = rule.body[:place] + rule.body[place + 1 :]
     for bound in _matches(rule.body[place], fresh, {}):
         yield from _derive_rest(rule.head, rest, known, bound)
@@ -171,7 +171,7 @@ def _derive_rest(
 
 
 def _matches(atom: Atom, facts: FactBase, bound: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The substitutions under which an atom is one of some facts."""
+    """The substitutions under which an atom equals one of some facts."""
     wanted = atom.substitute(bound)
     if not wanted.variables:
         if wanted.terms in facts.by_name[atom.name]:
@@ -184,7 +184,7 @@ def _matches(atom: Atom, facts: FactBase, bound: dict[str, str]) -> Iterator[dic
 
 
 def unify(atom: Atom, terms: tuple[str, ...]) -> dict[str, str] | None:
-    """What the variables of an atom are if it is to be a fact; None if it cannot be."""
+    """The bindings of an atom's variables that make it equal to a fact; None if there are none."""
     if len(atom.terms) != len(terms):
         return None
     found: dict[str, str] = {}

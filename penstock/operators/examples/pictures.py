@@ -96,7 +96,7 @@ def find_blobs(mask: Any, least_pixels: int = 4) -> list[tuple[float, float]]:
     Row by row: runs of set pixels join the runs above that they touch.
     """
     parents: list[int] = []
-    runs: list[tuple[int, int, int]] = []  # row, first pixel, behind the last pixel
+    runs: list[tuple[int, int, int]] = []  # row, first pixel, one past the last pixel
     above: list[int] = []
     for y, row in enumerate(mask):
         edges = np.flatnonzero(np.diff(np.concatenate(([0], row.astype(np.int8), [0]))))

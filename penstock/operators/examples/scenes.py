@@ -11,7 +11,8 @@ from penstock.operators.examples.pictures import COLOURS, encode_picture
 SIDE = 160
 """Pixels of a picture."""
 CELLS = 20
-"""A picture is a grid of so many cells a side, each with one thing at most: they never touch."""
+"""A picture is a grid of this many cells per side, each with at most one thing: they never
+touch."""
 
 COLOUR_OF = {
     "car": "orange",
@@ -34,7 +35,7 @@ class Scene:
 
 
 def random_scene(chance: random.Random, counts: dict[str, int]) -> Scene:
-    """So many things of each kind, anywhere."""
+    """This many things of each kind, at random places."""
     cells = [(x, y) for x in range(CELLS) for y in range(CELLS)]
     kinds = [kind for kind, count in sorted(counts.items()) for _ in range(count)]
     places = chance.sample(cells, len(kinds))

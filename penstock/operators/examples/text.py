@@ -14,7 +14,7 @@ TEXT = Argument("text", VARCHAR)
 MAX_FOUND = 100
 """Of one pattern in one text."""
 
-# Without nested repetitions: their time is linear in the text, whoever wrote it.
+# Without nested repetitions: their time is linear in the text, whatever it contains.
 PATTERNS = {
     "date": re.compile(r"\b\d{4}-\d{2}-\d{2}\b"),
     "email": re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"),

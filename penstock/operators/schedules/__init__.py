@@ -1,8 +1,8 @@
-"""In which order to evaluate expensive predicates, so that few evaluations decide every branch.
+"""The order in which to evaluate expensive predicates, so that few evaluations decide every branch.
 
-Every schedule answers the same Protocol (`schedule.Schedule`) and is made by name. `benefit`
-serves; `naive`, `sequential` and `sub-order` are those of Liu et al. (2007), `optimal` and
-`lower_bound` what all of them are compared with.
+Every schedule implements the same Protocol (`schedule.Schedule`) and is made by name. `benefit` is
+the default; `naive`, `sequential` and `sub-order` are those of Liu et al. (2007), `optimal` and
+`lower_bound` are the yardsticks for all of them.
 """
 
 from penstock.operators.schedules.registry import DEFAULT_SCHEDULE, make_schedule, schedule_names

@@ -1,9 +1,9 @@
-"""`benefit`, which serves: next the predicate that is expected to decide the most for its cost.
+"""`benefit`, the default: next the predicate that is expected to decide the most for its cost.
 
 The benefit of a predicate is (1 - p) / cost times the weight of the undecided branches that have
-it. A branch weighs the more the fewer of its predicates are likely to be false: those with few
-ways to be decided are worth deciding first. With weights of 1 this is the greedy algorithm for set
-covers; weights save another 2 to 3 % (docs/notes/schedules.md).
+it. A branch weighs more the fewer of its predicates are likely to be false: branches with few ways
+to be decided should be decided first. With weights of 1 this is the greedy algorithm for set cover;
+weights save another 2 to 3 % (docs/notes/schedules.md).
 
 Few candidates are scheduled by a lazy heap, many in *rounds*: a round asks at once for every
 predicate that has a larger benefit than all others in its undecided branches. Benefits only fall,
@@ -88,7 +88,7 @@ class Benefit:
 
         def benefit(predicate: int) -> float:
             waiting = sum(weights[branch] for branch in undecided.wanted_by[predicate])
-            return float(np.float32(rate(predicate) * waiting))  # as precise as rounds are
+            return float(np.float32(rate(predicate) * waiting))  # same precision as rounds
 
         heap = [(-benefit(predicate), predicate) for predicate in undecided.wanted_by]
         heapify(heap)
@@ -116,7 +116,7 @@ class Benefit:
         return self._prepared
 
     def _sorted_chains(self) -> list[tuple[int, Chain]]:
-        """Sorted inside, too: of equally good predicates the smallest number comes first."""
+        """Sorted inside, too: among equally good predicates the smallest number comes first."""
         return [(branch, tuple(sorted(chain))) for branch, chain in sorted(self._chains.items())]
 
     def _rates_and_weights(self, packed: Packed) -> tuple[Floats, Weights]:
@@ -127,5 +127,5 @@ class Benefit:
 
 
 def weight_of(likely_false: float) -> int:
-    """Of a branch of which so many predicates are expected to be false."""
+    """The weight of a branch with this expected number of false predicates."""
     return max(1, min(HEAVIEST, round(WEIGHT_UNIT / max(likely_false, 1e-9) ** 2)))

@@ -1,9 +1,9 @@
 """The order of linked chains (section 4.2 of Liu et al., 2007): savings of pairs, and a greedy
 path.
 
-A chain that is evaluated first can decide another one by a false predicate that both have, and then
-saves what the other would have spent on its predicates above that one. With links l = 1 … k between
-chains u and v, evaluating u first saves
+A chain that is evaluated first can decide another one by a shared predicate that is false, and then
+saves the cost of the other's predicates above that one. With links l = 1 … k between chains u and
+v, evaluating u first saves
 
     sum over l of (1 - p_l) (P_ul C'_vl - P_vl C'_ul)
 
@@ -30,15 +30,15 @@ from penstock.operators.schedules.packed import Numbers, Packed
 Floats = npt.NDArray[np.float64]
 
 PAIRS_PER_NODE = 4
-"""Each node of a chain is compared with so many of those linked to it. All pairs would be the
-square of a predicate's popularity: 4.5e8 for one that 30,000 branches have. The nodes of a
-predicate are sorted by P/C, what decides between two chains with one link, and each is paired with
-its next two there and with two from the other half, where savings are largest: at most 4 pairs per
-node, 1.3 million for 80,000 branches of four predicates."""
+"""Maximum pairs per node of a chain. All pairs would be the square of a predicate's popularity:
+4.5e8 for one that 30,000 branches have. The nodes of a predicate are sorted by P/C, what decides
+between two chains with one link, and each is paired with its next two there and with two from the
+other half, where savings are largest: at most 4 pairs per node, 1.3 million for 80,000 branches of
+four predicates."""
 
 
 class Nodes(NamedTuple):
-    """What is known of the nodes of packed chains: by node, in the order of `Packed.predicates`."""
+    """Per-node values of packed chains, in the order of `Packed.predicates`."""
 
     probabilities: Floats
     costs: Floats
@@ -74,8 +74,8 @@ def _fill(packed: Packed, nodes: Nodes) -> None:
 def pair_saving(packed: Packed, nodes: Nodes, u: int, v: int) -> float:
     """How much less both cost if u is evaluated before v; negative if v should come first.
 
-    Both chains are sorted by the same order of predicates, so links never cross and one pass over
-    both, as in a merge, meets them from the top to the bottom.
+    Both chains are sorted by the same order of predicates, so links never cross, and one merge pass
+    meets them from top to bottom.
     """
     saving = 0.0
     i, i_end = packed.starts[u], packed.starts[u + 1]
@@ -139,7 +139,7 @@ def measure_pairs(packed: Packed, nodes: Nodes, left: Numbers, right: Numbers) -
 
 
 def greedy_path(packed: Packed, nodes: Nodes) -> Numbers:
-    """All chains in an order that takes the largest savings first, as Kruskal's algorithm would."""
+    """All chains in an order that uses the largest savings first, like Kruskal's algorithm."""
     left, right = choose_pairs(packed, nodes)
     savings = measure_pairs(packed, nodes, left, right)
     is_forward = savings > 0
@@ -151,8 +151,8 @@ def greedy_path(packed: Packed, nodes: Nodes) -> Numbers:
 
 @njit_when_large
 def _path(before: Numbers, after: Numbers, count: int) -> Numbers:
-    """Edges by decreasing saving; one is taken if its chains are ends of different paths. Paths are
-    concatenated in the order of their first chains: between them nothing is saved."""
+    """Edges by decreasing saving; an edge is used if its chains are ends of different paths. Paths
+    are concatenated in the order of their first chains: there are no savings between them."""
     successor = np.full(count, -1, np.int32)
     predecessor = np.full(count, -1, np.int32)
     root = np.arange(count)

@@ -1,4 +1,4 @@
-"""What schedules share that go through branches as they were added, whatever is learnt."""
+"""Shared code of schedules that process branches in insertion order, independent of estimates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FixedOrder:
         self._chains.remove(branch)
 
     def refresh(self) -> None:
-        """Goes by no estimates."""
+        """Uses no estimates."""
 
     def start(
         self, candidates: Iterable[int] | None = None, known: Mapping[int, bool] | None = None
@@ -40,9 +40,9 @@ class FixedOrder:
         return self.replay_packed(self._packed.current(), truths)
 
     def order(self, undecided: Undecided) -> Iterator[int]:
-        """The predicates to evaluate; it goes on when the truth of the last one is known."""
+        """The predicates to evaluate; resumes when the truth of the last one is known."""
         raise NotImplementedError
 
     def replay_packed(self, chains: Packed, truths: Truths) -> Evaluated:
-        """The same for an event all of whose truths are known, by a kernel."""
+        """The same for an event with all truths given, by a kernel."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""A clairvoyant lower bound: what even somebody who knows all truths has to evaluate for an event.
+"""A clairvoyant lower bound: what must be evaluated for an event even if all truths are known.
 
 All predicates of matching branches, and for every other branch one that is false: a set cover. Its
 linear relaxation is bounded from below by Lagrangian multipliers, one price per branch: the sum of
@@ -31,9 +31,9 @@ SHRINKING = 0.7
 @dataclass(frozen=True, slots=True)
 class Bound:
     lower: float
-    """Nobody can decide the event for less."""
+    """No schedule can decide the event for less."""
     upper: float
-    """What a greedy clairvoyant pays."""
+    """The cost of a greedy clairvoyant schedule."""
 
 
 class ClairvoyantBound:
@@ -53,8 +53,8 @@ class ClairvoyantBound:
         return Bound(cover.fixed + cover.relaxed_cost(upper, steps), cover.fixed + upper)
 
     def of_any_schedule(self, truths: Truths, steps: int = STEPS) -> float:
-        """A bound whose mean over events no schedule can undercut that does not know truths before
-        it has paid for them. Predicates are independent.
+        """A bound on the mean over events for every schedule that learns a truth only by
+        evaluating. Predicates are independent.
 
         Whether a schedule evaluates a predicate does not depend on its truth. So of its evaluations
         a share of 1 - p finds it false: each that does stands for 1 / (1 - p) evaluations. Those
@@ -112,7 +112,8 @@ class _Cover:
         return best
 
     def greedy_cost(self) -> float:
-        """Of a cover by predicates that are in the most open branches, for their cost."""
+        """The cost of a greedy cover: first the predicates in the most open branches for their
+        cost."""
         count = int(self.branches.max(initial=-1)) + 1
         order = np.argsort(self.predicates, kind="stable")
         firsts = np.searchsorted(self.predicates[order], np.arange(len(self.costs) + 1))
@@ -120,7 +121,7 @@ class _Cover:
         is_open, left, cost = np.ones(count, np.bool_), count, 0.0
         rates = np.diff(firsts) / self.costs
         while left:
-            # Predicates that were best a moment ago, as long as they still are.
+            # Candidates from the last sort, as long as they are still the best.
             for t in np.argsort(-rates, kind="stable")[: max(1, left // 64)].tolist():
                 mine = members[firsts[t] : firsts[t + 1]]
                 still = int(is_open[mine].sum())
@@ -140,8 +141,8 @@ class _Cover:
         return 1.0 / best
 
     def _most_prices(self) -> Floats:
-        """The cost of the cheapest predicate of each branch. No larger price can be best; and sums
-        of huge prices would be rounded by more than the bound."""
+        """The cost of the cheapest predicate of each branch. No larger price is optimal, and sums
+        of huge prices would have rounding errors above the bound."""
         most = np.full(int(self.branches.max()) + 1, np.inf)
         np.minimum.at(most, self.branches, self.costs[self.predicates])
         return most

@@ -1,7 +1,7 @@
 """`naive`: branch by branch, each from its first predicate to the first that is false.
 
-The baseline of section 5.2. It remembers results, but does not look for a false one among them
-before it comes to it.
+The baseline of section 5.2. It reuses results, but does not check for a known false one before it
+reaches it.
 """
 
 from __future__ import annotations

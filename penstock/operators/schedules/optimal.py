@@ -1,7 +1,6 @@
-"""What no schedule can beat: the optimum for an event, and the best expected cost, of tiny
-instances.
+"""Optimal costs of tiny instances: the optimum for an event, and the best expected cost.
 
-Both look through all possibilities: for tests and for the sake of comparison, never to serve.
+Both enumerate all possibilities: for tests and comparison only.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def _cheapest(open_sets: tuple[frozenset[int], ...], estimates: Estimates) -> fl
 
 
 def expected_optimum(branches: Branches, estimates: Estimates) -> float:
-    """The expected cost of the best of all schedules, which knows probabilities and no truth."""
+    """The expected cost of the best schedule that knows probabilities but no truth."""
     _check(branches)
     everything = frozenset(frozenset(b) for b in branches.values())
 

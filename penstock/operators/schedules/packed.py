@@ -1,4 +1,4 @@
-"""Branches and predicates in arrays, for events with so many candidates that Python is too slow."""
+"""Branches and predicates in arrays, for events with too many candidates for plain Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 from penstock.operators.schedules.schedule import Chain, Chains
 
 Numbers = npt.NDArray[np.int32]
-"""Of branches, predicates and nodes in arrays: half the size of names, for the sake of caches."""
+"""Indexes of branches, predicates and nodes: half the size of names, to fit caches."""
 Names = npt.NDArray[np.int64]
 MOST_NODES = 2**31 - 1
 
@@ -58,10 +58,10 @@ def _starts(lengths: npt.NDArray[np.int64]) -> Numbers:
 
 
 class PackedChains:
-    """The packed form of some chains, made again when they have changed.
+    """The packed form of some chains, rebuilt when they have changed.
 
-    Packing 80,000 branches takes some 50 ms: it pays for events with many candidates, not for
-    those with a few, which are scheduled without it.
+    Packing 80,000 branches takes some 50 ms: it pays for events with many candidates; those with
+    few are scheduled without it.
     """
 
     def __init__(

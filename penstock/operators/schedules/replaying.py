@@ -1,7 +1,7 @@
-"""The published schedules over packed branches, for events whose truths are all given.
+"""The published schedules over packed branches, for events with all truths given.
 
-They evaluate what the runs of `naive`, `sequential` and `sub-order` evaluate; a test compares them.
-Arrays of a call have one entry per branch or per predicate, so no index leaves them.
+They evaluate the same predicates as the runs of `naive`, `sequential` and `sub-order`; a test
+compares them. Arrays have one entry per branch or per predicate, so no index is out of bounds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def replay_naive(packed: Packed, truths: Truths) -> Evaluated:
 
 
 def replay_chains(packed: Packed, truths: Truths) -> Evaluated:
-    """Chain by chain, without those that a false predicate has decided."""
+    """Chain by chain, skipping those that a false predicate has decided."""
     return _named(packed, _chains(packed, truths[packed.predicate_names]))
 
 

@@ -1,10 +1,10 @@
-"""What a schedule is: which predicate to evaluate next, until every branch of an event is decided.
+"""The interface of schedules: which predicate to evaluate next, until every branch is decided.
 
 A *branch* is a conjunction of predicates, named by a number; a predicate is a number, too, the same
 in all branches that have it. A branch is decided as soon as one of its predicates is false, or all
 are true. The caller evaluates and reports truths; a schedule never asks for a predicate twice, nor
-for one whose truth was known before. Whoever has several branches in one subscription maps them:
-every branch is decided for itself, because contents keep rows per branch.
+for one whose truth was known before. The caller maps the branches of subscriptions: every branch is
+decided separately, because contents keep rows per branch.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ Evaluated = npt.NDArray[np.int64]
 
 
 class Estimates(Protocol):
-    """What is known of predicates."""
+    """Estimates of predicates."""
 
     def probability(self, predicate: int) -> float:
-        """How likely it is true; strictly between 0 and 1."""
+        """The probability that it is true; strictly between 0 and 1."""
 
     def cost(self, predicate: int) -> float:
-        """What an evaluation costs; positive, in any unit, the same for all predicates."""
+        """The cost of an evaluation; positive, in any unit that is the same for all predicates."""
 
 
 class Run(Protocol):
-    """The predicates of one event, one after the other."""
+    """The predicates of one event, in sequence."""
 
     def next(self) -> int | None:
-        """The predicate to evaluate now: the same until its truth is told. None at the end."""
+        """The predicate to evaluate now: the same until its truth is reported. None at the end."""
 
     def batch(self) -> list[int]:
-        """Predicates that are all asked for, whatever the truth of the others: evaluate them in any
-        order or at once, and tell all of them. Empty at the end."""
+        """Predicates that are needed whatever the truth of the others: evaluate them in any order
+        or together, and report all of them. Empty at the end."""
 
     def tell(self, predicate: int, truth: bool) -> None:
-        """The result of an evaluation, or of one that somebody else made."""
+        """Report the result of an evaluation, whether requested by this run or not."""
 
     def tell_many(self, predicates: Iterable[int], truths: Iterable[bool]) -> None:
         """Results of several evaluations, in the same order."""
@@ -58,8 +58,8 @@ class Run(Protocol):
 
 
 class Schedule(Protocol):
-    """Branches that come and go, and the runs of events over them. Not thread-safe; a run sees the
-    branches there were at its start."""
+    """A mutable set of branches, and runs of events over them. Not thread-safe; a run sees the
+    branches as of its start."""
 
     name: str
 
@@ -68,8 +68,8 @@ class Schedule(Protocol):
     def remove(self, branch: int) -> None: ...
 
     def refresh(self) -> None:
-        """Go by the estimates as they are now: probabilities and costs drift. Runs that have
-        started go on as they are."""
+        """Read the current estimates: probabilities and costs drift. Started runs are not
+        affected."""
 
     def start(
         self, candidates: Iterable[int] | None = None, known: Mapping[int, bool] | None = None
@@ -77,13 +77,13 @@ class Schedule(Protocol):
         """A run over some branches (None: all), with truths that need no evaluation."""
 
     def replay(self, truths: Truths) -> Evaluated:
-        """What a run over all branches evaluates for an event whose truths are all given. Counts
-        what a run would, in a fraction of the time."""
+        """The predicates that a run over all branches would evaluate for an event with all truths
+        given, in a fraction of the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedEstimates:
-    """Probabilities and costs that are known; predicates without an entry share the default."""
+    """Given probabilities and costs; predicates without an entry share the default."""
 
     probabilities: Sequence[float] | Mapping[int, float] = ()
     costs: Sequence[float] | Mapping[int, float] = ()
@@ -124,7 +124,7 @@ class Chains:
     def __init__(self) -> None:
         self._chains: dict[int, Chain] = {}
         self.version = 0
-        """Grows with every change: what was derived from an older version is stale."""
+        """Incremented by every change: what was derived from an older version is stale."""
 
     def __len__(self) -> int:
         return len(self._chains)
@@ -141,7 +141,7 @@ class Chains:
         return self._chains.items()
 
     def put(self, branch: int, predicates: Iterable[int]) -> Chain:
-        """Repeated predicates count once: they are linked to each other within the chain."""
+        """Duplicate predicates count once: they are linked to each other within the chain."""
         chain = self._chains[branch] = tuple(dict.fromkeys(predicates))
         self.version += 1
         return chain
@@ -168,7 +168,8 @@ class Chains:
 
 @dataclass(slots=True)
 class Undecided:
-    """Who waits for what during one event: the two tables of section 5.1 of the paper."""
+    """Undecided branches and their open predicates during one event: the two tables of section 5.1
+    of the paper."""
 
     chains: dict[int, Chain]
     truths: dict[int, bool] = field(default_factory=dict)
@@ -213,7 +214,8 @@ class Undecided:
 
 
 class OneByOne:
-    """A run whose predicates come from a generator, which goes on when its last one is told."""
+    """A run whose predicates come from a generator, which resumes when the last truth is
+    reported."""
 
     def __init__(
         self, undecided: Undecided, known: Mapping[int, bool] | None, order: Iterator[int]

@@ -4,7 +4,7 @@ Marks an undecided branch, then goes through all of its predicates, and evaluate
 undecided branch has, even after the marked one is decided. "Any branch" and "any predicate" are the
 first in the order in which they were added. At most d times as many evaluations as the optimum for
 the event, d being the length of the longest branch (times the ratio of the largest to the smallest
-cost, if costs differ): every marked branch has a predicate that nobody else's evaluations replace.
+cost, if costs differ): every marked branch has a predicate that no other evaluation replaces.
 """
 
 from __future__ import annotations

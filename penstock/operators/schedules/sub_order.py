@@ -1,10 +1,9 @@
 """`sub-order`: linked chains, evaluated one by one in an order that saves the most (section 4.2).
 
-A chain's predicates stand in the order of (1 - p) / cost, the best first; for equal costs that is
-by increasing probability, which the paper's text once calls decreasing. Ties go to the smaller
-number, in every chain: so equivalence links never cross. Estimates are read for a predicate once,
-and again for all by `refresh`, since chains sorted by different estimates would have links that
-cross.
+A chain's predicates are sorted by (1 - p) / cost, the best first; for equal costs that is by
+increasing probability, which the paper's text once calls decreasing. Ties go to the smaller number,
+in every chain: so equivalence links never cross. Estimates are read for a predicate once, and again
+for all by `refresh`, since chains sorted by different estimates would have links that cross.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from penstock.operators.schedules.schedule import (
 )
 
 FEWEST_FOR_PATH = 16
-"""Branches from which on the path is made again each time their number has doubled. Until then new
-chains are inserted one by one."""
+"""Number of branches from which on the path is rebuilt each time their number has doubled. Below,
+new chains are inserted one by one."""
 
 
 class SubOrder:
@@ -52,9 +51,9 @@ class SubOrder:
         self._linked: dict[int, dict[int, None]] = {}
         """By predicate: the chains with a node of it, all linked to each other."""
         self._place: dict[int, float] = {}
-        """By branch: where on the path it stands."""
+        """By branch: its position on the path."""
         self._path: list[tuple[float, int]] | None = []
-        """Places in ascending order; None: the path is to be made again."""
+        """Positions in ascending order; None: the path must be rebuilt."""
         self._path_size = FEWEST_FOR_PATH
         self._packed = PackedChains(self._chains, self._in_order)
 
@@ -77,7 +76,7 @@ class SubOrder:
             del self._path[bisect_left(self._path, (place, branch))]
 
     def refresh(self) -> None:
-        """Read all estimates again, sort all chains by them, and make the path again."""
+        """Read all estimates again, sort all chains by them, and rebuild the path."""
         self._known.clear()
         for branch, chain in list(self._chains.items()):
             self._chains.put(branch, sorted(chain, key=self._key))
@@ -96,7 +95,7 @@ class SubOrder:
         return replay_chains(self._packed.current(), truths)
 
     def order(self) -> list[int]:
-        """The branches as they stand on the path."""
+        """The branches in the order of the path."""
         self._make_path()
         return sorted(self._place, key=self._by_place)
 
@@ -130,7 +129,7 @@ class SubOrder:
         return packed, measure_nodes(packed, probabilities, costs)
 
     def _insert(self, branch: int, chain: Chain) -> None:
-        """Put a new chain where the savings of its pairs sum up to the most."""
+        """Insert a new chain where the savings of its pairs sum up to the most."""
         assert self._path is not None
         partners = sorted(self._partners(chain), key=self._by_place)
         place = self._path[-1][0] + 1.0 if self._path else 0.0
@@ -147,7 +146,7 @@ class SubOrder:
         insort(self._path, (place, branch))
 
     def _partners(self, chain: Chain) -> dict[int, None]:
-        """Chains to compare a new one with: for each of its nodes, those that were linked last."""
+        """Chains to compare a new one with: for each of its nodes, those linked most recently."""
         found: dict[int, None] = {}
         for predicate in chain:
             linked = self._linked.get(predicate, {})
@@ -155,7 +154,8 @@ class SubOrder:
         return found
 
     def _place_behind(self, partners: list[int], count: int) -> float:
-        """Right behind the first so many partners; with none, right before the first."""
+        """The position right after the first `count` partners; with none, right before the
+        first."""
         assert self._path is not None
         branch = partners[max(0, count - 1)]
         index = bisect_left(self._path, (self._place[branch], branch)) + (count > 0)

@@ -1,14 +1,15 @@
-"""What has to be done within Java: a few lines each, where Spark takes its time over nothing.
+"""Small Java classes that replace parts of Spark which are slow for no benefit here.
 
-* `QuickLocalFileSystem`: Hadoop, through which Spark writes checkpoints, lacks its native library
-  in Spark's Python package. Without it, it starts a process (chmod) for every file that it makes:
-  twelve in every batch, of some milliseconds each, and tasks wait for them.
-* `SettingsElsewhere`: the threads that serve a stateful task belong to no query, so the settings
-  of a query do not reach them. In every task of every batch they would write programs for our two
+* `QuickLocalFileSystem`: Spark writes checkpoints through Hadoop, whose native library is missing
+  from Spark's Python package. Without it, Hadoop starts a process (chmod) for every new file:
+  twelve per batch, of some milliseconds each, and tasks wait for them.
+* `SettingsElsewhere`: the threads that serve a stateful task belong to no query, so the settings of
+  a query do not reach them. In every task of every batch they would generate code for our two
   columns (65 of 590 ms of processor time for a small batch).
 
-They are compiled by the compiler that Spark brings for its own programs, when Java has started.
-Where there is none, or Java does not find what it compiled, everything works, and takes longer.
+They are compiled after Java has started, by the compiler that Spark brings for generated code.
+Without that compiler, or if Java does not find the compiled classes, everything still works, only
+slower.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 LOCAL_FILES_SETTING = "spark.hadoop.fs.file.impl"
-"""Which class is responsible for local files."""
+"""The class that handles local files."""
 
 _PACKAGE = "penstock"
 _LOCAL_FILES = f"{_PACKAGE}.QuickLocalFileSystem"
 
-_NOT_THERE = (Py4JError, TypeError)  # TypeError: what PySpark makes of a class that is not there
+_NOT_THERE = (Py4JError, TypeError)  # TypeError: what PySpark raises for a missing class
 
 
 def class_directory(scratch: Path) -> Path:
-    """Where Java has to look for the classes: it must be there when Java starts."""
+    """The directory of the classes on the class path: it must exist when Java starts."""
     directory = scratch / "classes"
     directory.mkdir(exist_ok=True)
     return directory
@@ -42,8 +43,7 @@ def sources() -> list[Path]:
 
 
 def compiled(gateway: JavaGateway) -> dict[str, bytes]:
-    """The code of all classes, by the names of their files. Py4JError, where there is no
-    compiler."""
+    """The bytecode of all classes by file name. Py4JError if there is no compiler."""
     found: dict[str, bytes] = {}
     for source in sources():
         compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
@@ -54,7 +54,7 @@ def compiled(gateway: JavaGateway) -> dict[str, bytes]:
 
 
 def compile_into(directory: Path, gateway: JavaGateway) -> None:
-    """Compile the classes into a directory where Java looks for them, if that can be done."""
+    """Compile the classes into a directory on the class path, if possible."""
     with suppress(*_NOT_THERE):
         for name, code in compiled(gateway).items():
             path = directory / name
@@ -63,7 +63,7 @@ def compile_into(directory: Path, gateway: JavaGateway) -> None:
 
 
 def settings_to_use_them(gateway: JavaGateway) -> dict[str, str]:
-    """What makes Spark use the classes, if Java finds them."""
+    """The Spark settings that select the classes, if Java finds them."""
     try:
         gateway.jvm.java.lang.Class.forName(_LOCAL_FILES)
     except _NOT_THERE:
@@ -72,8 +72,8 @@ def settings_to_use_them(gateway: JavaGateway) -> dict[str, str]:
 
 
 def settings_elsewhere(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    """Give settings to the threads of this Java that belong to no query. Every new session of
-    Spark's, and so every query that is started, takes them away again."""
+    """Set properties for threads of this Java that belong to no query. Every new Spark session, and
+    so every query that is started, resets them."""
     assert spark._jvm is not None
     with suppress(*_NOT_THERE):
         getter = spark._jvm.penstock.SettingsElsewhere()

@@ -1,9 +1,9 @@
-"""The state of the stages: rows and groups, durable in Spark's state store, quick to reach.
+"""The state of the stages: rows and groups, durable in Spark's state store, with a local cache.
 
 * `stores`: the two interfaces that the stages see, over a map from bytes to bytes;
 * `bucket`: that map, for one bucket and one batch;
 * `ledger`: its durable form, numbered blobs of changed entries in Spark's state store;
-* `mirror`: its quick form, a memory-mapped copy on the worker's machine.
+* `mirror`: its cache, a memory-mapped copy on the worker's machine.
 
 docs/notes/state-layout.md says why.
 """

@@ -12,7 +12,7 @@ from penstock.pipeline.state.mirror import Mirror, MirrorBatch
 
 
 class BucketState:
-    """A map from bytes to bytes. Nothing is stored before the batch ends well."""
+    """A map from bytes to bytes. Nothing is stored before the batch succeeds."""
 
     def __init__(self, mirror: MirrorBatch) -> None:
         self._mirror = mirror
@@ -24,7 +24,7 @@ class BucketState:
     def opened(
         cls, stored: StoredMap, mirror: Mirror, rewrite_ratio: float = 1.0
     ) -> Iterator[BucketState]:
-        """The bucket, for the length of a batch."""
+        """The bucket for the duration of a batch."""
         ledger = Ledger(stored, rewrite_ratio)
         with mirror.batch() as batch:
             if batch.stamp != ledger.stamp:
@@ -39,7 +39,7 @@ class BucketState:
         return BucketState(self._mirror)
 
     def take(self, other: BucketState) -> None:
-        """Go on with what an attempt has changed."""
+        """Adopt the changes of an attempt."""
         self._changed, self._gone = other._changed, other._gone
 
     def get(self, key: bytes) -> bytes | None:
@@ -49,7 +49,7 @@ class BucketState:
         return self._mirror.get(key) if changed is None else changed
 
     def get_many(self, keys: list[bytes]) -> dict[bytes, bytes]:
-        """Those entries that there are, in the order of the keys."""
+        """The entries that exist, in the order of the keys."""
         if self._changed.keys().isdisjoint(keys) and self._gone.isdisjoint(keys):
             return self._mirror.get_many(keys)
         found = ((key, self.get(key)) for key in keys)
@@ -79,14 +79,14 @@ class BucketState:
         return self._mirror.scan(prefix)
 
     def groups(self, prefixes: Iterable[bytes]) -> tuple[list[tuple[bytes, bytes]], list[int]]:
-        """The entries that begin with each of some prefixes, as they were when the batch began, and
-        how many there are of each."""
+        """The entries with each of these prefixes, as they were when the batch began, and their
+        count per prefix."""
         return self._mirror.groups(prefixes)
 
     @classmethod
     @contextmanager
     def temporary(cls) -> Iterator[BucketState]:
-        """A bucket that is empty, and forgotten at the end of the block."""
+        """An empty bucket that is discarded at the end of the block."""
         with (
             TemporaryDirectory(prefix="penstock-state-") as directory,
             Mirror(Path(directory) / "bucket").batch() as batch,
@@ -94,7 +94,7 @@ class BucketState:
             yield cls(batch)
 
     def settle(self) -> None:
-        """End a batch of a bucket that is not durable: what has changed is there for the next."""
+        """End a batch of a bucket that is not durable: its changes are visible in the next one."""
         self._mirror.put_many(sorted(self._changed.items()))
         self._mirror.drop_many(self._gone)
         self._changed, self._gone = {}, set()

@@ -1,9 +1,9 @@
 """The durable form of a bucket: numbered blobs in Spark's state store.
 
-Every access to the store is a round trip between Python and Java, of a fifth of a millisecond
-whatever its size. So a batch writes all entries it changed as one blob, and nobody reads blobs but
-a worker that has no copy of the bucket. Applied in the order of their numbers they give the bucket;
-when the changes outweigh it, it is written whole and they are dropped.
+Every access to the store is a round trip between Python and Java of a fifth of a millisecond,
+whatever its size. So a batch writes all changed entries as one blob, and blobs are read only by a
+worker without a copy of the bucket. Applied in the order of their numbers they give the bucket;
+when the changes outweigh the bucket, it is rewritten as a whole and they are dropped.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 from penstock.packing import pack, unpack
 
 Entry: TypeAlias = tuple[bytes, bytes | None]
-"""A key and its value; None if it is gone."""
+"""A key and its value; None if it was removed."""
 
-BLOB_BYTES = 4 << 20  # what one round trip carries without strain
-SMALL_BYTES = 1 << 20  # below this, writing a bucket whole is not worth thinking about
+BLOB_BYTES = 4 << 20  # payload of one round trip
+SMALL_BYTES = 1 << 20  # minimum size assumed when deciding on a rewrite
 
 _HEAD = ("head", b"")
 _decode = msgspec.msgpack.Decoder(list[tuple[bytes, bytes | None]]).decode
@@ -43,7 +43,7 @@ class StoredMap(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """Which blobs count, and a stamp that no other state of any bucket has."""
+    """Which blobs are valid, and a stamp unique among all states of all buckets."""
 
     stamp: bytes = b""
     first: int = 0
@@ -59,8 +59,8 @@ class Ledger:
     """The blobs of one bucket, as of one batch."""
 
     def __init__(self, stored: StoredMap, rewrite_ratio: float = 1.0) -> None:
-        """`rewrite_ratio`: by how much changes may outweigh the whole. Where buckets differ in it,
-        they are not all written whole in the same batch."""
+        """`rewrite_ratio`: by how much changes may outweigh the bucket. With different ratios,
+        buckets are not all rewritten in the same batch."""
         self._stored = stored
         self._rewrite_ratio = rewrite_ratio
         found = stored.getValue(_HEAD)
@@ -68,11 +68,11 @@ class Ledger:
 
     @property
     def stamp(self) -> bytes:
-        """Names this state of this bucket. Empty: nothing was ever written."""
+        """Identifies this state of this bucket. Empty: nothing was ever written."""
         return self._head.stamp
 
     def entries(self) -> Iterator[Entry]:
-        """All that was written, in order; later entries replace earlier ones."""
+        """All entries in the order of writing; later ones replace earlier ones."""
         blobs = {}
         for (name, key), (blob,) in self._stored.iterator():
             if name != _HEAD[0]:
@@ -89,12 +89,12 @@ class Ledger:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether it is time to write the bucket whole."""
+        """Whether the bucket should be rewritten."""
         whole = max(SMALL_BYTES, self._head.whole_bytes)
         return self._head.changed_bytes > self._rewrite_ratio * whole
 
     def rewrite(self, everything: Iterable[Sequence[tuple[bytes, bytes]]]) -> None:
-        """Replace all blobs by the bucket as it is, handed over in stretches."""
+        """Replace all blobs by the current content of the bucket, given in parts."""
         old = range(self._head.first, self._head.following)
         written, following = self._write(chain.from_iterable(map(_parts, everything)))
         self._head = _Head(b"", old.stop, following, written, 0)
@@ -102,13 +102,13 @@ class Ledger:
             self._stored.removeKey(_blob(number))
 
     def seal(self) -> bytes:
-        """Give the state a stamp, once everything is written."""
+        """Stamp the state, after everything is written."""
         self._head = replace(self._head, stamp=os.urandom(16))
         self._stored.updateValue(_HEAD, (self._head.to_bytes(),))
         return self._head.stamp
 
     def _write(self, parts: Iterable[Sequence[Entry]]) -> tuple[int, int]:
-        """Write entries as blobs; the bytes they have, and the number that follows the last."""
+        """Write entries as blobs; returns their bytes and the next free number."""
         written, number = 0, self._head.following
         for part in parts:
             blob = pack(part)
@@ -125,7 +125,7 @@ def _blob(number: int) -> tuple[str, bytes]:
 def _parts(
     entries: Sequence[tuple[bytes, bytes]],
 ) -> Iterator[Sequence[tuple[bytes, bytes]]]:
-    """Entries in parts of limited size, if a part has several."""
+    """Entries in parts of limited size; an entry above the limit is a part of its own."""
     sizes = np.fromiter(map(len, chain.from_iterable(entries)), np.int64, 2 * len(entries))
     ends = np.cumsum(sizes.reshape(-1, 2).sum(axis=1))
     first = 0

@@ -1,10 +1,10 @@
-"""The quick form of a bucket: a memory-mapped copy on the machine of its workers.
+"""The cache of a bucket: a memory-mapped copy on the machine of its workers.
 
-Spark hands the buckets of a batch to any worker process, so what one of them keeps in its own
-memory is of little use in the next batch. A mirror is a file that all workers of a machine map
-(LMDB): reading an entry takes a microsecond. It carries the stamp of the state that it copies;
-whoever finds another stamp in Spark's store fills it anew. So nothing depends on it: it is never
-synced to disk, and is thrown away with the run.
+Spark hands the buckets of a batch to any worker process, so what a worker keeps in its own memory
+is of little use in the next batch. A mirror is a file that all workers of a machine map (LMDB):
+reading an entry takes a microsecond. It carries the stamp of the state that it copies; a worker
+that finds another stamp in Spark's store refills it. So nothing depends on it: it is never synced
+to disk, and is deleted with the run.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from penstock.pipeline.state.ledger import Entry
 MAP_BYTES = 16 << 30  # address space, not memory; a bucket that needs more is refused by name
 
 FEW_ENTRIES, SOME_ENTRIES, MANY_ENTRIES = 32, 256, 1 << 15
-"""So many are read at once: first, of a group, and at last."""
-STRETCH_BYTES = 4 << 20  # of large entries fewer are read at once
+"""Entries per read: the first time, at most within a group, and at most in a scan."""
+STRETCH_BYTES = 4 << 20  # large entries are read in smaller numbers
 
 _STAMP = b"\x00stamp"
 _opened: dict[Path, lmdb.Environment] = {}
@@ -42,7 +42,7 @@ class Mirror:
 
     @contextmanager
     def batch(self) -> Iterator[MirrorBatch]:
-        """What happens in the block happens at once, at its end, or not at all."""
+        """Changes within the block are applied atomically at its end, or not at all."""
         try:
             environment = _environment(self._path)
             with environment.begin(write=True) as transaction:
@@ -61,7 +61,7 @@ class Mirror:
 
 
 class MirrorBatch:
-    """A map from bytes to bytes, in the order of the keys."""
+    """An ordered map from bytes to bytes."""
 
     def __init__(self, transaction: lmdb.Transaction, database: lmdb._Database) -> None:
         self._transaction = transaction
@@ -71,7 +71,7 @@ class MirrorBatch:
         return self._transaction.get(key)  # type: ignore[return-value]  # not without `buffers`
 
     def get_many(self, keys: list[bytes]) -> dict[bytes, bytes]:
-        """Those entries that there are, in the order of the keys."""
+        """The entries that exist, in the order of the keys."""
         with self._transaction.cursor() as cursor:
             return dict(cursor.getmulti(keys))  # type: ignore[arg-type]  # bytes, too
 
@@ -88,7 +88,7 @@ class MirrorBatch:
             cursor.putmulti(entries)
 
     def drop_many(self, keys: Iterable[bytes]) -> None:
-        """Whether or not they are there."""
+        """Missing keys are ignored."""
         deque(map(self._transaction.delete, keys), maxlen=0)
 
     def fill(self, entries: Iterable[Entry]) -> None:
@@ -101,11 +101,11 @@ class MirrorBatch:
                 self._transaction.put(key, value)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The entries whose keys begin with the prefix; none of them may change meanwhile."""
+        """The entries whose keys begin with the prefix; they must not change meanwhile."""
         return chain.from_iterable(self.stretches(prefix))
 
     def stretches(self, prefix: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
-        """The same, many at a time."""
+        """The same in lists of many entries."""
         behind, size = _behind(prefix), FEW_ENTRIES
         with self._transaction.cursor() as cursor:
             entries = _entries_from(cursor, prefix)
@@ -118,7 +118,7 @@ class MirrorBatch:
                 size = max(1, min(2 * size, MANY_ENTRIES, size * STRETCH_BYTES // (taken + 1)))
 
     def groups(self, prefixes: Iterable[bytes]) -> tuple[list[tuple[bytes, bytes]], list[int]]:
-        """The entries that begin with each of some prefixes, and how many there are of each."""
+        """The entries with each of these prefixes, and their count per prefix."""
         found: list[tuple[bytes, bytes]] = []
         counts: list[int] = []
         size = FEW_ENTRIES
@@ -133,12 +133,13 @@ class MirrorBatch:
                     found += stretch
                     size = SOME_ENTRIES
                 counts.append(len(found) - first)
-                # One more than the last had: if the next has as many, that is seen at once.
+                # One more than the last group had: if the next has as many, its end is seen in one
+                # read.
                 size = min(counts[-1] + 1, SOME_ENTRIES)
         return found, counts
 
     def everything(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        """All entries, many at a time."""
+        """All entries, in lists of many."""
         for stretch in self.stretches(b""):
             place = bisect_left(stretch, (_STAMP,))
             if place < len(stretch) and stretch[place][0] == _STAMP:
@@ -147,27 +148,28 @@ class MirrorBatch:
 
 
 def _entries_from(cursor: lmdb.Cursor, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """From the first on that begins so, or comes behind."""
+    """Entries from the first one on that has the prefix or sorts after it."""
     if not cursor.set_range(prefix):
         return iter(())
     return cursor.iternext()  # type: ignore[return-value]  # bytes, without `buffers`
 
 
 def _behind(prefix: bytes) -> bytes | None:
-    """What comes behind everything that begins so; None, if that is nothing."""
+    """The smallest key after all keys with the prefix; None if there is none."""
     whole = prefix.rstrip(b"\xff")
     return whole[:-1] + bytes([whole[-1] + 1]) if whole else None
 
 
 def mirror_directory(term: str) -> Path:
     """Where the workers of this machine keep the mirrors of one run: Spark's directory for local
-    files, which it removes when it ends."""
+    files, which Spark removes when it ends."""
     directories = os.environ.get("SPARK_LOCAL_DIRS", "") or tempfile.gettempdir()
     return Path(directories.split(",")[0]) / f"penstock-{term}"
 
 
 def _environment(path: Path) -> lmdb.Environment:
-    """LMDB lets a process open a file once. Those of other directories are of runs that ended."""
+    """LMDB lets a process open a file only once. Environments of other directories belong to
+    finished runs and are closed."""
     if path not in _opened:
         for other in [other for other in _opened if other.parent != path.parent]:
             _opened.pop(other).close()

@@ -1,4 +1,4 @@
-"""The runs behind the figures of Chandramouli and Yang: several figures look at the same run."""
+"""The runs behind the figures of Chandramouli and Yang: several figures share a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCHEME_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much is run at a size. The first number of subscriptions is that of all other figures."""
+    """The parameters of a size. The first number of subscriptions is that of all other figures."""
 
     effort: Effort
     subscriptions: tuple[int, ...]
@@ -123,7 +123,7 @@ _kept: dict[tuple[Size, int], Subscribers] = {}
 
 
 def _larger(size: Size, count: int) -> Subscribers:
-    """One at a time is kept: networks of 500,000 subscriptions take gigabytes."""
+    """Only one is kept: networks of 500,000 subscriptions take gigabytes."""
     if (size, count) not in _kept:
         _kept.clear()
         _kept[size, count] = Subscribers(count, EXTENTS[size].effort)
@@ -161,7 +161,7 @@ def by_mix(size: Size, star: bool, heavy_facts: bool) -> Repeated:
 
 @cache
 def at_server(size: Size, subscriptions: int, s_rows: int) -> dict[str, list[Sent]]:
-    """What each scheme computes for inserts into R, by seed; without any network."""
+    """The output of each scheme for inserts into R, by seed; without a network."""
     extent = EXTENTS[size]
     found: dict[str, list[Sent]] = {name: [] for name in SCHEME_NAMES}
     for seed in range(1, extent.effort.seeds + 1):
@@ -171,7 +171,7 @@ def at_server(size: Size, subscriptions: int, s_rows: int) -> dict[str, list[Sen
         steps = list(workload.inserts(0, extent.server_events))
         for name, scheme in SCHEME_NAMES.items():
             if not found[name]:
-                send(workload, scheme, steps[:1])  # kernels are compiled, and indexes made
+                send(workload, scheme, steps[:1])  # compiles kernels, and builds indexes
             found[name].append(send(workload, scheme, steps))
     return found
 
@@ -182,7 +182,7 @@ Find = Callable[[Size, object], Repeated]
 def figure_rows(
     find: Find, xs: Sequence[object], network: str, figure: str, size: Size, report: Report
 ) -> Iterator[Row]:
-    """One figure of every scheme at each x, in kilobytes if it is in bytes."""
+    """One figure of every scheme at each x; bytes as kilobytes."""
     scale = KILO if figure.endswith("bytes") else 1.0
     for x in xs:
         report(f"{figure} at {x}")
@@ -210,7 +210,7 @@ def stress_rows(network: str, size: Size, report: Report) -> list[Row]:
 
 
 def description_rows(size: Size, report: Report) -> list[Row]:
-    """Table 4: bytes of a description, of the messages that have one."""
+    """Table 4: bytes per description, over the messages that have one."""
     extent = EXTENTS[size]
     rows: list[Row] = []
     for count in extent.subscriptions:
@@ -242,7 +242,7 @@ def processing_rows(pairs: Sequence[tuple[int, int, int]], size: Size, report: R
 def repository_rows(
     r_rows: int, network: str, figure: str, size: Size, report: Report
 ) -> list[Row]:
-    """With CN*, by entries of the repository; without, the same at all of them."""
+    """With CN*, by entries of the repository; without it, the same value at all of them."""
     report(f"repositories, R with {r_rows} rows")
     found = by_repository(size, r_rows)
     scale = KILO if figure.endswith("bytes") else 1.0

@@ -13,7 +13,7 @@ MAX_GAP = 1e-4
 
 
 def by_x(rows: Sequence[Row], series: str) -> dict[object, float]:
-    """A series: its values by bound, level or what else x is."""
+    """The values of a series by x."""
     found = {
         row["x"]: float(str(row["ours"]))
         for row in rows
@@ -28,7 +28,7 @@ def _listed(found: dict[object, float], form: str = ".3g") -> str:
 
 
 def all_of(series: str, holds: Callable[[float], bool], form: str = ".3g") -> Check:
-    """A check that every value of a series holds."""
+    """A check that a condition holds for every value of a series."""
 
     def check(rows: Sequence[Row]) -> tuple[bool, str]:
         found = by_x(rows, series)
@@ -38,7 +38,7 @@ def all_of(series: str, holds: Callable[[float], bool], form: str = ".3g") -> Ch
 
 
 def agrees(*series: str, within: float) -> Check:
-    """A check that series are as close to the published numbers as that."""
+    """A check that series are within this distance of the published numbers."""
 
     def check(rows: Sequence[Row]) -> tuple[bool, str]:
         pairs = [
@@ -53,7 +53,7 @@ def agrees(*series: str, within: float) -> Check:
 
 
 def rises(series: str, sign: int, slack: float = 0.0) -> Check:
-    """A check that a series rises (or falls) with the bound, and does so from end to end."""
+    """A check that a series rises (or falls) with the bound, also from end to end."""
 
     def check(rows: Sequence[Row]) -> tuple[bool, str]:
         found = by_x(rows, series)
@@ -110,7 +110,7 @@ def fewer_levels(share: float, *, everywhere: bool) -> Check:
 
 
 def views_beyond(level: int, most: float) -> Check:
-    """A check that after LOGA only so many views are behind a level."""
+    """A check that after LOGA at most this many views are beyond a level."""
 
     def check(rows: Sequence[Row]) -> tuple[bool, str]:
         total: dict[object, float] = {}
@@ -128,7 +128,7 @@ def views_beyond(level: int, most: float) -> Check:
 
 
 def stabilises(rows: Sequence[Row]) -> tuple[bool, str]:
-    """The last pass changes next to nothing of what the first one did."""
+    """The last pass changes almost nothing compared with the first one."""
     texts, stable = [], True
     for name in dict.fromkeys(str(row["series"]) for row in rows):
         curve = list(by_x(rows, name).values())
@@ -167,7 +167,7 @@ def _saved(rows: Sequence[Row]) -> dict[object, float]:
 
 
 def unlimited_is_overloaded(rows: Sequence[Row]) -> tuple[bool, str]:
-    """Of the plans after LOGA, whose views feed as many as they may."""
+    """For the plans after LOGA, whose views use their whole capacity."""
     slowest = by_x(rows, f"{LOGA}, slowest_s")
     others = [value for x, value in slowest.items() if x not in ("5", NONE)]
     return slowest[NONE] > max(others), f"slowest view after LOGA {_listed(slowest, '.2f')} s"
@@ -185,7 +185,7 @@ def near_and_far(rows: Sequence[Row]) -> tuple[bool, str]:
 
 
 def extremes_are_slowest(rows: Sequence[Row]) -> tuple[bool, str]:
-    """Both are slower than most of what lies between."""
+    """Both are slower than most bounds in between."""
     found = by_x(rows, f"{OPTIMAL}, delivery_s")
     between = statistics.median(value for x, value in found.items() if x not in ("5", NONE))
     text = f"mean delivery {_listed(found, '.2f')} s"

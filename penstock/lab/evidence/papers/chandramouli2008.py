@@ -29,7 +29,7 @@ def _on_networks(
     *,
     figure: str = "traffic_bytes",
 ) -> Iterator[Item]:
-    """An item for the CAN and one for the CBN; both look at the same run."""
+    """An item for the CAN and one for the CBN; both use the same run."""
     for network in NETWORKS:
 
         def experiment(size: Size, report: Report, network: str = network) -> list[Row]:

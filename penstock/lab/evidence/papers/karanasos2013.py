@@ -18,7 +18,7 @@ from penstock.lab.evidence.view_runs import (
 from penstock.lab.workloads import xmark
 
 DENSE = xmark.ViewParameters(shortest_walk=1, single=True, same_structure=0.3, within=("people",))
-"""Of the small set: views of one part of the site, so that 2,000 of them rewrite each other nearly
+"""For the small set: views of one part of the site, so that 2,000 of them rewrite each other nearly
 as much as 100,000 of the whole."""
 PLANS = {
     Size.SMALL: PlanSetting(2_000, (10, 20, 40, 0), 3, 300_000, DENSE),

@@ -17,9 +17,9 @@ class Extent:
     subscriptions: int
     publications: int
     naive: int
-    """Publications that are matched naively, and by the index over interests."""
+    """Number of publications matched naively, and by the index over interests."""
     block: int
-    """Subscriptions in a point of figure 13."""
+    """Subscriptions per point of figure 13."""
 
 
 EXTENTS = {
