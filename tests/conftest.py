@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ def _in_memory() -> bool:
 if "TMPDIR" not in os.environ and _in_memory():
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None  # pytest has asked where it is already
+
+# Tests run thousands of commands in process, and building the command line takes milliseconds.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 # Compiling a kernel or starting Spark inside the first example makes it look hopelessly slow, and
 # stories about rare things discard many that have none: that costs time, not truth.

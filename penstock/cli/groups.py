@@ -13,6 +13,7 @@ import importlib.util
 import pkgutil
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -98,6 +99,7 @@ def epilog(examples: str) -> str:
     return f"[bold]Examples[/bold]\n{literal(examples.strip(chr(10)))}" if examples else ""
 
 
+@cache  # building a command takes milliseconds, and one line of words may ask for it several times
 def _command(name: str, module: ModuleType) -> TyperCommand | TyperGroup:
     family = getattr(module, "app", None)
     command: Any
