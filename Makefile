@@ -7,6 +7,8 @@ PYTEST_ARGS ?=
 ARGS ?=
 # How many processes run the tests; see tests/conftest.py for who shares one.
 JOBS ?= 2
+# Percent of the lines of Penstock that tests must reach in process (tests/line_coverage.py).
+COVERAGE_FLOOR ?= 80
 # Chooses the examples of a soak run.
 SEED ?= 1
 
@@ -16,7 +18,7 @@ READY := $(VENV)/.ready
 LOCKER := build/locker
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test archive bounds coverage fast lint format bench lab soak lock clean
+.PHONY: help setup demo test archive bounds fast lint format bench lab soak lock clean
 # Where kernels are tested against plain twins, which is where wrong indices show.
 KERNEL_TESTS := tests/joins/test_kernels.py tests/joins/test_gap_steps.py \
   tests/joins/test_steps_codec.py tests/matching/test_kernels.py tests/routing/test_regions.py \
@@ -35,8 +37,9 @@ $(READY): requirements-dev.lock pyproject.toml
 demo: $(READY)  ## see it work
 	$(BIN)/penstock demo $(ARGS)
 
-test: $(READY) archive bounds  ## run all tests, Spark included
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --hypothesis-profile=ci $(PYTEST_ARGS)
+test: $(READY) archive bounds  ## run all tests, Spark included, and see which lines they reach
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --hypothesis-profile=ci \
+	  -p tests.line_coverage --coverage-floor $(COVERAGE_FLOOR) $(PYTEST_ARGS)
 
 # Tests start Spark many times. Without an archive they take longer, and are as good.
 archive: $(READY)  ## have Java start quickly (a minute, once for a machine)
@@ -45,10 +48,6 @@ archive: $(READY)  ## have Java start quickly (a minute, once for a machine)
 # Kernels do not check indices; here they do, compiled apart (kept in the user's cache directory).
 bounds: $(READY)  ## run the tests of kernels with index checks
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -m "not spark and not slow and not soak" $(KERNEL_TESTS)
-
-# Apart, because on Python 3.11 following every line takes a third more time.
-coverage: PYTEST_ARGS += --cov --cov-report=term
-coverage: test  ## run all tests and see which lines they reach
 
 fast: $(READY)  ## run the tests that need no Spark
 	$(BIN)/python -m pytest -n $(JOBS) -m "not spark and not slow and not soak" $(PYTEST_ARGS)
@@ -68,7 +67,7 @@ bench: $(READY)  ## run the benchmarks
 lab: $(READY)  ## run the experiments of all papers again, at small size (ARGS=--full: as published)
 	$(BIN)/penstock lab paper all $(ARGS)
 
-# What only soaks, and the stories of `make test` with twenty times as many examples, others for each SEED.
+# What only soaks, and the stories of `make test` with forty times as many examples, others for each SEED.
 soak: $(READY)  ## compare with the oracle for a long time (SEED=n chooses the run)
 	PENSTOCK_SOAK=1 PENSTOCK_SEED=$(SEED) $(BIN)/python -m pytest -m "soak or (slow and not spark)" \
 	  --hypothesis-seed=$(SEED) $(PYTEST_ARGS) tests/soak tests/differential
@@ -85,5 +84,5 @@ lock:  ## write the lock files anew, with the newest versions that pyproject.tom
 	  --constraints requirements.lock --extra dev --output-file requirements-dev.lock pyproject.toml
 
 clean:  ## remove caches and reports (the environment stays; rm -rf .venv removes it)
-	rm -rf build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -8,6 +8,6 @@ FEWEST = 5
 
 
 def examples(usual: int) -> int:
-    """So many in a full run, a tenth of it in a quick one, and more where there is patience."""
+    """Examples in the running profile; `usual` is their number at 100 % (tests/conftest.py)."""
     profile = settings.default.max_examples if settings.default else 100
-    return max(FEWEST, usual * profile // 100)
+    return max(min(usual, FEWEST), usual * profile // 100)

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import penstock
 from penstock.storage import Home
 from tests.attack.test_hostile_records import begun, by_hub, by_pipeline, check_served, publish
+from tests.examples import examples
 
 ROOMS = ("flow", "joins", "messages", "registry", "storage", "routing", "pipeline", "predicates")
 APART = ("kernels", "comparators", "in_java", "run", "session", "java", "processors", "source")
@@ -72,7 +73,7 @@ def failing_once(owner: Any, name: str, after: int) -> Iterator[list[int]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.sampled_from(range(len(FUNCTIONS))),
     st.sampled_from([0, 0, 1, 2, 5, 20]),

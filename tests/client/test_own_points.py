@@ -29,6 +29,7 @@ from penstock.predicates.boxes import box
 from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Interval, above, below
 from penstock.predicates.masks import IntervalMasks, bits
 from penstock.sql import bind, parse_relation
+from tests.examples import examples
 
 INTEGER = IntegerType()
 TABLE = Relation("r", tuple(Column(name, INTEGER, name != "id") for name in ("id", "a", "b")), (0,))
@@ -69,7 +70,7 @@ def messages(draw: st.DrawFn, more: int) -> Message:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data(), st.integers(0, 2))
 def test_they_are_those_that_each_message_is_meant_for(data: st.DataObject, more: int) -> None:
     filters = st.lists(intervals, min_size=more, max_size=more).map(tuple)

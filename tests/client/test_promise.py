@@ -34,6 +34,7 @@ from tests.differential.stories import (
     Story,
     stories,
 )
+from tests.examples import examples
 
 
 class Subscriber:
@@ -141,25 +142,25 @@ def subscribed(server: PlainServer, sql: str, plan: int | None) -> Subscriber:
 seeds = st.integers(0, 2**32)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(stories(SELECTIONS), seeds)
 def test_over_one_table(story: Story, seed: int) -> None:
     keep_promise(story, seed)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(stories(PAIRS, any_plan=True), seeds)
 def test_over_two_tables(story: Story, seed: int) -> None:
     keep_promise(story, seed)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(stories(MULTI_WAY, any_plan=True), seeds)
 def test_over_many_tables(story: Story, seed: int) -> None:
     keep_promise(story, seed)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(stories(SELF_JOINS, any_plan=True), seeds)
 def test_over_a_table_joined_with_itself(story: Story, seed: int) -> None:
     keep_promise(story, seed)
@@ -187,7 +188,7 @@ def test_stories_are_not_empty() -> None:
     """What the other tests compare is worth comparing."""
     full: list[int] = []
 
-    @settings(max_examples=25, database=None, derandomize=True)
+    @settings(max_examples=examples(25), database=None, derandomize=True)
     @given(stories(MIXED, any_plan=True), seeds)
     def tell(story: Story, seed: int) -> None:
         full.append(keep_promise(story, seed))
@@ -196,7 +197,7 @@ def test_stories_are_not_empty() -> None:
     assert sum(full) > 25
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(stories(SELECTIONS), seeds)
 def test_changes_only(story: Story, seed: int) -> None:
     """Without any rows, the same changes are told as to one that has them."""

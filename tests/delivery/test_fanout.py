@@ -17,6 +17,7 @@ from penstock.storage import Home
 from penstock.testing import LocalPipeline
 from tests.differential.stories import MIXED, Story, stories
 from tests.differential.test_changes_only import with_twins
+from tests.examples import examples
 from tests.pipeline.telling import Teller
 from tests.pipeline.test_stages import EVENTS, happen
 
@@ -47,7 +48,7 @@ def check(home: Home) -> None:
         assert together.get(number, []) == told_alone(home, number)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(
     stories(MIXED, max_steps=10, any_plan=True),
     st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24),

@@ -120,25 +120,25 @@ def check_pipeline(story: Story, run: PipelineRun) -> None:
                 assert told == plain(reference.told[name.removesuffix(TWIN)], since), name
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(stories(SELECTIONS, max_steps=10))
 def test_over_one_table(story: Story) -> None:
     check_hub(story)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(stories(JOINS, max_steps=10, any_plan=True))
 def test_over_several_tables(story: Story) -> None:
     check_hub(story)
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(stories(SELECTIONS, max_steps=10), pipeline_runs)
 def test_a_pipeline_over_one_table(story: Story, run: PipelineRun) -> None:
     check_pipeline(story, run)
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(stories(MIXED, max_steps=10, any_plan=True), pipeline_runs)
 def test_a_pipeline_over_anything(story: Story, run: PipelineRun) -> None:
     check_pipeline(story, run)

@@ -137,25 +137,25 @@ def plain(news: Iterable[News]) -> list[str]:
     return [repr(part) for part in news if part.notifications]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(stories(SELECTIONS, max_steps=10), st.integers(1, 3))
 def test_a_hub_over_one_table(story: Story, every: int) -> None:
     check_hub(story, every)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(stories(JOINS, max_steps=10, any_plan=True), st.integers(1, 3))
 def test_a_hub_over_several_tables(story: Story, every: int) -> None:
     check_hub(story, every)
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(stories(SELECTIONS, max_steps=10), pipeline_runs)
 def test_a_pipeline_over_one_table(story: Story, run: PipelineRun) -> None:
     check_pipeline(story, run)
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(stories(MIXED, max_steps=10, any_plan=True), pipeline_runs)
 def test_a_pipeline_over_anything(story: Story, run: PipelineRun) -> None:
     check_pipeline(story, run)

@@ -26,13 +26,13 @@ def evaluated_here() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(query_stories())
 def test_expressions_and_payloads(story: Story) -> None:
     check(story)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(query_stories(calls=True))
 def test_operators(story: Story) -> None:
     check(story)
@@ -49,7 +49,7 @@ HAPPENINGS = st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24)
 
 
 @pytest.mark.parametrize("gear", ["plain", "fast"])
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(query_stories(calls=True), HAPPENINGS, st.integers(1, 5))
 def test_through_the_pipeline(gear: str, story: Story, events: list[str], batch_rows: int) -> None:
     with mock.patch.dict(os.environ, PENSTOCK_GEAR=gear):

@@ -15,6 +15,7 @@ from penstock.storage import Home
 from penstock.testing import LocalPipeline
 from penstock.testing.scenario import Define, Publish, Subscribe, Withdraw
 from tests.differential.document_stories import DocumentStory, Twin, document_stories
+from tests.examples import examples
 from tests.pipeline.telling import Teller, values_of
 
 
@@ -43,7 +44,7 @@ def tell(story: DocumentStory, hub: Hub) -> None:
             assert found == story.wanted[name].content(twin), subscription.sql
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(document_stories())
 def test_contents_equal_direct_evaluation(story: DocumentStory) -> None:
     with Hub() as hub:
@@ -52,14 +53,14 @@ def test_contents_equal_direct_evaluation(story: DocumentStory) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", scheme_names())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(story=document_stories())
 def test_with_every_scheme(scheme: str, story: DocumentStory) -> None:
     with Hub(scheme=scheme) as hub:
         tell(story, hub)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     story=document_stories(12),
     batch_rows=st.integers(1, 5),

@@ -133,7 +133,7 @@ def test_all_together(story: Story) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(stories(SELECTIONS))
 def test_selections_through_the_matcher(story: Story) -> None:
     with mock.patch("penstock.joins.selections.SCANNED_POINTS", 0):
@@ -169,7 +169,7 @@ def test_any_decomposition(story: Story) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(stories(SELF_JOINS, any_plan=True))
 def test_any_decomposition_of_self_joins(story: Story) -> None:
     check(story)
@@ -218,7 +218,7 @@ def test_hot_keys_with_every_scheme(story: Story) -> None:
         check_schemes(story)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(stories(HOT_KEYS, max_steps=8))
 def test_a_quick_look_at_hot_keys(story: Story) -> None:
     with hurried():
@@ -251,25 +251,25 @@ def test_reoptimising_after_every_step(story: Story) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(stories(WIDE, max_steps=10))
 def test_a_quick_look_at_reoptimising(story: Story) -> None:
     reoptimised(story)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(stories(WIDE, max_steps=10, any_plan=True))
 def test_a_quick_look_at_several_filter_columns(story: Story) -> None:
     check(story)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(stories(JOINS, max_steps=10, any_plan=True))
 def test_a_quick_look_at_any_decomposition(story: Story) -> None:
     check(story)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(stories(MIXED, max_steps=8))
 def test_a_quick_look(story: Story) -> None:
     check(story)
@@ -289,13 +289,13 @@ def test_joins_that_compute(story: Story) -> None:
     check(story)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(stories(COMPUTED, max_steps=8))
 def test_a_quick_look_at_expressions(story: Story) -> None:
     check(story)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(stories(COMPUTED_JOINS, max_steps=8, any_plan=True))
 def test_a_quick_look_at_joins_that_compute(story: Story) -> None:
     check(story)

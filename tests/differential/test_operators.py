@@ -22,13 +22,13 @@ def evaluated_here() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(stories(OVER_ONE))
 def test_a_quick_look_at_selections(story: Story) -> None:
     check(story)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(stories(OVER_SEVERAL, any_plan=True))
 def test_a_quick_look_at_joins(story: Story) -> None:
     check(story)
@@ -55,14 +55,14 @@ def test_selections_through_matchers(story: Story) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", schedule_names())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(story=stories(OVER_ANY, max_steps=16))
 def test_every_schedule(schedule: str, story: Story) -> None:
     with in_process(schedule):
         check(story)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(stories(ALIKE, max_steps=16, any_plan=True))
 def test_a_quick_look_at_calls_that_are_shared(story: Story) -> None:
     check(story)

@@ -85,7 +85,7 @@ def test_with_every_scheme(scheme: str, story: Story) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     story=payload_stories(), batch_rows=st.integers(1, 5), many=st.sampled_from([1, MANY_NEWCOMERS])
 )

@@ -16,6 +16,7 @@ from penstock.joins.scheme import StepByStep
 from penstock.messages import Message, Position, encode_message
 from penstock.testing.scenario import Define, Publish, Subscribe, Withdraw
 from tests.differential.stories import JOINS, Story, stories
+from tests.examples import examples
 
 
 class OneByOne(StepByStep):
@@ -71,7 +72,7 @@ def told(story: Story, scheme: Scheme) -> list[bytes]:
 # `auto` may choose another scheme for many steps than for each of them.
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in scheme_names() if name != "auto"])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(story=stories(JOINS, max_steps=25))
 def test_a_batch_is_as_its_steps_one_by_one(name: str, story: Story) -> None:
     with mock.patch("penstock.joins.schemes.ref_sj_gap.MANY_STEPS", 1):

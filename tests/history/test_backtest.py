@@ -24,6 +24,7 @@ from penstock.testing import load_scenario
 from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.scenario import Bad, Define, Publish, Replan, Step, Subscribe, Withdraw
 from tests.differential.stories import COMPUTED_JOINS, MIXED, Story, stories
+from tests.examples import examples
 from tests.history.dry import dry_backtest
 from tests.pipeline.telling import Teller, interleaved, scenario_paths
 
@@ -81,7 +82,7 @@ BAD = (b"no event", b'{"table": "t0", "op": "delete", "row": {"id": 99}}', b'{"t
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     story=stories(MIXED, max_steps=16) | stories(COMPUTED_JOINS, max_steps=12),
     bad=st.lists(st.sampled_from(BAD), max_size=4),
@@ -100,7 +101,7 @@ def test_a_backtest_equals_the_live_subscription(story: Story, bad: list[bytes])
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(story=stories(MIXED, max_steps=12), at_once=st.sampled_from([1, 4]))
 def test_many_queries_at_once_from_any_offset(story: Story, at_once: int) -> None:
     """All queries of a story from some offsets: the same as each alone, however the log is cut."""

@@ -23,6 +23,7 @@ from penstock.flow.events import MAX_EVENT_BYTES, decode_event
 from penstock.ingest import row_writer
 from penstock.ingest.formats import InputFormat, csv_rows, parquet_rows, read_file
 from penstock.ingest.input_files import InputBatch
+from tests.examples import examples
 
 ROOT = Path(__file__).parent.parent.parent
 THINGS = Relation("things", (Column("id", IntegerType(), False), Column("s", StringType())), (0,))
@@ -223,7 +224,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from(["x.csv", "x.parquet", "x.jsonl"]),
     st.binary(max_size=200),

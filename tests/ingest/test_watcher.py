@@ -31,6 +31,7 @@ from penstock.ingest.file_ingest import FileIngest, IngestResult
 from penstock.ingest.watcher import Watcher, WatchSummary, watch
 from penstock.registry import Registry
 from penstock.storage import Home, RecordKind
+from tests.examples import examples
 
 STOCKS = "CREATE TABLE stocks (id BIGINT PRIMARY KEY, symbol VARCHAR, per DOUBLE)"
 ROOT = Path(__file__).parent.parent.parent
@@ -267,7 +268,7 @@ class Crash(BaseException):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     files=st.lists(st.lists(st.integers(0, 99), max_size=6), min_size=1, max_size=3),
     crashes=st.lists(st.tuples(st.integers(0, 8), st.booleans()), max_size=5),

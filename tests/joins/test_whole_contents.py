@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock.flow.engine import Engine
 from penstock.joins import whole_contents
 from penstock.messages import Message
+from tests.examples import examples
 
 QUERY = (
     "SELECT * FROM a JOIN b ON a.k = b.k "
@@ -52,7 +53,7 @@ def received(engine: Engine, messages: list[Message]) -> set[tuple[object, ...]]
 
 
 @pytest.mark.parametrize("scanned", [whole_contents.SCANNED_POINTS, 0], ids=["kernel", "scheme"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(left=rows, right=rows, wanted=queries)
 def test_regions_say_what_names_say(
     scanned: int,

@@ -25,6 +25,7 @@ from penstock.testing.decompositions import numbered_decomposition
 from penstock.testing.oracle import Oracle, comparable
 from penstock.testing.scenario import Define, Publish, Replan, Subscribe, Withdraw
 from tests.differential.stories import MIXED, Story, stories
+from tests.examples import examples
 from tests.maintenance.conftest import BAD, QUERIES, REVIEWS, STOCKS, tell
 from tests.maintenance.test_verify import everything_known, silent
 
@@ -293,7 +294,7 @@ def _compare(hub: Hub, names: dict[str, int], oracle: Oracle) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     stories(MIXED, max_steps=10, any_plan=True),
     st.lists(st.integers(0, 14), min_size=1, max_size=4),

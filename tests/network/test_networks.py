@@ -24,6 +24,7 @@ from penstock.network.trees import TreeNetwork
 from penstock.network.unicast import UnicastNetwork
 from penstock.routing.merging.policies import every
 from penstock.routing.merging.table import MergeSettings
+from tests.examples import examples
 from tests.routing.interest_worlds import (
     JOINED,
     RELATION,
@@ -73,7 +74,7 @@ def check_journey(journey: Journey, held: dict[int, list[Point]], network: Conte
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@settings(max_examples=30, phases=[Phase.generate])
+@settings(max_examples=examples(30), phases=[Phase.generate])
 @given(data=st.data())
 def test_messages_reach_those_they_are_meant_for(name: str, data: st.DataObject) -> None:
     network, held = MAKERS[name](), dict[int, list[Point]]()

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.testing.oracle import Oracle
+from tests.examples import examples
 from tests.network.storms import Storm, live_through, weather, weather_of
 
 SEEDS = 200
@@ -60,7 +61,7 @@ def test_a_storm_runs_again_in_another_process() -> None:
     assert traces == {f"{weather(7)} {weather(11)}\n"}
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.randoms(use_true_random=False))
 def test_storms_that_are_drawn_and_shrunk(random: Random) -> None:
     """The same storms, chosen by hypothesis: what fails is made as small as it goes."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from penstock import Hub
 from penstock.operators.schedules.registry import schedule_names
+from tests.examples import examples
 from tests.operators.evaluating import in_process
 from tests.operators.samples import BINDING, PREDICATES, divisors, splits
 
@@ -126,7 +127,7 @@ def evaluated_here() -> Iterator[None]:
 VALUES = st.sampled_from([None, 0, 1, 2, 4, 6])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(groups(), min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(1, 3), VALUES, VALUES, VALUES), min_size=1, max_size=8),
@@ -181,7 +182,7 @@ def test_nobody_is_asked_twice(tmp_path: Path) -> None:
         assert max((counted + known).values()) == 1
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.lists(groups(), min_size=1, max_size=4), st.lists(VALUES, min_size=1, max_size=6))
 def test_every_schedule_finds_the_same_and_asks_nobody_twice(
     wanted: list[list[Part]], values: list[int | None]

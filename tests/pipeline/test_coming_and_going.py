@@ -7,11 +7,12 @@ from hypothesis import Phase, given, settings
 from pyspark.sql import SparkSession
 
 from tests.differential.stories import Story
+from tests.examples import examples
 from tests.pipeline.coming_and_going import live_through, stories_in_rounds
 
 # A story takes a dozen batches: there is no time to look for a shorter one that fails, nor for many
 # of them (make soak).
-lengthy = settings(max_examples=2, phases=[Phase.generate])
+lengthy = settings(max_examples=examples(2), phases=[Phase.generate])
 
 
 @pytest.mark.slow

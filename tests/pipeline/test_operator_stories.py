@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.differential.operator_stories import ALIKE, OVER_ANY
 from tests.differential.stories import Story, stories
+from tests.examples import examples
 from tests.operators.evaluating import in_process
 from tests.operators.samples import PREDICATES
 from tests.pipeline.test_stages import EVENTS, check_contents
@@ -35,21 +36,21 @@ GEARS = st.sampled_from(["plain", "fast"])
 """Each story is compared with DuckDB in one of them; `make soak` tells more stories."""
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(GEARS, stories(ALIKE, max_steps=16, any_plan=True), HAPPENINGS, st.integers(1, 5))
 def test_a_quick_look(gear: str, story: Story, events: list[str], batch_rows: int) -> None:
     check(gear, story, events, batch_rows)
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(GEARS, stories(ALIKE, max_steps=24, any_plan=True), HAPPENINGS, st.integers(1, 5))
 def test_calls_that_are_shared(gear: str, story: Story, events: list[str], batch_rows: int) -> None:
     check(gear, story, events, batch_rows)
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(GEARS, stories(OVER_ANY, max_steps=16, any_plan=True), HAPPENINGS, st.integers(1, 5))
 def test_all_together(gear: str, story: Story, events: list[str], batch_rows: int) -> None:
     check(gear, story, events, batch_rows)

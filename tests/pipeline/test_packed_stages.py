@@ -39,6 +39,7 @@ from tests.differential.stories import (
     Story,
     stories,
 )
+from tests.examples import examples
 from tests.pipeline.telling import Teller
 from tests.pipeline.test_stages import files
 
@@ -182,7 +183,7 @@ ANY_BATCH_ROWS = st.sampled_from([2, 10, 1000])
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(data=st.data(), batch_rows=ANY_BATCH_ROWS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_any_story(shape: Shape, data: st.DataObject, batch_rows: int) -> None:

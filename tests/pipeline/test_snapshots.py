@@ -26,6 +26,7 @@ from penstock.pipeline.worker_index import WorkerIndex
 from penstock.registry import Registry
 from penstock.storage import Home
 from penstock.testing.decompositions import numbered_decomposition
+from tests.examples import examples
 
 TABLES = (
     "CREATE TABLE stocks (id INTEGER PRIMARY KEY, symbol VARCHAR, per INTEGER)",
@@ -84,7 +85,7 @@ steps = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps, st.randoms(use_true_random=False))
 def test_a_view_from_a_snapshot_is_like_any_other(
     tmp_path_factory: pytest.TempPathFactory, story: list[str], chance: object

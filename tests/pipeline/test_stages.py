@@ -24,6 +24,7 @@ from penstock.testing import LocalPipeline
 from penstock.testing.oracle import Oracle
 from penstock.testing.scenario import Step
 from tests.differential.stories import MIXED, Story, stories
+from tests.examples import examples
 from tests.pipeline.telling import Chorus, Teller, interleaved, scenario_paths, values_of
 
 
@@ -70,7 +71,7 @@ MANY = st.sampled_from([1, 2, MANY_NEWCOMERS])
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     story=stories(MIXED, max_steps=16, any_plan=True),
     events=st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24),

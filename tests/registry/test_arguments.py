@@ -35,6 +35,7 @@ from penstock.registry import (
 from penstock.spaces import Choice
 from penstock.storage import Home, MemoryHome, Record, RecordKind
 from penstock.storage.quarantine import list_quarantine, replay
+from tests.examples import examples
 from tests.odd_values import ODD_VALUES, check_refusal, odd_calls, public_methods
 
 SELECTION = "SELECT symbol FROM stocks WHERE per < 20"
@@ -172,7 +173,7 @@ _ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(_ANYTHING, _ANYTHING, _ANYTHING, _ANYTHING)
 def test_any_arguments_whatsoever(one: Any, two: Any, three: Any, four: Any) -> None:
     """Either an error and nothing appended, or a record that every reader reads."""

@@ -19,6 +19,7 @@ from penstock.pipeline.source import LogReader
 from penstock.registry import Lease, Leases, Registry, rebuild, withdrawn
 from penstock.storage import Home, RecordKind
 from penstock.testing import LocalPipeline
+from tests.examples import examples
 from tests.pipeline.telling import content
 
 SQL = "SELECT * FROM stocks"
@@ -320,7 +321,7 @@ def test_a_hub_in_memory(clock: FakeClock) -> None:
         assert hub.expire() == []
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(
     st.lists(
         st.tuples(

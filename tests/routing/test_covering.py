@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from penstock.routing.covering import CoverTable, maximal_of
 from penstock.routing.interests import Interest, name_of
+from tests.examples import examples
 from tests.routing.interest_worlds import SHAPES, interests, shapes
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_what_is_sent_is_what_is_maximal_among_what_is_held(data: st.DataObject) -> None:
     table, held, sent = CoverTable(SHAPES), dict[int, Interest](), dict[int, Interest]()

@@ -11,6 +11,7 @@ from penstock.routing.diagrams import DependencyTable, DiagramTable, merge_diagr
 from penstock.routing.diagrams import dependencies as dependencies_module
 from penstock.routing.interests import SpaceShape
 from penstock.routing.merging.measures import UniformMeasure
+from tests.examples import examples
 from tests.routing.interest_worlds import INTEGER, RELATION, intervals
 
 normal = intervals.map(lambda interval: normalise(interval, INTEGER)).filter(
@@ -19,7 +20,7 @@ normal = intervals.map(lambda interval: normalise(interval, INTEGER)).filter(
 conjunctions = st.dictionaries(st.sampled_from([1, 2, 3]), normal, max_size=3).map(box)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_the_table_of_dependencies_is_minimal_and_complete(data: st.DataObject) -> None:
     table, held = DependencyTable(), dict[int, Interval]()
@@ -61,7 +62,7 @@ def test_blocks_are_split_and_emptied() -> None:
     assert len(table) == 1
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_one_pass_and_two_find_what_comparing_boxes_finds(data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(4)))

@@ -27,6 +27,7 @@ from penstock.routing.interests import (
     name_of,
     pack_interest,
 )
+from tests.examples import examples
 from tests.routing.interest_worlds import (
     RELATION,
     SELECTION,
@@ -46,7 +47,7 @@ def _lies_in(point: Point, interest: Interest) -> bool:
     return interest.covers(interest_of(point, with_number=True))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_the_interest_of_a_point_is_concerned_exactly_when_the_point_is(
     data: st.DataObject,
@@ -63,7 +64,7 @@ def test_the_interest_of_a_point_is_concerned_exactly_when_the_point_is(
         assert concerns(message, own, RELATION) == is_meant(message, point)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_no_message_passes_by_an_interest_that_holds_a_point_it_means(data: st.DataObject) -> None:
     shape = data.draw(shapes)
@@ -74,7 +75,7 @@ def test_no_message_passes_by_an_interest_that_holds_a_point_it_means(data: st.D
         assert concerns(message, interest, RELATION)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.data())
 def test_a_cover_is_concerned_by_whatever_concerns_what_it_covers(data: st.DataObject) -> None:
     shape = data.draw(shapes)
@@ -89,7 +90,7 @@ def test_a_cover_is_concerned_by_whatever_concerns_what_it_covers(data: st.DataO
                 assert concerns(message, outer, RELATION)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @pytest.mark.parametrize(
     ("plain", "opened", "ratio", "scans"), [(1000, 5, 4, 2), (0, 0, 4, 0), (3, 2, 2, 0)]
 )

@@ -31,6 +31,7 @@ from penstock.routing.merging.rules import (
 from penstock.routing.merging.samples import PublicationSample
 from penstock.routing.merging.table import MergeSettings, named
 from penstock.routing.merging.volumes import union_volume
+from tests.examples import examples
 from tests.routing.interest_worlds import RELATION, SELECTION, SHAPES, interests, messages, shapes
 
 RANGES = {2: (0, 9), 3: (0, 9)}
@@ -52,7 +53,7 @@ def more(value: int) -> Interval:
     return Interval(below(value + 1), TOP)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @pytest.mark.parametrize("rule", [*PERFECT_RULES, *IMPERFECT_RULES], ids=lambda rule: rule.__name__)
 @given(data=st.data())
 def test_a_merger_covers_its_parts_and_a_perfect_one_nothing_else(
@@ -179,7 +180,7 @@ def published(a: int, b: int) -> Message:
     return Message(Position(1, 1), 1, (1,), (1, 1, a, b), EVERYONE)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @pytest.mark.parametrize(("threshold", "most_at_once"), [(0.0, None), (0.2, None), (0.2, 2)])
 @given(data=st.data())
 def test_what_is_sent_stands_for_what_is_held(

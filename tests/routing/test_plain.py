@@ -14,6 +14,7 @@ from penstock.predicates.boxes import box
 from penstock.predicates.intervals import EVERYTHING, Interval, point
 from penstock.routing import PlainRegions, RoutingTable, plain, recipients
 from penstock.spaces import Placed, Space
+from tests.examples import examples
 from tests.routing.test_recipients import (
     SPACE,
     TABLES,
@@ -33,7 +34,7 @@ from tests.routing.test_recipients import (
     keys,
     st.integers(0, 12),
 )
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_both_gears_and_every_point_agree(
     wishes: list[tuple[Interval, Interval]],
     gone: set[int],

@@ -21,6 +21,7 @@ from penstock.routing.region_kernel import points_in_region, points_in_region_re
 from penstock.routing.regions import POLICY
 from penstock.routing.space_recipients import scanned
 from penstock.spaces import Edge, Side, Space
+from tests.examples import examples
 
 INTEGER = IntegerType()
 COLUMNS = ("id", "k", "a", "b")
@@ -66,7 +67,7 @@ def space() -> SpacePoints:
     [TierPolicy(1, 1, 2, 2), TierPolicy(4, 8, 1, 2), TierPolicy(3, 2, 1, 3), POLICY],
     ids=["no delta", "small segments", "three at once", "as it is"],
 )
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=st.data())
 def test_the_index_follows_the_points(policy: TierPolicy, data: st.DataObject) -> None:
     points = space()

@@ -124,7 +124,7 @@ def conjunctions(draw: st.DrawFn) -> list[str]:
     return [f"SELECT id, text FROM t WHERE {' AND '.join(mine)}" for mine in parts]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(conjunctions())
 def test_conjunctions_are_bound_as_by_themselves(statements: list[str]) -> None:
     binder = ShapeBinder(CATALOG)

@@ -17,6 +17,7 @@ from penstock.storage import BatchHeader, MessageLog, QuarantinedEvent, disk, fi
 from penstock.storage import batch_files as batchfiles
 from penstock.storage.batch_codec import Place
 from penstock.storage.rolled import ROLLED_SUFFIX, Extent
+from tests.examples import examples
 from tests.storage.rolling import roll_early
 
 
@@ -269,7 +270,7 @@ def test_a_base_inside_a_rolled_file(tmp_path: Path) -> None:
 # Which files are rolled
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.integers(100, 40_000_000), min_size=1, max_size=400), st.integers(0, 300))
 def test_any_sizes_of_batches(sizes: list[int], at_once: int) -> None:
     """Few files are left, no file is too large, and little is rewritten, also where many files were

@@ -33,6 +33,7 @@ from penstock.operators.terms import (
     read_term,
     satisfies,
 )
+from tests.examples import examples
 from tests.operators.plugins.group_worlds import (
     COLUMNS,
     OPERATORS,
@@ -62,7 +63,7 @@ def evaluated(
     return GroupEvaluation(group, OPERATORS).evaluate(results, ROW)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(group_worlds())
 def test_groups_mean_what_brute_force_finds(world: GroupWorld) -> None:
     group = check_group(world.group, OPERATORS, COLUMNS)
@@ -160,7 +161,7 @@ def sql_of(term: Term | Comparison, values: dict[str, object]) -> str:
     return f"({value})::{'BIGINT' if isinstance(value, int) else 'DECIMAL(9,2)'}"
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.sampled_from(["<", "<=", "=", "<>", ">", ">="]),
     terms(["a", "b"]),

@@ -23,6 +23,7 @@ from penstock.operators.terms import (
     Term,
     Variable,
 )
+from tests.examples import examples
 from tests.operators.plugins.group_worlds import (
     OPERATORS,
     ROW,
@@ -76,7 +77,7 @@ def rewritten(world: GroupWorld, seed: int) -> GroupWorld:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(group_worlds(max_predicates=5), st.integers())
 def test_equal_groups_have_equal_definitions(world: GroupWorld, seed: int) -> None:
     canonical = canonical_group(world.group)
@@ -84,7 +85,7 @@ def test_equal_groups_have_equal_definitions(world: GroupWorld, seed: int) -> No
     assert canonical_group(canonical) == canonical
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(group_worlds())
 def test_equal_definitions_are_of_equal_groups(world: GroupWorld) -> None:
     """Evaluating the canonical definition gives what the group gives."""

@@ -27,6 +27,7 @@ from penstock.operators.results import (
     result_keys,
 )
 from penstock.operators.results_file import REFRESH_SECONDS, FileResults
+from tests.examples import examples
 
 ONE = operator("one", [Argument("s", VARCHAR), Argument("n", BIGINT, constant=True)])(
     lambda s, n: len(s) > n
@@ -112,7 +113,9 @@ class CacheContract:
 
     @pytest.mark.parametrize("seed", range(2))
     def test_caching_changes_no_outcome(self, tmp_path: Path, seed: int) -> None:
-        @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+        @settings(
+            suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(20)
+        )
         @given(st.lists(st.tuples(st.none() | st.text(max_size=3), st.integers(0, 3)), max_size=9))
         def compare(rows: list[StoredRow]) -> None:
             assert cached.evaluate(ONE, rows).outcomes == plain.evaluate(ONE, rows).outcomes
