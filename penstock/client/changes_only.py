@@ -1,4 +1,4 @@
-"""The client side of a subscription over one table that wants changes only. It holds no rows."""
+"""The client of a changes-only subscription over one table. It holds no rows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from penstock.spaces import Decomposition, place
 
 
 class ChangesOnlyClient:
-    """Notifications, each from one message alone: what the row was, and what it is.
+    """Notifications, each from one message: the row before and after.
 
-    Messages to such a subscription carry all columns of the row as it was.
+    Messages to such a subscription carry all columns of the old row.
     """
 
     def __init__(self, subscription: int, query: Query) -> None:
@@ -34,7 +34,7 @@ class ChangesOnlyClient:
         self._points = own_points(query, place(query, subscription))
 
     def apply(self, deliveries: Sequence[Delivery]) -> list[Notification]:
-        """What messages, ordered by position, say about rows that the query selects."""
+        """The notifications of messages, which must be ordered by position."""
         notifications: list[Notification] = []
         for one in deliveries:
             if isinstance(one, Message) and one.space in self._points:

@@ -1,7 +1,7 @@
 """The client side: from messages to a subscription's content and its changes.
 
-A client keeps the rows that messages upsert, per branch and node, and the join of what it holds. It
-never looks at the database: it applies messages in the order of their positions, and nothing else.
+A client keeps the rows that messages upsert, per branch and node, and their join. It never reads
+the database: it only applies messages in the order of their positions.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ ContentRow: TypeAlias = dict[str, Outside]
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One change of a content: `before` is None for a new row, `after` for one that is gone.
+    """One change of a content: `before` is None for a new row, `after` for a removed one.
 
-    `id` is the same on every retry and after every crash: subscription, offset, row key. The rows
-    that a subscription starts with have "initial" in it: the record at the same offset may come in
-    the next batch, and change them.
+    `id` is the same on every retry and after every crash: subscription, offset, row key. For
+    initial content it contains "initial": the record at the same offset may come in the next batch,
+    and change the same rows.
     """
 
     subscription: int
@@ -42,7 +42,7 @@ class Notification:
 
     @property
     def id(self) -> str:
-        """Made when somebody asks: many count notifications, or read only their rows."""
+        """Built on demand: many readers count notifications, or read only their rows."""
         moment = f"{self.offset}:initial" if self.is_initial else f"{self.offset}"
         return f"{self.subscription}:{moment}:{key_text(self.key)}"
 
@@ -64,18 +64,18 @@ class Switch:
 
     @classmethod
     def at(cls, offset: int, replan: Replan) -> Switch:
-        """Before anything else that happens at an offset."""
+        """At an offset, before all other steps."""
         return cls(Position(offset, _SWITCH_STEP), replan.subscription, replan.decomposition)
 
 
 _SWITCH_STEP = -1
 
 Delivery: TypeAlias = Message | Switch
-"""What a client is handed, in the order of positions."""
+"""The input of a client, in the order of positions."""
 
 
 class Content:
-    """What a subscription's query returns, built from messages. Not thread-safe."""
+    """The result of a subscription's query, built from messages. Not thread-safe."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Content:
         *,
         quiet: bool = False,
     ) -> None:
-        """`quiet`: there are no notifications of the rows that it starts with."""
+        """`quiet`: no notifications of initial content."""
         self.subscription = subscription
         self.query = query
         self._show = row_view(query)
@@ -96,17 +96,17 @@ class Content:
         self._placed = place(query, subscription, chosen)
         self._points = own_points(query, self._placed)
         self._rows: dict[JoinKey, JoinRow] = {}
-        self._copies: dict[JoinKey, int] = {}  # in how many branches a join row occurs
-        # Where a scheme sends join rows: the partners that each row was sent with.
+        self._copies: dict[JoinKey, int] = {}  # the number of branches with a join row
+        # For schemes that send join rows: the partners that each row was sent with.
         self.partners: dict[tuple[PointId, RowKey], set[RowKey]] = {}
 
     def joined(self) -> Iterator[tuple[JoinKey, JoinRow, int]]:
-        """All join rows, and in how many branches each occurs."""
+        """All join rows, and the number of branches in which each occurs."""
         for key, row in self._rows.items():
             yield key, row, self._copies[key]
 
     def restore_joined(self, joined: Iterable[tuple[JoinKey, JoinRow, int]]) -> None:
-        """What `joined` gave, for a content whose branches hold the same rows as then."""
+        """Restore the result of `joined`; the branches must hold the same rows as then."""
         for key, row, copies in joined:
             self._rows[key], self._copies[key] = row, copies
 
@@ -132,7 +132,7 @@ class Content:
         return notifications
 
     def absorb(self, deliveries: Sequence[Delivery]) -> None:
-        """The same for those who want the content alone."""
+        """`apply` without notifications."""
         for one in deliveries:
             self._apply_one(one, {})
 
@@ -143,8 +143,8 @@ class Content:
             self._apply_message(one, before)
 
     def _moment(self, one: Delivery) -> tuple[int, bool]:
-        """The offset, and whether changes then are reported: initial content may not be, and a
-        switch between decompositions changes nothing in the end."""
+        """The offset, and whether changes at it are reported: initial content may not be, and a
+        switch of decompositions has no net effect."""
         offset, step = one.position
         return offset, not self._quiet or step > INITIAL_STEP
 
@@ -177,7 +177,7 @@ class Content:
             self.partners.setdefault((point.id, message.key), set()).add(message.partner)
 
     def _has_partner_left(self, point: Point, message: Message) -> bool:
-        """Whether the row stays, because the join row that is gone was not its only one."""
+        """Whether the row stays because it has another partner."""
         partners = self.partners.get((point.id, message.key))
         if message.partner is None or partners is None:
             return False
@@ -222,7 +222,7 @@ class Content:
 
 
 def row_view(query: Query) -> Callable[[JoinRow], ContentRow]:
-    """How join rows are shown: as the SELECT names their columns."""
+    """A function that shows join rows with the column names of the SELECT."""
     types = [query.nodes[one.node].relation.columns[one.column].type for one in query.outputs]
     places = [(one.label, one.node, one.column) for one in query.outputs]
     columns = [(*place, kind.show) for place, kind in zip(places, types, strict=True)]
@@ -231,7 +231,7 @@ def row_view(query: Query) -> Callable[[JoinRow], ContentRow]:
         return {label: row[node][column] for label, node, column in places}
 
     if all(type(kind).show is ValueType.show for kind in types):
-        return show_stored  # half the time, for every row of every notification
+        return show_stored  # takes half the time, for every row of every notification
 
     def show(row: JoinRow) -> ContentRow:
         return {
@@ -258,7 +258,7 @@ def notified(
 
 
 def own_points(query: Query, placed: Iterable[Placed]) -> dict[int, OwnPoints]:
-    """The points of a subscription by the spaces they lie in."""
+    """The points of a subscription by space."""
     by_space: dict[int, list[Point]] = {}
     for one in placed:
         by_space.setdefault(one.space.id, []).append(one.point)
@@ -269,8 +269,8 @@ def own_points(query: Query, placed: Iterable[Placed]) -> dict[int, OwnPoints]:
 
 
 def _same(one: ContentRow | None, other: ContentRow | None) -> bool:
-    """Whether a subscriber would see no difference. NaN is as good as NaN: rows travel as bytes,
-    so whether it is the very same object says nothing."""
+    """Whether a subscriber would see no difference. NaN equals NaN: rows are sent as bytes, so
+    object identity cannot decide."""
     if one is None or other is None:
         return one is other
     return all(
@@ -278,10 +278,10 @@ def _same(one: ContentRow | None, other: ContentRow | None) -> bool:
     )
 
 
-# Made once: `json.dumps` would make one for each key.
+# Created once: `json.dumps` would create an encoder for each key.
 _JSON = json.JSONEncoder(separators=(",", ":"))
 
 
 def key_text(key: JoinKey) -> str:
-    """A join row's key as text: the keys of its parts, unambiguously."""
+    """A join row's key as text: the keys of its parts, in an unambiguous form."""
     return _JSON.encode(key)

@@ -1,10 +1,10 @@
-"""What a subscription starts with.
+"""The initial content of a subscription.
 
 A subscription without initial content gets the same notifications as one with the same query gets
-after its initial content. Over one table that takes no state: a message says what the row was and
-what it is. A join does take state: a change can bring together rows that were there before, and the
-server sends only those that the subscriber cannot have yet. So over several tables the initial rows
-are sent and kept, but not reported.
+after its initial content. Over one table that needs no state: a message carries the old and the new
+row. A join needs state: a change can join rows that existed before, and the server sends only rows
+that the subscriber cannot have yet. So over several tables the initial rows are sent and stored,
+but not reported.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ class Initial(StrEnum):
     """How a subscription starts."""
 
     CONTENT = "content"
-    """With notifications of everything that its query returns."""
+    """With notifications of all rows that its query returns."""
     NONE = "none"
-    """With nothing, and it never has a content: every notification follows from one message."""
+    """Without initial content; it never holds rows: a notification comes from one message."""
     SILENT = "quiet"
-    """With all rows that it needs, without a notification of them."""
+    """With all rows that it needs, but without notifications of them."""
 
     @classmethod
     def of(cls, wanted: str, query: Query) -> Initial:
-        """How a subscription starts that wants its "content", or "none" of it."""
+        """From the subscriber's wish, "content" or "none"."""
         wanted = text(wanted, "what a subscription starts with", SubscriptionError)
         if wanted not in (cls.CONTENT, cls.NONE):
             raise SubscriptionError(
@@ -39,7 +39,7 @@ class Initial(StrEnum):
 
     @property
     def wanted(self) -> str:
-        """As the subscriber has said it."""
+        """The subscriber's wish, "content" or "none"."""
         return self.CONTENT if self is self.CONTENT else self.NONE
 
     def check_content(self, subscription: int) -> None:

@@ -1,7 +1,7 @@
-"""The points of one subscription in one space, and what a message means to them.
+"""The points of one subscription in one space, and the effect of a message on them.
 
-OR, IN and NOT make up to a thousand branches, with a point each. Nearly every message concerns a
-few of them, which are found without a look at the others.
+OR, IN and NOT make up to a thousand branches, with a point each. Nearly every message concerns few
+of them, which are found without testing the others.
 """
 
 from __future__ import annotations

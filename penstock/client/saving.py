@@ -1,7 +1,7 @@
 """A content as plain data, and back.
 
-A row stands there once, however many branches hold it and however many join rows it is part of. The
-order of everything is kept, so a restored content shows its rows as the saved one did.
+A row is stored once, however many branches hold it and however many join rows it is part of. All
+orders are preserved, so a restored content lists its rows like the saved one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.spaces import Decomposition, decomposition_from_plain, plain_decom
 
 
 def plain_content(content: Content) -> list[Any]:
-    """For `restored_content`."""
+    """The input of `restored_content`."""
     rows = _Numbered()
     branches = [
         [[(key, rows.number(row)) for key, row in branch.items(node)] for node in _nodes(content)]
@@ -33,7 +33,7 @@ def plain_content(content: Content) -> list[Any]:
 def restored_content(
     plain: list[Any], subscription: int, query: Query, *, quiet: bool = False
 ) -> Content:
-    """The content that `plain_content` was made of."""
+    """The inverse of `plain_content`."""
     chosen, packed_rows, branches, joined, partners = plain
     content = Content(subscription, query, _decomposition(chosen), quiet=quiet)
     rows: list[Row] = [tuple(row) for row in packed_rows]
@@ -59,11 +59,11 @@ def _decomposition(plain: list[Any] | None) -> Decomposition | None:
 
 
 class _Numbered:
-    """Rows, each once."""
+    """Distinct rows, numbered."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self._numbers: dict[int, int] = {}  # by identity: the rows live as long as this
+        self._numbers: dict[int, int] = {}  # by id: the rows live as long as this
 
     def number(self, row: Row) -> int:
         number = self._numbers.setdefault(id(row), len(self.rows))

@@ -1,4 +1,4 @@
-"""How much memory what waits for a subscriber takes, roughly and quickly.
+"""A quick estimate of the memory of what is queued for a subscriber.
 
 Only texts can be large: everything else is counted as a constant.
 """
@@ -14,7 +14,7 @@ from penstock.messages import Message
 OBJECT_BYTES = 400
 """A message or a notification without its values: the object, its id, its key, its dictionaries."""
 VALUE_BYTES = 32
-"""A number, a date, or the place of one in a row."""
+"""A number, a date, or the slot of a value in a row."""
 
 
 def delivery_bytes(delivery: Delivery) -> int:

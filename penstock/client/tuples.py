@@ -1,8 +1,8 @@
 """The tuples a client holds for one branch of its query, and their join.
 
-One pool of rows per node, found by row key and by the values of join columns. When a row comes or
-goes, the join rows it takes part in are enumerated from that row outward, along an order of nodes
-in which each node is joined with one already bound; nothing else is recomputed.
+One pool of rows per node, indexed by row key and by the values of join columns. When a row is added
+or removed, the join rows it takes part in are enumerated from that row outward, in an order of
+nodes in which each node is joined with one already bound; nothing else is recomputed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _visits(query: Query, start: int) -> list[_Visit]:
                     for pair in join.columns:
                         source = (here, pair[flip])
                         links.setdefault(there, []).append((pair[1 - flip], source))
-        node, pairs = min(links.items())  # connected: binding checked it
+        node, pairs = min(links.items())  # never empty: binding checked that joins connect all
         visits.append(_Visit(node, tuple(c for c, _ in pairs), tuple(s for _, s in pairs)))
         bound.append(node)
     return visits
@@ -110,7 +110,7 @@ class BranchTuples:
     def _bind_next(
         self, visit: _Visit, bound: list[tuple[list[RowKey], list[Row]]]
     ) -> list[tuple[list[RowKey], list[Row]]]:
-        """Join rows in which one more node is bound."""
+        """Partial join rows, extended by one more node."""
         found = []
         pool, node = self._by_value[visit.node][visit.columns], visit.node
         for keys, rows in bound:

@@ -1,4 +1,4 @@
-"""Attempts in process: processing records on a copy of an engine's state, to find a culprit."""
+"""In-process attempts: records are processed on a copy of an engine's state to find a fault."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.spaces import Placed
 
 
 def fault_of(process: Callable[[], object]) -> Exception | None:
-    """The fault that something led to; other exceptions are raised."""
+    """The fault that `process` raises, None if it succeeds; other exceptions propagate."""
     try:
         process()
     except Exception as error:
@@ -29,7 +29,7 @@ def culprits_of_events(
     make_scheme: Callable[[], Scheme],
     suspects: Collection[int],
 ) -> list[SetAside]:
-    """The records to set aside, so that these events can be processed."""
+    """The records to set aside so that the other events can be processed."""
     bodies = dict(run)
 
     def attempt(events: Sequence[int], subscriptions: Sequence[int]) -> Exception | None:
@@ -45,7 +45,7 @@ def culprits_of_events(
 def culprits_of_initial(
     engine: Engine, offset: int, waiting: Sequence[Placed], make_scheme: Callable[[], Scheme]
 ) -> list[SetAside]:
-    """The subscriptions to suspend, so that these points can be given their rows."""
+    """The subscriptions to suspend so that the other points can get their initial content."""
 
     def attempt(events: Sequence[int], subscriptions: Sequence[int]) -> Exception | None:  # noqa: ARG001
         def process() -> None:
@@ -60,7 +60,7 @@ def culprits_of_initial(
 
 
 def send(engine: Engine, messages: Iterable[Message]) -> None:
-    """All that is done with messages before they are published."""
+    """Everything that is done with messages before they are published."""
     for message in messages:
         encode_message(message)
         subscribers(message, engine.index.space(message.space))

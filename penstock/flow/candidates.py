@@ -1,9 +1,9 @@
-"""Who might match a row whose expensive columns are not computed yet.
+"""Candidates: the points that might match a row whose expensive columns are not computed yet.
 
 For one table: the points, of all relations over it, that have conditions on operators. Their
-conditions on declared columns are in one matcher, so that most rows are seen to concern nobody
-before anything expensive is done; those on expressions are looked at for the few points it finds.
-What is left of a point is a *branch*: predicates that must all be true (or false, under NOT).
+conditions on declared columns are in one matcher, so that most rows are ruled out before anything
+expensive is computed; conditions on expressions are tested for the few points it finds. The rest of
+a point is a *branch*: predicates that must all be true (or false, under NOT).
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from penstock.packing import pack
 from penstock.predicates.boxes import Box, contains
 
 SCANNED_BRANCHES = 256
-"""Up to here, looking at all branches costs less than asking a matcher about a few rows."""
+"""Up to this many branches, a scan costs less than a matcher for a few rows."""
 SCANNED_ROWS = 16
 
 _PointKey = tuple[int, tuple[int, int, int]]
 
 
 class Branch(NamedTuple):
-    """What a point asks of a row."""
+    """The conditions of a point."""
 
     subscription: int
     relation: ExtendedRelation
     declared: Box
-    """Its conditions on columns that every row has stored."""
+    """Conditions on stored columns."""
     computed: Box
-    """Those on expressions."""
+    """Conditions on expressions."""
     literals: tuple[Literal, ...]
-    """Those on operators."""
+    """Conditions on operators."""
     lazy: tuple[Definition, ...]
-    """The columns that they are about."""
+    """The operator columns that `literals` are about."""
 
 
 class Candidates:
@@ -57,12 +57,12 @@ class Candidates:
         self._numbers: dict[_PointKey, int] = {}
         self._next = 0
         self.calls: dict[bytes, Predicate] = {}
-        """Those of all branches, by id."""
+        """The operator calls of all branches, by id."""
         self.columns: dict[Predicate, Counter[Definition]] = {}
-        """By call, the columns that depend on it, and how many branches have each."""
+        """By call, the columns that depend on it, with the number of branches that have each."""
         self._matcher: Matcher | None = None
         self.version = 0
-        """Grows with every branch that comes or goes."""
+        """Incremented with every branch that is added or removed."""
 
     def __len__(self) -> int:
         return len(self.branches)
@@ -88,7 +88,7 @@ class Candidates:
         return number
 
     def _count(self, branch: Branch, more: int) -> None:
-        """Know which columns depend on which calls."""
+        """Update which columns depend on which calls."""
         for definition in branch.lazy:
             for call in dict.fromkeys(lazy_column(definition).calls):
                 columns = self.columns.setdefault(call, Counter())
@@ -101,14 +101,14 @@ class Candidates:
                     del self.columns[call], self.calls[call_id(call)]
 
     def columns_of(self, points: Iterable[Point]) -> set[Definition]:
-        """The columns that no branch has but those of these points."""
+        """The columns that occur in branches of these points only."""
         numbers = [self._numbers[key] for key in map(_key, points) if key in self._numbers]
         mine = Counter(one for number in numbers for one in self.branches[number].lazy)
         calls = {one: lazy_column(one).calls for one in mine}
         return {one for one, count in mine.items() if count == self.columns[calls[one][0]][one]}
 
     def of_rows(self, rows: Sequence[Row]) -> list[list[int]]:
-        """For each row, the branches whose conditions on declared columns it fulfils."""
+        """For each row, the branches whose conditions on declared columns it satisfies."""
         few_rows = len(rows) <= SCANNED_ROWS or not may_load_kernels()
         if few_rows and len(self) <= SCANNED_BRANCHES:
             return [
@@ -128,11 +128,11 @@ class Candidates:
 
     @property
     def declared_columns(self) -> set[int]:
-        """The declared columns that conditions are on."""
+        """The declared columns that some condition reads."""
         return {column for one in self.branches.values() for column, _ in one.declared}
 
     def any_in(self, batch: EventBatch) -> Mask:
-        """Which of many rows some branch may select, of which only declared columns matter."""
+        """Which rows of a batch some branch may select; only declared columns are read."""
         return self._built_matcher().any_match(batch)
 
     def _built_matcher(self) -> Matcher:
@@ -144,7 +144,7 @@ class Candidates:
 
 @lru_cache(maxsize=100_000)
 def call_id(call: Predicate) -> bytes:
-    """The same in every process."""
+    """A stable id of a call, the same in every process."""
     return hashlib.blake2b(pack(call.plain()), digest_size=8).digest()
 
 
@@ -173,6 +173,6 @@ def _branch(relation: ExtendedRelation, point: Point) -> Branch:
 
 
 def computed_relations(branches: Iterable[Branch]) -> list[ExtendedRelation]:
-    """The relations whose expressions must be known to tell candidates from others."""
+    """The relations whose expressions are needed to decide which branches are candidates."""
     found = {one.relation.name: one.relation for one in branches if one.computed}
     return list(found.values())

@@ -1,8 +1,8 @@
-"""Changes: what publishers ask for, checked against a table, resolved against its rows.
+"""Changes requested by publishers: checked against a table, resolved against its rows.
 
 A `Change` is a request in outside values. `check` turns it into a `Checked` change (stored values,
-known key) and needs only the catalog. `row_after` says what becomes of the row that has this key
-now, and needs only that row. Hub and pipeline call the same two functions.
+known key) and needs only the catalog. `row_after` computes the new version of the row with this
+key, and needs only the current one. Hub and pipeline call the same two functions.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ class Op(StrEnum):
     UPSERT = "upsert"
     DELETE = "delete"
     REMOVE = "remove"
-    """Delete the row if it is there. With `UPSERT`, for publishers who may repeat themselves."""
+    """Delete the row if it exists. With `UPSERT`, for publishers that deliver at least once."""
 
 
-# Members of enums take long to reach.
+# Attribute access on enums is slow.
 _INSERT, _UPSERT, _DELETE, _REMOVE = Op.INSERT, Op.UPSERT, Op.DELETE, Op.REMOVE
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One requested change. An update names the key and the columns that change; a delete needs
-    only the key; an upsert replaces the whole row, or inserts it; a remove deletes it, if there is
-    one.
+    """One requested change. An update gives the key and the columns that change; a delete needs
+    only the key; an upsert replaces the whole row, or inserts it; a remove deletes the row if it
+    exists.
 
-    What comes at least once may come again, in order, from some earlier change on: then a row that
-    is inserted may be there, and one that is deleted may be gone.
+    With `at_least_once`, a suffix of the changes may be delivered again, in order: a row that is
+    inserted may already exist, and one that is deleted may be gone.
     """
 
     table: str
@@ -46,7 +46,7 @@ class Change:
 
 
 class Checked(NamedTuple):
-    """A change whose values fit the relation. `given` are the columns that the change names."""
+    """A change whose values fit the relation. `given` are the columns that the change contains."""
 
     relation: Relation
     op: Op
@@ -90,15 +90,15 @@ def check_row(relation: Relation, op: Op, values: Mapping[str, Outside], offset:
 
 
 def _repeatable_op(change: Change, relation: Relation) -> Op:
-    """The operation that means the same when it is carried out again. A stream has none: an event
-    that comes twice is there twice, unless its key tells."""
+    """The idempotent form of the operation. A stream has none: an event that is delivered twice is
+    stored twice, unless it has a key."""
     if relation.is_stream:
         return Op.INSERT if change.op is Op.UPSERT else change.op
     return {Op.INSERT: Op.UPSERT, Op.DELETE: Op.REMOVE}.get(change.op, change.op)
 
 
 def _check_partial(relation: Relation, op: Op, values: Mapping[str, Outside]) -> Checked:
-    """An update or delete: the key must be there, other columns may be."""
+    """An update or delete: the key is required, other columns are optional."""
     row: list[Stored] = [None] * len(relation.columns)
     given: list[int] = []
     for name, value in values.items():
@@ -120,8 +120,8 @@ def _check_partial(relation: Relation, op: Op, values: Mapping[str, Outside]) ->
 
 
 def row_after(checked: Checked, current: Row | None) -> Row | None:
-    """What becomes of the row that has the change's key now; ChangeError if the change cannot be
-    made."""
+    """The row with the change's key after the change, None if it is deleted; ChangeError if the
+    change cannot be applied."""
     relation, op, key, row, named = checked
     if op is _INSERT:
         if current is not None:
@@ -139,8 +139,7 @@ def row_after(checked: Checked, current: Row | None) -> Row | None:
 
 
 def is_same_row(relation: Relation, old: Row | None, new: Row | None) -> bool:
-    """Whether a change leaves everything as it is. To SQL, NaN equals itself, and -0.0 equals
-    0.0."""
+    """Whether a change has no effect. As in SQL, NaN equals itself, and -0.0 equals 0.0."""
     if old == new:
         return True
     if old is None or new is None or not relation.has_doubles:
@@ -149,7 +148,7 @@ def is_same_row(relation: Relation, old: Row | None, new: Row | None) -> bool:
 
 
 def refusal(relation: Relation, op: Op, key: RowKey) -> ChangeError:
-    """Why an operation cannot be carried out on what there is with this key."""
+    """Why an operation cannot be applied to the row with this key."""
     shown = _shown_key(relation, key)
     if op is Op.INSERT:
         return ChangeError(

@@ -1,4 +1,4 @@
-"""What follows from changed rows: messages to the subscriptions over one table, steps of groups.
+"""The consequences of changed rows: messages for subscriptions over one table, steps of groups.
 
 In both gears, for tables and streams alike.
 """
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 def emit_consequences(
     deltas: Iterable[Delta], view: BatchView, bucket: int, out: StageOutput
 ) -> None:
-    """What follows from changes of tables, and from what they are to relations that extend them,
-    if these are among them."""
+    """Emit the messages and steps of changes of tables and of derived relations."""
     if view.silent:
         out.add_steps(Kind.STEP, steps_of(view.index, deltas))
         return
@@ -36,7 +35,7 @@ def emit_consequences(
 def emit_packed_consequences(
     deltas: PackedDeltas | EventDeltas, view: BatchView, bucket: int, out: StageOutput
 ) -> None:
-    """The same of changes that were made on packed rows of one relation."""
+    """`emit_consequences` for changes of packed rows of one relation."""
     _emit_packed(deltas, view, bucket, out)
     extended = view.index.derived.always_extended(deltas.relation) if len(deltas) else []
     fast = [r for r in extended if view.plan.derived(r.name, len(deltas)).is_fast]
@@ -48,7 +47,7 @@ def emit_packed_consequences(
         try:
             derived = list(extended_packed(deltas.packed(), fast))
         except FAILURES_OF_ROWS:
-            derived, others = [], extended  # which is done row by row where it must be
+            derived, others = [], extended  # falls back to one row at a time
         for one in derived:
             _emit_packed(one, view, bucket, out)
     if others:

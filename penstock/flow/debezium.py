@@ -1,11 +1,11 @@
-"""Debezium change events: what a database's own log says, as a change.
+"""Debezium change events: entries of a database's own log, as changes.
 
 With the schema in the envelope, dates, timestamps and decimals are converted from the numbers and
-bytes that Kafka Connect writes. Without it they are taken as they are.
+bytes that Kafka Connect writes. Without it they are not converted.
 
-Debezium delivers at least once, in order: after a crash it reads the database's log again from some
-earlier place. So a row that is created may be there, and one that is deleted may be gone; neither
-is an error (`Change.at_least_once`). And it sends events that are no changes (tombstones,
+Debezium delivers at least once, in order: after a crash it re-reads the database's log from an
+earlier position. So a row that is created may already exist, and one that is deleted may be gone;
+neither is an error (`Change.at_least_once`). It also sends events that are not changes (tombstones,
 heartbeats, metadata of transactions and schemas), which are recognised and skipped.
 """
 
@@ -25,9 +25,9 @@ from penstock.flow.changes import Change, Op
 _OPS = {"c": Op.INSERT, "r": Op.UPSERT, "u": Op.UPDATE, "d": Op.DELETE}
 
 _UNAVAILABLE = "__debezium_unavailable_value"
-"""Stands for a large value that an update did not touch and the database did not log."""
+"""Placeholder for a large value that an update did not touch and the database did not log."""
 
-_MAX_DECIMAL_BYTES = 64  # DECIMAL has at most 38 digits, or 16 bytes; no use for a million
+_MAX_DECIMAL_BYTES = 64  # DECIMAL has at most 38 digits, or 16 bytes
 _MAX_DECIMAL_SCALE = 100
 _WIDE = Context(prec=200)
 
@@ -76,7 +76,7 @@ _TRANSACTION = frozenset({"status", "id", "event_count", "data_collections"}) | 
 
 
 def _side_event(payload: Mapping[str, Any]) -> str | None:
-    """What a payload is, if it is one of those that Debezium sends beside changes."""
+    """The kind of an event that is not a change (heartbeat, metadata); None for changes."""
     names = payload.keys()
     if isinstance(payload.get("ts_ms"), int) and names <= _TIMES:
         return "a heartbeat"
@@ -90,7 +90,7 @@ def _side_event(payload: Mapping[str, Any]) -> str | None:
 
 
 def _is_key(schema: object) -> bool:
-    """Whether a schema is that of a row's key alone, which comes with a tombstone."""
+    """Whether a schema describes a row's key only, as sent with a tombstone."""
     name = schema.get("name") if isinstance(schema, dict) else None
     return isinstance(name, str) and name.endswith(".Key")
 
@@ -113,7 +113,7 @@ def _table(source: object) -> str:
 
 
 def _column_schemas(schema: object, side: str) -> dict[str, dict[str, Any]]:
-    """For each column its schema, where the envelope has one."""
+    """The schema of each column, if the envelope has one."""
     for part in _fields(schema):
         if part.get("field") == side:
             named = ((column.get("field"), column) for column in _fields(part))

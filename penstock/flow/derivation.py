@@ -1,8 +1,9 @@
-"""What rows and changes of tables are to relations with derived columns, in one batch.
+"""Rows and changes of tables, translated to relations with derived columns, in one batch.
 
-Expressions are computed for every row. Operators are asked about rows that somebody may select; a
-row is then one of the relations that have a branch which matches it, before or after. A relation
-that takes part in joins has all rows: they are in groups, whoever selects them.
+Expressions are computed for every row. Operators are evaluated only for rows that some subscription
+may select; a row then belongs to the relations with a branch that matches it, before or after the
+change. A relation that takes part in joins has all rows: groups contain them regardless of which
+subscriptions select them.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from penstock.operators.failures import OperatorFailure
 
 
 class Derived(NamedTuple):
-    """What changes of tables are to relations with derived columns."""
+    """Changes of tables, translated to relations with derived columns."""
 
     deltas: list[Delta]
     failures: dict[int, OperatorFailure]
-    """By offset, why a change must be refused: an operator cannot evaluate its row."""
+    """By offset, why a change must be refused: an operator failed on its row."""
     keeping: list[Callable[[], None]]
-    """Keep what operators said; to be done once no change is refused."""
+    """Callbacks that store operator results; to be called once no change is refused."""
 
     @classmethod
     def of(cls, deltas: list[Delta]) -> Derived:
@@ -55,7 +56,7 @@ class Derived(NamedTuple):
 
 class Derivation:
     def __init__(self, source: IndexSource, span: Span, *, silent: bool) -> None:
-        """`silent`: what is derived was told before; nothing can be refused any more."""
+        """`silent`: the messages of these changes were emitted before; none can be refused now."""
         self._source = source
         self._span = span
         self._silent = silent
@@ -65,8 +66,8 @@ class Derivation:
         return self._source.index_at(self._span)
 
     def derive(self, run: Sequence[Delta], store: RowStore | None) -> Derived:
-        """What changes of tables are to the relations that extend them, table by table. Without a
-        store nothing is kept of what operators say."""
+        """Changes of tables, translated to the relations that extend them, table by table. Without
+        a store, operator results are not kept."""
         derived = Derived.of([])
         for mine in by_table(run) if self._index.derived else ():
             derived.extend(self._extend(mine, store))
@@ -76,36 +77,36 @@ class Derivation:
     def derive_apart(
         self, asked: Sequence[Delta], run: Sequence[Delta], store: RowStore | None
     ) -> Derived:
-        """What changes of one table are to relations whose rows are always objects: those that need
-        operators, for the changes that they must be asked about; and those made of documents."""
+        """Changes of one table, translated to relations whose rows are always objects: relations
+        with operators, for the changes in `asked`; and relations over documents."""
         derived = self._derive_lazily(asked, store)
         derived.extend(self._unnest(run, store))
         return self._kept(derived)
 
     def _kept(self, derived: Derived) -> Derived:
-        """Keep what operators said, if no change is refused: else all are derived again."""
+        """Store operator results if no change is refused; otherwise all are derived again."""
         if not derived.failures:
             for keep in derived.keeping:
                 keep()
         return derived
 
     def _unnest(self, run: Sequence[Delta], store: RowStore | None) -> Derived:
-        """What changes of one table are to the relations that XMLTABLE makes of it, and to those
-        that extend these."""
+        """Changes of one table, translated to its XMLTABLE relations and to those that extend
+        them."""
         derived = Derived.of(unnested_deltas(self._index, run))
         for mine in by_table(derived.deltas):
             derived.extend(self._extend(mine, store))
         return derived
 
     def _extend(self, run: Sequence[Delta], store: RowStore | None) -> Derived:
-        """What changes of one relation are to those that extend it."""
+        """Changes of one relation, translated to those that extend it."""
         extended = extended_deltas(self._index.derived.always_extended(run[0].relation), run)
         derived = Derived.of(extended + halved_deltas(self._index, [*run, *extended]))
         derived.extend(self._derive_lazily(run, store))
         return derived
 
     def _derive_lazily(self, run: Sequence[Delta], store: RowStore | None) -> Derived:
-        """What changes of one relation are to those that extend it and need operators."""
+        """Changes of one relation, translated to those that extend it and need operators."""
         columns = self._columns(run[0].relation, store) if run else None
         if columns is None:
             return Derived.of([])
@@ -137,7 +138,7 @@ class Derivation:
         return any(map(self._is_joined, self._index.derived.lazily_extended(table)))
 
     def row_operators(self, store: RowStore) -> RowOperators:
-        """Who computes what operators say of rows in a store."""
+        """By table, the function that gives operator results for rows in a store."""
 
         def of_table(table: Relation) -> Callable[[KeyedRows], Sequence[LazyValues]] | None:
             columns = self._columns(table, store)
@@ -146,8 +147,9 @@ class Derivation:
         return of_table
 
     def ask_about_rows(self, store: RowStore) -> list[Delta]:
-        """Ask operators about the rows of a store, for new points; what the rows become by that to
-        relations that take part in joins. Nobody is told: no point but the new ones can need it."""
+        """Evaluate operators on the rows of a store, for new points; returns the resulting changes
+        of relations that take part in joins. These emit no messages: only the new points can need
+        them."""
         found: list[Delta] = []
         index, new = self._index, self._source.new_points(self._span)
         for table, points in new.asking_by_table:
@@ -157,7 +159,7 @@ class Derivation:
             joined: list[ExtendedRelation] = [
                 one for one in index.derived.lazily_extended(table) if self._is_joined(one)
             ]
-            rows = iter(list(rows_of(store, table)))  # what operators say is put into the store
+            rows = iter(list(rows_of(store, table)))  # a copy: operator results go into the store
             for part in in_parts(rows):
                 run = [Delta(self._span.start, table, key, row, row) for key, row in part]
                 before, after = columns.ask(part, points, self._span.start)
@@ -166,8 +168,8 @@ class Derivation:
         return found + halved_deltas(index, found)
 
     def _columns(self, table: Relation, store: RowStore | None) -> OperatorColumns | None:
-        """Who evaluates operators for the rows of a table; None, if no subscription asks for any.
-        OperatorError if an operator that subscriptions call is not there."""
+        """The evaluator of operator columns for a table; None if no subscription uses any.
+        OperatorError if an operator that subscriptions call is missing."""
         candidates = self._index.derived.candidates(table)
         if not candidates:
             return None

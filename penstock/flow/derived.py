@@ -1,9 +1,9 @@
-"""Rows with derived columns: what a row of a table is to queries that compute with it.
+"""Rows with derived columns, computed from rows of a table.
 
-A change of a table is one of every extended relation over it that somebody subscribes to
-(`penstock.catalog.derived`). Updates may name a few columns only, so derived values are computed
-where the whole row is known, by whoever has resolved the change: for all rows of a batch at once,
-and each definition once, however many relations have it.
+A change of a table is also a change of every extended relation over it that has subscriptions
+(`penstock.catalog.derived`). Updates may give a few columns only, so derived values are computed
+where the whole row is known, after the change is resolved: for all rows of a batch at once, and
+each definition once, however many relations have it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from penstock.flow.index import Index
 
 LazyValues: TypeAlias = Mapping[Definition, bool | None]
-"""The columns of a row that operators have computed."""
+"""The operator columns of a row."""
 KeyedRows: TypeAlias = Sequence[tuple[RowKey, Row]]
 RowOperators: TypeAlias = Callable[[Relation], Callable[[KeyedRows], Sequence[LazyValues]] | None]
-"""For a table: who knows what operators say of its rows, if anybody must."""
+"""For a table: the function that gives the operator columns of its rows, None if not needed."""
 
 
 def deltas_of(relation: Relation, run: Sequence[Delta]) -> list[Delta]:
-    """What changes of tables are to one relation, without what operators would say."""
+    """Changes of tables, translated to one relation, without operator columns."""
     if isinstance(relation, UnnestedRelation):
         return unnested_table(relation).deltas(deltas_of(relation.base, run))
     if isinstance(relation, ExtendedRelation):
@@ -43,13 +43,13 @@ def deltas_of(relation: Relation, run: Sequence[Delta]) -> list[Delta]:
 
 
 def unnested_deltas(index: Index, run: Sequence[Delta]) -> list[Delta]:
-    """What changes of one table are to the relations that XMLTABLE makes of it."""
+    """Changes of one table, translated to its XMLTABLE relations."""
     unnested = index.derived.unnested(run[0].relation) if run else None
     return [] if unnested is None else unnested.deltas(run)
 
 
 def halved_deltas(index: Index, run: Iterable[Delta]) -> list[Delta]:
-    """What changes of tables, and of relations that extend them, are to their halves."""
+    """Changes of tables, and of relations that extend them, translated to their halves."""
     found: list[Delta] = []
     for mine in by_table(run):
         for halves in index.derived.halves(mine[0].relation):
@@ -70,8 +70,8 @@ def extended_deltas(
     before: Sequence[LazyValues] = (),
     after: Sequence[LazyValues] = (),
 ) -> list[Delta]:
-    """What changes of one table are to relations that extend it. `before` and `after`: what
-    operators said of the rows of each change, if any were asked."""
+    """Changes of one table, translated to relations that extend it. `before` and `after` are the
+    operator columns of the rows of each change, if any were evaluated."""
     if not relations or not run:
         return []
     rows: list[Row] = []
@@ -101,13 +101,13 @@ class DerivedValues:
         rows: Sequence[Row],
         results: Sequence[LazyValues] = (),
     ) -> None:
-        """`results`: what operators said of each row; nothing, if it is empty."""
+        """`results` are the operator columns of each row; empty if there are none."""
         wanted = [one for relation in relations for one in relation.definitions]
         expressions = list(dict.fromkeys(one for one in wanted if not one.is_lazy))
         lazy = list(dict.fromkeys(one for one in wanted if one.is_lazy))
         self._numbers = {one: i for i, one in enumerate([*expressions, *lazy])}
         self._rows = rows
-        from penstock.expressions import compute  # DuckDB takes a while to load
+        from penstock.expressions import compute  # DuckDB is slow to import
 
         self._values = compute(expressions, relations[0].base, rows)
         if lazy:
@@ -143,7 +143,7 @@ def _extended_rows(
     ask = None if operators is None or not relation.lazy_columns else operators(relation.base)
     stored = rows_of(store, relation.base)
     if ask is not None:
-        stored = iter(list(stored))  # what operators say is put into the store meanwhile
+        stored = iter(list(stored))  # a copy: operator results go into the store meanwhile
     for part in in_parts(stored):
         results = () if ask is None else ask(part)
         values = DerivedValues([relation], [row for _, row in part], results)

@@ -1,4 +1,4 @@
-"""The relations derived from tables that subscriptions are over, found by table."""
+"""The derived relations that subscriptions are over, by table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.messages import Point
 
 
 class DerivedIndex:
-    """Relations stay once a point was over them, as spaces do; candidates go with their points."""
+    """Relations stay once a point was over them, like spaces; candidates go with their points."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -22,11 +22,11 @@ class DerivedIndex:
         self._candidates: dict[str, Candidates] = {}
 
     def __bool__(self) -> bool:
-        """Whether there ever was any."""
+        """Whether there ever was a derived relation."""
         return bool(self._extended or self._unnested or self._halves)
 
     def note(self, name: str) -> None:
-        """Know of a relation, if it is derived from a table."""
+        """Register a relation if it is derived from a table."""
         if is_split(name):
             half = self._catalog[name]
             assert isinstance(half, HalfRelation)
@@ -43,7 +43,7 @@ class DerivedIndex:
             self._unnested.setdefault(unnested.base.name, UnnestedTable()).add(unnested)
 
     def add(self, relation: Relation, point: Point) -> None:
-        """A point that is an object, over any relation."""
+        """Add a point that is an object, over any relation."""
         whole = columns_like(relation)
         if isinstance(whole, ExtendedRelation) and whole.lazy_columns:
             table = whole.base
@@ -55,23 +55,23 @@ class DerivedIndex:
             self._candidates[whole.base.name].remove(point)
 
     def extended(self, table: Relation) -> list[ExtendedRelation]:
-        """The relations over a table that somebody may subscribe to."""
+        """The extended relations over a table that may have subscriptions."""
         return list(self._extended.get(table.name, {}).values())
 
     def always_extended(self, table: Relation) -> list[ExtendedRelation]:
-        """Those of them whose rows have all columns."""
+        """The extended relations without operator columns."""
         return [one for one in self.extended(table) if not one.lazy_columns]
 
     def lazily_extended(self, table: Relation) -> list[ExtendedRelation]:
-        """Those of them with columns that operators compute."""
+        """The extended relations with operator columns."""
         return [one for one in self.extended(table) if one.lazy_columns]
 
     def halves(self, relation: Relation) -> list[Halves]:
-        """Those of a table, or of a relation that extends one, that somebody may subscribe to."""
+        """The halves of a table, or of a relation that extends one, that may have subscriptions."""
         return list(self._halves.get(relation.name, {}).values())
 
     def unnested(self, table: Relation) -> UnnestedTable | None:
-        """The relations that XMLTABLE makes of a table, if somebody may subscribe to any."""
+        """The XMLTABLE relations of a table that may have subscriptions, if there are any."""
         return self._unnested.get(table.name)
 
     def candidates(self, table: Relation) -> Candidates | None:

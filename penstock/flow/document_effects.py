@@ -1,7 +1,7 @@
-"""What a change would do to the content of a query over documents, found by evaluating it twice.
+"""The effects of a change on the content of a query over documents, by evaluating it twice.
 
 One change of a document changes many rows of an unnested relation, so its effects are not those of
-one row (`penstock.flow.effects`). Made for explanations: it reads all rows of the tables.
+one row (`penstock.flow.effects`). For explanations only: it reads all rows of the tables.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def document_effects(
     versions: tuple[Row | None, Row | None],
     operators: Callable[[], OperatorRuntime] | None = None,
 ) -> set[Effect]:
-    """What happens to rows of the content when a row of a table changes, given as it was and as it
-    will be."""
+    """The effects on the content when a row of a table changes; `versions` are the row before and
+    after."""
     before, after = (
         _contents(query, _Changed(rows, relation, key, row), operators) for row in versions
     )
@@ -48,7 +48,7 @@ def document_effects(
         found.add(Effect.LEAVE)
     if after.keys() - before.keys():
         found.add(Effect.ENTER)
-    # NaN is as good as NaN: rows are compared as their relations compare them.
+    # NaN equals NaN: rows are compared as their relations compare them.
     if any(_differ(query, before[one], after[one]) for one in before.keys() & after.keys()):
         found.add(Effect.CHANGE)
     return found
@@ -61,7 +61,7 @@ def _differ(query: Query, one: Row, other: Row) -> bool:
 
 @dataclass(frozen=True)
 class _Changed:
-    """The rows of a store with one version of a row."""
+    """The rows of a store, with one row replaced."""
 
     below: RowStore
     relation: Relation
@@ -87,7 +87,7 @@ class _Changed:
 def _contents(
     query: Query, rows: RowStore, operators: Callable[[], OperatorRuntime] | None
 ) -> _Contents:
-    """What each row of the content shows, by the keys of its rows."""
+    """The content: output values by the keys of the joined rows."""
     of_node = [_rows_of_node(rows, node.relation, operators) for node in query.nodes]
     return {
         tuple(key for key, _ in bound): tuple(bound[o.node][1][o.column] for o in query.outputs)
@@ -106,7 +106,7 @@ def _rows_of_node(
 def _bound(
     query: Query, branch: tuple[Box, ...], of_node: list[list[KeyedRow]], bound: list[KeyedRow]
 ) -> Iterator[list[KeyedRow]]:
-    """The combinations of rows that begin with some rows."""
+    """All combinations of joining rows that extend the bound ones."""
     node = len(bound)
     if node == len(query.nodes):
         yield bound

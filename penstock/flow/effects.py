@@ -1,8 +1,8 @@
-"""What a change of one row would do to the content of a query, found in the tables themselves.
+"""The effects of a change of one row on the content of a query, computed from the tables.
 
-A row of the content has one row of each node, and is known by their keys. It takes part in the
-change if the changed row stands at one of its nodes, or at several: in a self-join a row may join
-itself, before the change, after it, or both times. The old version never meets the new one.
+A row of the content combines one row of each node, and is identified by their keys. The change
+concerns it if the changed row is at one of its nodes, or at several: in a self-join a row may join
+itself, before the change, after it, or both. The old version never joins the new one.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from penstock.query import Join, Query
 from penstock.spaces import JoinValue, join_value
 
 Binding: TypeAlias = dict[int, KeyedRow]
-"""A row for each node that has one."""
+"""The rows bound so far, by node."""
 Branch: TypeAlias = tuple[Box, ...]
 Failures: TypeAlias = Mapping[int, OperatorFailure]
-"""By the column that an operator fails to compute."""
+"""By column: why an operator fails to compute it."""
 Outcome: TypeAlias = tuple[LazyValues, Mapping[Definition, OperatorFailure]]
 
 
 class Effect(StrEnum):
-    """What happens to a row of the content, by its key."""
+    """What happens to a row of the content, identified by its key."""
 
     ENTER = "enter"
     LEAVE = "leave"
     CHANGE = "change"
-    """It stays, and shows other values."""
+    """It stays, with other output values."""
 
 
 class Tables:
@@ -77,8 +77,8 @@ class Tables:
         return found
 
     def seen(self, relation: Relation, row: Row) -> tuple[Row, Failures]:
-        """What a row of a table is to a relation that is the table, or extends it; and the columns
-        that operators fail to compute."""
+        """A row of a table as a row of the relation, which is the table or extends it; and the
+        columns that operators fail to compute."""
         if not isinstance(relation, ExtendedRelation):
             return row, {}
         ((known, failed),) = self._outcomes(relation, [row])
@@ -87,7 +87,7 @@ class Tables:
         return seen, {places[one]: failure for one, failure in failed.items()}
 
     def _asked(self, relation: Relation, keyed: KeyedRows) -> Sequence[LazyValues]:
-        """What operators say of rows, whoever else needs to know."""
+        """The operator columns of rows, evaluated unconditionally."""
         return ask_operators(self._operators, relation, keyed)
 
     def _outcomes(self, relation: ExtendedRelation, rows: Sequence[Row]) -> Sequence[Outcome]:
@@ -97,7 +97,7 @@ class Tables:
 def ask_operators(
     operators: Callable[[], OperatorRuntime] | None, relation: Relation, keyed: KeyedRows
 ) -> Sequence[LazyValues]:
-    """What operators say of rows, whoever else needs to know."""
+    """The operator columns of rows, evaluated unconditionally."""
     assert isinstance(relation, ExtendedRelation)
     return [known for known, _ in _outcomes(operators, relation, [row for _, row in keyed])]
 
@@ -114,7 +114,7 @@ def _outcomes(
 
 
 class Version:
-    """The tables before the change, or after it: with this version of the row, or without any."""
+    """The tables before or after the change: with this version of the row, or without the row."""
 
     def __init__(self, query: Query, tables: Tables, row: Row | None) -> None:
         self._query = query
@@ -128,7 +128,7 @@ class Version:
         return base_name(self._query.nodes[node].relation.name) == self.relation.name
 
     def row_at(self, node: int) -> Row | None:
-        """The changed row as a node that its table feeds has it."""
+        """The changed row as a row of a node that its table feeds."""
         seen = self._seen_at(node)
         return None if seen is None else seen[0]
 
@@ -150,7 +150,7 @@ class Version:
             yield from self._completed(branch, {start: (self._tables.key, row)})
 
     def joining(self, join: Join, bound: Binding, other: int) -> Iterator[KeyedRow]:
-        """The rows of a node that fulfil a join with a row that is bound."""
+        """The rows of a node that satisfy a join with a bound row."""
         here, ours, theirs = _seen_from(join, other)
         value = join_value(self._query.nodes[here].relation, ours, bound[here][1])
         if value is None:
@@ -162,7 +162,7 @@ class Version:
             yield self._tables.key, row
 
     def joining_changed(self, join: Join, other: int) -> Iterator[KeyedRow]:
-        """The rows of a node that fulfil a join with the changed row."""
+        """The rows of a node that satisfy a join with the changed row."""
         here, _, _ = _seen_from(join, other)
         row = self.row_at(here)
         assert row is not None
@@ -183,12 +183,12 @@ class Version:
         )
 
     def nodes_changed(self, binding: Binding) -> set[int]:
-        """The nodes at which the changed row stands."""
+        """The nodes to which the changed row is bound."""
         key = self._tables.key
         return {n for n, (k, _) in binding.items() if k == key and self.reads_changed(n)}
 
     def _completed(self, branch: Branch, bound: Binding) -> Iterator[Binding]:
-        """The rows of the content that some bound rows can be completed to."""
+        """All rows of the content that extend the bound rows."""
         query = self._query
         if len(bound) == len(query.nodes):
             yield bound
@@ -208,7 +208,7 @@ class Version:
 
 
 def effects(query: Query, tables: Tables, old: Row | None, new: Row | None) -> set[Effect]:
-    """What happens to rows of the content when a row of a table changes."""
+    """The effects on the content when a row of a table changes."""
     before, after = Version(query, tables, old), Version(query, tables, new)
     shown = _shown_differently(query, before, after)
     return _found(query, before, after, Effect.LEAVE, shown) | _found(
@@ -219,12 +219,12 @@ def effects(query: Query, tables: Tables, old: Row | None, new: Row | None) -> s
 def _found(
     query: Query, here: Version, there: Version, gone: Effect, shown: set[int]
 ) -> set[Effect]:
-    """Whether rows of the content are here and not there (`gone`), or in both and different at one
-    of the nodes in `shown`. Stops when nothing more can be found."""
+    """Whether rows of the content are `here` and not `there` (`gone`), or in both and different at
+    one of the nodes in `shown`. Stops when nothing more can be found."""
     found: set[Effect] = set()
     for branch in query.branches:
         sought = {Effect.CHANGE} if shown else set()
-        # From these nodes, the first row of the content that stays is one that changes.
+        # From these nodes, any row of the content that stays is one that changes.
         starts = sorted(shown)
         if not _stays(query, branch, here, there):
             sought.add(gone)
@@ -240,8 +240,8 @@ def _found(
 
 
 def _shown_differently(query: Query, before: Version, after: Version) -> set[int]:
-    """The nodes at which the query shows both versions of the changed row, and shows them
-    differently."""
+    """The nodes at which both versions of the changed row are visible, with different output
+    values."""
     pairs = (
         (one, before.row_at(one.node), after.row_at(one.node))
         for one in query.outputs
@@ -256,14 +256,14 @@ def _shown_differently(query: Query, before: Version, after: Version) -> set[int
 
 
 def _is_same(one: Stored, other: Stored) -> bool:
-    """As a subscriber sees it: NaN is as good as NaN."""
+    """Equality as subscribers see it: NaN equals NaN."""
     return one == other or (one != one and other != other)
 
 
 def _stays(query: Query, branch: Branch, here: Version, there: Version) -> bool:
-    """Whether it is sure that all rows of the content that a branch selects here are there, too:
-    the changed row joins by the same values and fulfils the same conditions. Then nobody need go
-    through them."""
+    """Whether it is certain that all rows of the content that a branch selects `here` are `there`,
+    too: the changed row has the same join values and satisfies the same conditions. Then they need
+    not be enumerated."""
     if here.row is None or there.row is None:
         return here.row is None
     for number, node in enumerate(query.nodes):
@@ -296,7 +296,7 @@ def _seen_from(join: Join, other: int) -> tuple[int, tuple[int, ...], tuple[int,
 
 
 def _agrees(query: Query, join: Join, bound: Binding) -> bool:
-    """Whether bound rows fulfil a join, as far as both of its nodes are bound."""
+    """Whether bound rows satisfy a join; True if one of its nodes is not bound."""
     if join.left not in bound or join.right not in bound:
         return True
     return _fulfils(query, join, bound[join.left][1], bound[join.right][1])

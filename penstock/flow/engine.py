@@ -1,4 +1,4 @@
-"""The whole of Penstock in one process and in memory: records in, messages out.
+"""Penstock in one process and in memory: records in, messages out.
 
 An engine is a pure function of the log, one record at a time. A subscription is active from its own
 record on. The Hub drives it; it runs the same stages as the pipeline, on state in memory.
@@ -42,11 +42,11 @@ _POSITION = attrgetter("position")
 _GEAR = plain("the state of this process is objects")
 
 FEW_POINTS = 64
-"""Up to here, a pass over a table for each point takes less than putting all groups together."""
+"""Up to this many points, scanning a table for each point is cheaper than reading all groups."""
 
 
 class Refused(NamedTuple):
-    """An event that could not be carried out, and why."""
+    """An event that could not be applied, and why."""
 
     offset: int
     reason: Reason
@@ -54,14 +54,14 @@ class Refused(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What some events led to: messages, and events that could not be carried out."""
+    """The result of events: messages, and events that could not be applied."""
 
     messages: list[Message] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
 
 
 class Resolved(NamedTuple):
-    """What some events did to rows."""
+    """The changes of rows that events made."""
 
     deltas: list[Delta]
     refused: list[Refused]
@@ -88,14 +88,14 @@ class Engine:
         self.groups: StageGroups = MemoryGroups() if groups is None else groups
         self._noted = _NotedRows(self.rows, self.catalog)
         self._scheme = scheme or make_scheme()
-        self._edges: dict[str, Edge] = {}  # those whose groups are there
-        self._unasked: list[Placed] = []  # new points, whose operators the next batch asks
+        self._edges: dict[str, Edge] = {}  # edges whose groups are built
+        self._unasked: list[Placed] = []  # new points, whose operators the next batch evaluates
         self.operators: Callable[[], OperatorRuntime] | None = None
-        """Who evaluates operators, asked for when subscriptions call any."""
+        """Returns the operator runtime; called only if subscriptions use operators."""
 
     def aside(self, subscriptions: Iterable[int], scheme: Scheme) -> Engine:
-        """An engine with these tables and some of the subscriptions, to attempt something with:
-        this one does not change with it."""
+        """A copy with these tables and some of the subscriptions, for attempts: changes of the copy
+        do not affect this engine."""
         rows, groups = RowsAside(self.rows), GroupsAside(self.groups)
         engine = Engine(scheme, catalog=self.catalog, rows=rows, groups=groups)
         engine._edges = dict(self._edges)
@@ -134,7 +134,7 @@ class Engine:
         *,
         changes_only: bool = False,
     ) -> list[Placed]:
-        """Make the subscription of this record active, without its initial content; its points."""
+        """Make the subscription of this record active; returns its points, without content."""
         self.learn(offset, query, chosen)
         placed = self.index.add(offset, query, chosen, changes_only=changes_only)
         self._unasked += placed
@@ -142,16 +142,16 @@ class Engine:
         return placed
 
     def learn(self, subscription: int, query: Query, chosen: Decomposition | None) -> None:
-        """Know of a subscription, without serving it."""
+        """Register a subscription without making it active."""
         self.queries[subscription], self.chosen[subscription] = query, chosen
         self.statistics.watch(query, partial(rows_of, self.rows))
 
     def replan(self, replan: Replan) -> list[Message]:
-        """Give a subscription another decomposition; returns what its moved points start with."""
+        """Change a subscription's decomposition; returns the initial content of moved points."""
         return self.initial(replan.offset, self.move(replan))
 
     def move(self, replan: Replan) -> list[Placed]:
-        """Give a subscription another decomposition; the points that are in other spaces now."""
+        """Change a subscription's decomposition; returns the points that moved to other spaces."""
         subscription = replan.subscription
         query = self.query(subscription)
         self.chosen[subscription] = replan.decomposition
@@ -163,7 +163,7 @@ class Engine:
         return moved
 
     def initial(self, offset: int, placed: Iterable[Placed]) -> list[Message]:
-        """The rows that points start with, for them alone."""
+        """The initial content of points, addressed to them only."""
         points = list(placed)
         if not points:
             return []
@@ -171,16 +171,16 @@ class Engine:
         return self._run(_at(offset), new=new).messages
 
     def _join_values(self, points: SpacePoints) -> list[JoinValue] | None:
-        """Which groups have rows for some points, if that is found sooner than by going through
-        all of them."""
+        """The groups that have rows for these points, if that is cheaper to find than by reading
+        all groups; otherwise None."""
         if len(points) > FEW_POINTS:
             return None
         return RowStage(self.rows, self.index, self._row_operators()).join_values(points)
 
     def contents(self, offset: int) -> Iterator[Message]:
-        """The rows that all points hold, told by regions: as many messages as there are rows that
-        anybody needs, however many points there are."""
-        self._run(_at(offset))  # asks for those that no batch has asked for
+        """The rows that all points hold, addressed by regions: one message per needed row, however
+        many points there are."""
+        self._run(_at(offset))  # evaluates operators for points that had no batch yet
         everybody = [one for number in self.queries for one in self.index.points_of(number)]
         rows = RowStage(self.rows, self.index, self._row_operators())
         groups = JoinStage(self.groups, self.index, self._scheme)
@@ -203,12 +203,12 @@ class Engine:
         return self._binder.bind(sql)
 
     def events(self, run: Iterable[tuple[int, bytes]]) -> Outcome:
-        """Carry out published events, between which no subscription comes or goes."""
+        """Apply published events, between which no subscription is added or removed."""
         events = _as_events(run)
         return self._run(_around(events.offsets), events)
 
     def absorb(self, run: Iterable[tuple[int, bytes]]) -> Resolved:
-        """Carry out events whose messages were emitted before: only the state changes."""
+        """Apply events whose messages were emitted before: only the state changes."""
         events = _as_events(run)
         outcome = self._run(_around(events.offsets), events, silent=True)
         return Resolved(self._noted.last, outcome.refused)
@@ -221,7 +221,7 @@ class Engine:
         *,
         silent: bool = False,
     ) -> Outcome:
-        """Bring one batch through the flow."""
+        """Run one batch through the flow."""
         asking, self._unasked = self._unasked, []
         new = replace(new or NewPoints(self.index), asking=asking)
         view = self._view(span, new, silent=silent)
@@ -235,7 +235,7 @@ class Engine:
         return Outcome(messages, refused)
 
     def _note_changes(self, run: Sequence[Delta]) -> None:
-        """Tell the statistics; of derived relations only what decompositions are chosen by."""
+        """Update the statistics; of derived relations, only those that decompositions depend on."""
         derived = [one for one in self.statistics.watched if one.declared is not one]
         changes = [*run, *(delta for one in derived for delta in deltas_of(one, run))]
         for _, relation, key, old, new in changes:
@@ -252,7 +252,7 @@ class Engine:
         return self._view(_at(0)).derivation.row_operators(self.rows)
 
     def try_changes(self, offset: int, changes: Iterable[Change]) -> None:
-        """ChangeError if the changes, one after the other from this offset, cannot be made."""
+        """ChangeError if the changes, applied in order from this offset on, would be refused."""
         overlay: dict[tuple[str, RowKey], Row | None] = {}
         for i, change in enumerate(changes):
             checked = check(change, self.catalog, offset + i)
@@ -290,7 +290,7 @@ def _around(offsets: list[int]) -> Span:
 
 @dataclass(frozen=True)
 class _Source:
-    """What the stages of one batch know: an `IndexSource`."""
+    """The `IndexSource` of one batch."""
 
     tables: Catalog
     index: Index
@@ -312,7 +312,7 @@ class _Source:
         return self.new
 
     def not_applied(self, _span: Span) -> Mapping[int, ChangeError]:
-        return {}  # whoever drives an engine leaves them out
+        return {}  # callers of the engine leave such events out
 
     def scheme(self) -> Scheme:
         return self.joins
@@ -322,7 +322,7 @@ class _Source:
 
 
 class _NotedRows:
-    """Rows of a store, and what the last batch has done to them."""
+    """Rows of a store, and the changes that the last batch made."""
 
     def __init__(self, below: StageRows, catalog: Catalog) -> None:
         self._below = below

@@ -1,4 +1,4 @@
-"""Events: the bytes of publishers, read as changes; and changes, written as bytes.
+"""Events: decoding the bytes of publishers into changes, and encoding changes as bytes.
 
 An event is one change, in one of three forms: a plain line
 
@@ -49,7 +49,7 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 class _PlainEvent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A plain line as msgspec reads it: nearly all events are."""
+    """A plain line, the form of nearly all events, for msgspec."""
 
     table: str
     row: dict[str, Any]
@@ -74,8 +74,8 @@ def read_change(raw: bytes, catalog: Catalog, offset: int) -> Checked:
 
 
 def decode_event(raw: bytes) -> Change:
-    """The change that an event asks for; EventError says why it cannot be read, NoChangeError that
-    it asks for none."""
+    """The change that an event asks for; EventError if it cannot be read, NoChangeError if it asks
+    for none."""
     plain = _read_plain(raw)
     if plain is not None and plain.op in _PLAIN_OPS:
         return Change(plain.table, _PLAIN_OPS[plain.op], plain.row)
@@ -94,15 +94,15 @@ def decode_event(raw: bytes) -> Change:
 
 
 def _read_plain(raw: bytes) -> _PlainEvent | None:
-    """A plain event without a fault in its JSON; None if it takes `parse_json` to tell."""
+    """A plain event with faultless JSON; None if only `parse_json` can decide."""
     if len(raw) > MAX_EVENT_BYTES or raw.count(b"{") + raw.count(b"[") > MAX_EVENT_DEPTH:
         return None
     try:
         event = _PLAIN_DECODER.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, InvalidOperation):
         return None
-    # Every member has one colon outside of strings, so one that is given twice shows as a colon too
-    # many. Those in texts (timestamps) are counted out, unless some may be written as \u003a.
+    # Every member has one colon outside of strings, so a duplicate member shows as an extra colon.
+    # Colons in texts (timestamps) are subtracted, unless some may be written as \u003a.
     spare = raw.count(b":") - len(event.row) - (2 if event.op is _UNSET else 3)
     if spare:
         texts = [value for value in event.row.values() if type(value) is str]
@@ -120,7 +120,7 @@ def change_from_mapping(event: Mapping[str, Any]) -> Change:
     if not isinstance(table, str):
         given = "" if table is None else f"not {shown(table)}"
         raise EventError('the event must name its "table"', detail=given, hint=_FORMS)
-    if not isinstance(row, dict | Mapping):  # dict first: it is found at once
+    if not isinstance(row, dict | Mapping):  # dict first: the fast test
         given = "" if row is None else f"not {shown(row)}"
         raise EventError('the event must have an object as its "row"', detail=given, hint=_FORMS)
     name = event.get("op", "insert")
@@ -168,10 +168,10 @@ def _from_base64(text: object) -> bytes:
 
 
 def unreadable_file_event(name: str, error: EventError) -> bytes:
-    """An event that stands for a file, or the rest of one, that cannot be read.
+    """An event in place of a file, or the rest of one, that cannot be read.
 
-    It is refused with the reason when its turn comes, and so ends up in the quarantine, in the
-    place where the events of the file would have been.
+    It is refused with the reason when it is processed, and so ends up in the quarantine, at the
+    position where the events of the file would have been.
     """
     told = dict(zip(("reason", "detail", "hint"), error.reason(), strict=True), file=name)
     return _ENCODER.encode({_UNREADABLE: told})
@@ -189,7 +189,7 @@ def _unreadable(told: object) -> EventError:
 
 
 def encode_change(change: Change) -> bytes:
-    """A change as a plain line. Reading it back gives a change that means the same."""
+    """A change as a plain line. Decoding it gives an equivalent change."""
     row = {_column_name(name): json_value(name, value) for name, value in change.row.items()}
     try:
         return _ENCODER.encode({"table": change.table, "op": change.op.value, "row": row})
@@ -207,14 +207,14 @@ def _column_name(name: object) -> str:
 
 
 def json_value(name: str, value: Outside) -> Outside:
-    """A value of a row as JSON can hold it, without losing a digit; ChangeError if it cannot."""
+    """A value of a row in a form that JSON holds without loss; ChangeError if there is none."""
     if value is None or type(value) in _AS_THEY_ARE:
         return value
-    if type(value) is int and _LOWEST <= value <= _HIGHEST:  # nearly all are, and are found at once
+    if type(value) is int and _LOWEST <= value <= _HIGHEST:  # fast path for nearly all integers
         return value
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, Integral):  # of NumPy, for instance
+    if isinstance(value, Integral):  # NumPy integers, for instance
         whole = int(value)
         bits = whole.bit_length()
         if bits > _MAX_INTEGER_BITS:

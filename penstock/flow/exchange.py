@@ -1,8 +1,8 @@
-"""What goes into a stage and comes out of it: rows by kind and partition.
+"""Input and output of stages: rows by kind and partition.
 
 Rows are objects, or packed *chunks* of many rows of one kind for one partition. Stages in the plain
-gear read and write objects, kernels read and write chunks, and each can follow the other. Within
-one process objects are handed on as they are; runners that move rows between processes pack them.
+gear read and write objects, kernels read and write chunks, and either can follow the other. Within
+one process objects are passed on unpacked; runners that move rows between processes pack them.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from penstock.flow.row_codec import decode_rows, group_place, pack_rows, row_pla
 from penstock.messages import AnyMessage, Encoded, encode_messages
 from penstock.spaces import Edge, JoinValue
 
-if TYPE_CHECKING:  # kernels, for processes that have work
+if TYPE_CHECKING:  # imports kernels
     from penstock.joins import StepsByEdge
     from penstock.kernels.packed_values import Packed
 
 CHUNK_ROWS = 4096
 CHUNK_BYTES = 16 << 20  # 16 MiB: far from Spark's limit of 2 GiB; one row may have 64 MiB
 STEPS_AT_ONCE = 256
-"""A group may take all steps of a batch, which must not become one row of any size."""
+"""Maximum steps per row: a group may have all steps of a batch, and row size must be bounded."""
 
 Offsets: TypeAlias = npt.NDArray[np.int64]
 Chunk: TypeAlias = tuple[int, bytes]
-"""How many rows, and these rows packed."""
+"""The number of rows, and the packed rows."""
 ChunkRow: TypeAlias = tuple[int, int, int, bytes]
-"""Partition, kind, number of rows, and these rows packed: what a runner moves between processes."""
+"""Partition, kind, number of rows, packed rows: what a runner moves between processes."""
 
 
 class Spread:
-    """How rows are spread over the partitions of keyed stages: the same in every process."""
+    """Assigns rows to the partitions of keyed stages, the same in every process."""
 
     def __init__(self, buckets: tuple[int, ...]) -> None:
         self.buckets = buckets
@@ -53,11 +53,11 @@ class Spread:
         return self.buckets[0] if self._is_single else self._of(group_place(edge, value))
 
     def of_number(self, number: int) -> int:
-        """For rows that could go to any partition: to each in turn."""
+        """For rows that could go to any partition: round robin."""
         return self.buckets[number % len(self.buckets)]
 
     def phase(self, bucket: int) -> float:
-        """A share of 1, another one for each partition: to do things at different times."""
+        """A fraction of 1, different for each partition, to stagger periodic work."""
         return self.buckets.index(bucket) / len(self.buckets)
 
     def _of(self, place: bytes) -> int:
@@ -76,7 +76,7 @@ class PackedMessages(NamedTuple):
 
 
 class EncodedMessages(NamedTuple):
-    """Messages that were objects, in any order."""
+    """Messages encoded from objects, in any order."""
 
     runs: list[Encoded]
 
@@ -85,7 +85,7 @@ WrittenMessages: TypeAlias = PackedMessages | EncodedMessages
 
 
 class StageInput:
-    """The rows that one partition of a stage gets of one batch, by kind."""
+    """The input of one partition of a stage in one batch, by kind."""
 
     def __init__(self, bucket: int, span: Span, events: Events | None = None) -> None:
         self.bucket = bucket
@@ -97,8 +97,8 @@ class StageInput:
 
     @classmethod
     def of_chunks(cls, chunks: Iterable[ChunkRow]) -> StageInput:
-        """The rows of one partition, or of all of them, as they come from other processes. Each has
-        a tick."""
+        """The rows of one partition, or of all of them, as received from other processes. Each
+        partition has a tick."""
         given = cls(0, _NO_SPAN)
         for bucket, kind, count, chunk in chunks:
             given.bucket = bucket
@@ -115,20 +115,20 @@ class StageInput:
         self._rows[kind] += rows
 
     def rows(self, kind: Kind) -> list[Any]:
-        """Rows in order; of the type that `penstock.flow.kinds` says of the kind."""
+        """Rows in order, of the type that `penstock.flow.kinds` defines for the kind."""
         rows = self.unpacked(kind)
         rows.sort()
         return rows
 
     def unpacked(self, kind: Kind) -> list[Any]:
-        """The same, in any order."""
+        """Rows in any order."""
         found = list(self._rows[kind])
         for _, chunk in self._chunks[kind]:
             found += decode_rows(kind, chunk)
         return found
 
     def chunks(self, kind: Kind) -> list[Chunk]:
-        """The same, packed."""
+        """Rows as packed chunks."""
         return [*self._chunks[kind], *pack_chunks(kind, self._rows[kind])]
 
     def count(self, kind: Kind) -> int:
@@ -137,11 +137,11 @@ class StageInput:
 
     @property
     def size(self) -> int:
-        """How many events and rows of all kinds there are."""
+        """The number of events and rows of all kinds."""
         return len(self.events.offsets) + sum(map(self.count, Kind))
 
     def replace(self, kind: Kind, rows: list[Any]) -> StageInput:
-        """The same with other rows of one kind."""
+        """A copy with other rows of one kind."""
         other = StageInput(self.bucket, self.span, self.events)
         other._rows.update(self._rows)
         other._chunks.update(self._chunks)
@@ -153,7 +153,7 @@ _NO_SPAN = Span(0, 0, 0, 0, 0)
 
 
 class StageOutput:
-    """Rows on their way out of a stage, by kind and partition."""
+    """The output of a stage, by kind and partition."""
 
     def __init__(self, spread: Spread) -> None:
         self.spread = spread
@@ -166,7 +166,7 @@ class StageOutput:
         self._rows[bucket, kind].append(StageRow(offset, 0, body))
 
     def rows(self, bucket: int, kind: Kind) -> list[Any]:
-        """Where to put many rows of one kind."""
+        """The list to which rows of one kind are appended."""
         return self._rows[bucket, kind]
 
     def add_steps(self, kind: Kind, steps: StepsByEdge) -> None:
@@ -181,8 +181,8 @@ class StageOutput:
         self._rows[bucket, Kind.MESSAGE].extend(messages)
 
     def add_packed(self, kind: Kind, rows: Packed, places: npt.NDArray[np.uint32]) -> None:
-        """Add packed rows whose keys have these hashes, modulo the number of partitions, by which
-        they are sorted."""
+        """Add packed rows; `places` are their key hashes modulo the number of partitions,
+        ascending."""
         buckets = self.spread.buckets
         ends = np.cumsum(np.bincount(places, minlength=len(buckets))).tolist()
         for bucket, start, stop in zip(buckets, [0, *ends], ends, strict=False):
@@ -192,7 +192,7 @@ class StageOutput:
     def add_packed_messages(
         self, bucket: int, offsets: Offsets, steps: Offsets | int, messages: Packed
     ) -> None:
-        """Add messages that kernels have written, in order; steps may all be the same."""
+        """Add messages written by kernels, in order; an integer `steps` holds for all of them."""
         if len(messages):
             self.written.append((bucket, PackedMessages(offsets, steps, messages)))
 
@@ -200,7 +200,7 @@ class StageOutput:
         self._chunks.append((bucket, int(kind), count, chunk))
 
     def pass_on(self, given: StageInput, kinds: Iterable[Kind]) -> None:
-        """Send rows on without looking at them."""
+        """Forward rows of these kinds unchanged."""
         for kind in kinds:
             if rows := given._rows.get(kind):
                 self._rows[given.bucket, kind] += rows
@@ -210,7 +210,7 @@ class StageOutput:
             self.written += [(given.bucket, one) for one in given.written]
 
     def encode_messages(self) -> None:
-        """Turn messages into bytes, where the stage that emitted them can be blamed for a fault."""
+        """Encode messages here, so that a fault is attributed to the stage that emitted them."""
         for bucket in self.spread.buckets:
             messages = self._rows.pop((bucket, Kind.MESSAGE), None)
             if messages:
@@ -234,14 +234,14 @@ class StageOutput:
         self.written += other.written
 
     def chunks(self) -> Iterator[ChunkRow]:
-        """All rows packed, except messages, which must be written by now."""
+        """All rows, packed, except messages, which must be encoded before."""
         yield from self._chunks
         for (bucket, kind), rows in self._rows.items():
             for chunk in pack_chunks(Kind(kind), rows):
                 yield (bucket, kind, *chunk)
 
     def inputs(self, span: Span) -> Mapping[int, StageInput]:
-        """For the next stage in the same process: its input by partition, as it is."""
+        """The input of the next stage in the same process, by partition, unpacked."""
         found = {bucket: StageInput(bucket, span) for bucket in self.spread.buckets}
         for (bucket, kind), rows in self._rows.items():
             found[bucket]._rows[kind] = rows
@@ -253,7 +253,7 @@ class StageOutput:
 
 
 def pack_chunks(kind: Kind, rows: list[Any], most: int = CHUNK_ROWS) -> Iterator[Chunk]:
-    """Rows in chunks of limited size, and how many there are in each."""
+    """Rows in chunks of bounded size, with the number of rows in each."""
     for first in range(0, len(rows), most):
         part = rows[first : first + most]
         chunk = pack_rows(kind, part)

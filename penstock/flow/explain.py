@@ -1,7 +1,7 @@
 """Why a change does, or does not, reach a subscription: predicate by predicate.
 
-Made for people, one change at a time: it looks at the tables directly, so that its answer does not
-depend on the machinery it explains.
+For display, one change at a time: it reads the tables directly, so that its answer does not depend
+on the code it explains.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.sql.payload import whole
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One condition, the value it was asked about, and whether it holds."""
+    """One condition, the value it was tested on, and whether it holds."""
 
     condition: str
     value: str
@@ -34,7 +34,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """What the row meets in a table it is joined with."""
+    """The rows that join the row in another table of the query."""
 
     table: str
     on: str
@@ -45,7 +45,7 @@ class Partner:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """How one version of the row fares at one place of one branch of the query."""
+    """The tests of one version of the row at one node of one branch of the query."""
 
     version: str
     branch: int
@@ -68,7 +68,7 @@ class Explanation:
     filters: tuple[Filtering, ...] = ()
     """How the query is split into semijoins."""
     payload: tuple[str, ...] = ()
-    """Columns that travel apart from the rest of the row."""
+    """Columns that are sent separately from the rest of the row."""
 
     def to_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -86,12 +86,12 @@ def explain(
     offset: int,
     operators: Callable[[], OperatorRuntime] | None = None,
 ) -> Explanation:
-    """Judge a change as if it came at `offset`. An insert of a row that exists is judged as new.
+    """Explain a change as if it came at `offset`. An insert of an existing row counts as new.
 
-    It reaches a subscription exactly if there would be a notification: if a row of the content, by
-    its key, comes, goes, or shows other values. Rows that are counted as joining are those that the
-    version of the row in question meets; in a self-join it may meet itself. Operators are asked for
-    all that the query calls (`operators` is who evaluates them); where they fail, it says so.
+    A change reaches a subscription exactly if there would be a notification: if a row of the
+    content, identified by its key, appears, disappears, or has other output values. Rows counted as
+    joining are those that join the given version of the row; in a self-join it may join itself. All
+    operators that the query calls are evaluated (by `operators`); failures are reported.
     """
     query, payload = whole(query, catalog)
     checked = check(change, catalog, offset)

@@ -1,12 +1,11 @@
-"""Faults: exceptions that nobody expected while a record was processed.
+"""Faults: unexpected exceptions while a record is processed.
 
-A record that cannot be processed must not stop a home. So whoever processes records catches what
-nobody expected, finds the record that is to blame, appends a SET_ASIDE record for it to the log,
-and processes the others. An event that is set aside goes to the quarantine, a subscription is
-suspended.
+A record that cannot be processed must not stop a home. So Hub and pipeline catch unexpected
+exceptions, find the record at fault, append a SET_ASIDE record for it to the log, and process the
+others. An event that is set aside goes to the quarantine, a subscription is suspended.
 
-Faults follow from the records: they happen again whenever the same records are processed. A full
-disk, a lost connection or too little memory does not follow from any record and is no fault.
+Faults are deterministic: they recur whenever the same records are processed. A full disk, a lost
+connection or too little memory is not caused by a record and is not a fault.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from penstock.errors import (
 )
 
 MAX_FOUND = 100
-"""Records set aside by one search, each of which takes some 20 attempts. A home with more culprits
-goes on searching with its next try."""
+"""Maximum records set aside by one search, each of which takes some 20 attempts. If there are more,
+the next try continues the search."""
 MAX_FAULT_CHARACTERS = 500
 
 _NOT_OF_RECORDS = (
@@ -39,14 +38,14 @@ _NOT_OF_RECORDS = (
     PipelineError,
     BacklogError,
     WireError,
-    OperatorError,  # one is not there: no record is to blame
+    OperatorError,  # an operator is missing: no record is at fault
 )
 _NOT_OF_LIBRARIES = ("sqlite3", "lmdb", "py4j", "pyspark")
 """Libraries that report the state of the machine, not of a record."""
 
 
 class RecordFaultError(PenstockError):
-    """A fault of one record that is known already, so that nobody has to search for it."""
+    """A fault of a known record, so that no search is needed."""
 
     def __init__(self, offset: int, cause: Exception) -> None:
         super().__init__(describe_fault(cause))
@@ -57,8 +56,8 @@ class RecordFaultError(PenstockError):
 class SetAside:
     """A record that is not processed, and why.
 
-    `suspect` is the subscription that took part in the fault of an event, if there was one: should
-    it take part in a second one, it is suspended.
+    `suspect` is the subscription that was involved in the fault of an event, if there was one: if
+    it is involved in a second one, it is suspended.
     """
 
     offset: int
@@ -68,7 +67,7 @@ class SetAside:
 
 
 class Attempt(Protocol):
-    """Processes some events for some subscriptions, without consequences for anybody.
+    """Processes some events for some subscriptions, without side effects.
 
     Returns the fault that happened, None if there was none.
     """
@@ -77,7 +76,7 @@ class Attempt(Protocol):
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether an exception follows from the records that were processed."""
+    """Whether an exception is caused by the records that were processed."""
     if isinstance(error, RecordError):
         return True
     if not isinstance(error, Exception) or isinstance(error, _NOT_OF_RECORDS):
@@ -99,13 +98,13 @@ def describe_fault(error: Exception) -> str:
 def _text_of(error: Exception) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - an exception that cannot even describe itself
+    except Exception:  # noqa: BLE001 - an exception whose __str__ fails
         return "no description"
 
 
 @contextmanager
 def blaming(offset: int) -> Iterator[None]:
-    """A fault in the block is one of the record at this offset."""
+    """Attributes a fault in the block to the record at this offset."""
     try:
         yield
     except RecordFaultError:
@@ -125,7 +124,7 @@ def find_culprits(
     """The records to set aside so that all others can be processed.
 
     Nothing if the attempt succeeds. Raises the fault if it happens without any record.
-    `suspects` took part in faults of events that were set aside before.
+    `suspects` were involved in faults of events that were set aside before.
     """
     found: list[SetAside] = []
     search = _Search(attempt, frozenset(suspects))
@@ -148,7 +147,7 @@ class _Search:
     def culprit(
         self, events: Sequence[int], subscriptions: Sequence[int], error: Exception
     ) -> SetAside:
-        """One record that is to blame for a fault."""
+        """One record that causes a fault."""
         if isinstance(error, RecordFaultError):
             return SetAside(error.offset, error.primary)
         why = describe_fault(error)
@@ -163,9 +162,9 @@ class _Search:
         return self._of_pair(events, subscriptions, why)
 
     def _of_pair(self, events: Sequence[int], subscriptions: Sequence[int], why: str) -> SetAside:
-        """An event and a subscription fail together: the one that fails with others, too, is to
-        blame. If there are no others, the subscription is: it can be subscribed again, and events
-        are for everybody."""
+        """An event and a subscription fail together: the one that also fails with others is at
+        fault. If there are no others, it is the subscription: it can be subscribed again, while an
+        event concerns all subscriptions."""
         event = _last_of_failing(events, lambda some: self.attempt(some, subscriptions))
         upto = events[: events.index(event) + 1]
         suspect = _last_of_failing(subscriptions, lambda some: self.attempt(upto, some))
@@ -183,7 +182,7 @@ class _Search:
 def _last_of_failing(
     records: Sequence[int], attempt: Callable[[Sequence[int]], Exception | None]
 ) -> int:
-    """The last record of the shortest beginning that fails; all of them are known to fail."""
+    """The last record of the shortest failing prefix; the whole sequence is known to fail."""
     passing, failing = 0, len(records)
     while failing - passing > 1:
         middle = (passing + failing) // 2

@@ -1,8 +1,8 @@
-"""The flow as runners see it: a reference that travels between processes, and tasks.
+"""The flow as runners see it: an importable reference, and tasks.
 
-Runners know no stage by name. They take the stages from a reference such as
-`penstock.flow.stages:STAGES`, and run each *task*, a stage with those behind it that are not keyed,
-where its input is.
+Runners know no stage by name. They load the stages from a reference such as
+`penstock.flow.stages:STAGES`, and run each *task*, a stage with the unkeyed stages after it, where
+its input is.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from penstock.flow.stage import Stage
 
 FLOW = "penstock.flow.stages:STAGES"
-"""The flow that serves users."""
+"""The flow in production."""
 
 
 @cache
 def tasks_of(flow: str) -> tuple[tuple[Stage, ...], ...]:
-    """The tasks of a flow. The first reads records, every other one begins with a keyed stage."""
+    """The tasks of a flow. The first reads records, each other one begins with a keyed stage."""
     module, _, name = flow.partition(":")
     stages: tuple[Stage, ...] = getattr(import_module(module), name)
     assert stages, "a flow has stages"

@@ -1,7 +1,7 @@
 """From changes of rows to steps of groups.
 
-Steps number what happens at one offset, because clients must apply it in order: side by side of
-each edge, a row leaves its old group before it enters a new one.
+Steps are numbered within one offset, because clients must apply them in order: one side of each
+edge after the other, and a row leaves its old group before it enters a new one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from penstock.spaces import Edge, JoinValue, joiner
 
 FIRST_STEP = INITIAL_STEP + 1
 STEPS_OF_ROW = 4
-"""A row leaves and enters on two sides. One record changes many rows of a document; each of them
-has steps of its own, since what one of them hides the next may show."""
+"""A row leaves and enters on two sides. One record may change many rows of a document; each has its
+own steps, because the next may show what one of them hides."""
 
 
 class EdgeSteps:
-    """What changes of the rows of one relation do to the groups of one edge."""
+    """The steps of changes of one relation in the groups of one edge."""
 
     def __init__(self, relation: Relation, edge: Edge) -> None:
         self._sides = [
@@ -34,17 +34,17 @@ class EdgeSteps:
         ]
 
     def __len__(self) -> int:
-        """How many sides of the edge the relation feeds: in a self-join both."""
+        """The number of sides of the edge that the relation feeds: two in a self-join."""
         return len(self._sides)
 
     def add(self, run: Sequence[Delta], groups: GroupSteps) -> None:
-        """Add the steps of changes to those of their groups, side by side."""
+        """Add the steps of changes to their groups, one side after the other."""
         for side in self._sides:
             side.add(run, groups)
 
 
 class SideSteps:
-    """The same for one side of the edge."""
+    """`EdgeSteps` for one side of the edge."""
 
     def __init__(self, relation: Relation, edge: Edge, number: int) -> None:
         self._number = number

@@ -1,4 +1,4 @@
-"""The index: the points of all active subscriptions, found by space, by table and by edge."""
+"""The index: the points of all active subscriptions, by space, by table and by edge."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from penstock.spaces import Decomposition, Edge, Placed, Space, place
 
 
 class Index:
-    """Which subscriptions are active, as points in spaces.
+    """The active subscriptions as points in spaces.
 
-    Spaces and edges stay once they have been seen, even when their last point is gone: the state
-    kept for an edge stays complete, so a later subscription can use it at once.
+    Spaces and edges stay once they have been seen, even when their last point is removed: the state
+    of an edge stays complete, so a later subscription can use it immediately.
     """
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self.samples: Mapping[str, Sequence[Row]] = {}
-        """Rows like those to come, by table, for matchers to be built by; contents do not depend on
-        them. Used for spaces that are made after they were set."""
+        """Representative rows, by table, for building matchers; contents do not depend on them.
+        Used for spaces that are created after they were set."""
         self._spaces: dict[int, SpacePoints] = {}
         self._on_edge: dict[Edge, list[SpacePoints]] = {}
         self._edges_of: dict[str, list[Edge]] = {}
@@ -56,7 +56,7 @@ class Index:
         return placed
 
     def replan(self, subscription: int, query: Query, chosen: Decomposition) -> list[Placed]:
-        """Give an active subscription another decomposition; returns its points as they were."""
+        """Change the decomposition of an active subscription; returns its former points."""
         before = self._placed[subscription]
         changes_only = any(one.point.changes_only for one in before)
         after = place(query, subscription, chosen, changes_only=changes_only)
@@ -70,14 +70,14 @@ class Index:
     def points_of(
         self, subscription: int, since: Sequence[Placed] | None = None
     ) -> Iterator[Placed]:
-        """The points of an active subscription; only those that are in other spaces than they were,
-        if it is said where they were."""
+        """The points of an active subscription; with `since`, its former points, only those that
+        are in another space now."""
         for i, one in enumerate(self._placed.get(subscription, [])):
             if since is None or since[i].space != one.space:
                 yield one
 
     def remove(self, subscription: int) -> list[Placed]:
-        """Make a subscription inactive; returns the points it had, except covered ones."""
+        """Make a subscription inactive; returns its former points, except covered ones."""
         placed = self._placed.pop(subscription, [])
         if not placed:
             for covered in self._covered.values():
@@ -98,7 +98,7 @@ class Index:
         self.derived.remove(points.base, point)
 
     def _thawed(self, subscription: int) -> list[Placed]:
-        """The points of a subscription that were frozen, as objects."""
+        """The frozen points of a subscription, turned into objects."""
         return [
             Placed(points.space, point)
             for points in self._spaces.values()
@@ -109,8 +109,8 @@ class Index:
         return any(points.is_frozen(subscription) for points in self._spaces.values())
 
     def freeze(self, frozen: Iterable[FrozenSpace]) -> None:
-        """Take in the points of many subscriptions over several tables, which are not objects; they
-        replace those that were taken in before."""
+        """Set the frozen points, of many subscriptions over several tables, replacing earlier
+        ones."""
         for points in self._spaces.values():
             points.forget_frozen()
         for one in frozen:
@@ -150,8 +150,8 @@ class Index:
         return [points for points in self._on_edge.get(edge, []) if len(points)]
 
     def cover(self, covered: Iterable[MatcherPoints]) -> None:
-        """Take in the points of many subscriptions, relation by relation, which are not objects;
-        they replace those that were taken in before."""
+        """Set the points of many subscriptions over one relation each, as matchers instead of
+        objects, replacing earlier ones."""
         self._covered = {points.relation.name: points for points in covered}
         for name in self._covered:
             self.derived.note(name)
@@ -161,7 +161,7 @@ class Index:
         return list(self._covered.values())
 
     def selections(self, relation: Relation) -> Selections | None:
-        """The points of the subscriptions over this relation alone, if there are any."""
+        """The points of the subscriptions over this relation only, if there are any."""
         space = Space(relation.name)
         points, covered = self._spaces.get(space.id), self._covered.get(relation.name)
         if not points and not covered:
@@ -171,8 +171,8 @@ class Index:
     def parts(
         self, placed: Iterable[Placed], frozen_since: int | None = None
     ) -> Iterator[SpacePoints]:
-        """The spaces of some points, with only those of them that start with rows; and with the
-        frozen ones of subscriptions that were recorded from an offset on."""
+        """The spaces of these points, restricted to those with initial content, and to the frozen
+        points of subscriptions that were recorded from an offset on."""
         ids: dict[int, list[PointId]] = {}
         for one in placed:
             if not one.point.changes_only:
@@ -186,5 +186,5 @@ class Index:
 
 
 def _feeding(edge: Edge) -> list[str]:
-    """The names of the tables whose rows an edge brings together."""
+    """The names of the tables that an edge joins."""
     return sorted({side.table for side in edge.sides})

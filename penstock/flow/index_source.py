@@ -1,4 +1,4 @@
-"""What stages are told of tables and subscriptions, by whoever runs them."""
+"""The interface through which runners give stages the tables and subscriptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.spaces import Edge
 
 
 class IndexSource(Protocol):
-    """Who knows the tables and subscriptions: a worker of the pipeline, a Hub, a backtest."""
+    """Provides tables and subscriptions: implemented by pipeline workers, the Hub and backtests."""
 
     @property
     def edges(self) -> Mapping[str, Edge]:
@@ -26,7 +26,7 @@ class IndexSource(Protocol):
         """The tables and streams that records before `end` declare (and maybe later ones)."""
 
     def index_at(self, span: Span) -> Index:
-        """The points that are active in a batch. It stays so until it is asked for another one."""
+        """The points that are active in a batch; valid until the next call for another batch."""
 
     def new_points(self, span: Span) -> NewPoints: ...
 
@@ -34,10 +34,10 @@ class IndexSource(Protocol):
         """The events of a batch that are not to be applied, and why."""
 
     def scheme(self) -> Scheme:
-        """For the joins of a batch."""
+        """The scheme for the joins of a batch."""
 
     def operators(self) -> OperatorRuntime | None:
-        """Who evaluates operators; None, if nobody here does."""
+        """The operator runtime; None if this process evaluates no operators."""
 
     def needs(self, relation: Relation) -> bool:
-        """Whether the rows of a table are kept. Where subscriptions may come later, all are."""
+        """Whether the rows of a table are stored. If subscriptions may come later, all are."""

@@ -1,4 +1,4 @@
-"""The kinds of rows that flow between stages, and the batch that they belong to."""
+"""The kinds of rows between stages, and the span of a batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.catalog import Row, RowKey
 from penstock.errors import ChangeError
 from penstock.packing import pack, read_extension, unpack
 
-if TYPE_CHECKING:  # many processes load this module only to ask for schemas
+if TYPE_CHECKING:  # many processes import this module for schemas only
     from penstock.flow.changes import Op
     from penstock.joins import GroupStep
     from penstock.spaces import JoinValue
@@ -22,34 +22,34 @@ class Kind(IntEnum):
     """A stage declares which kinds it takes; all others pass it by."""
 
     EVENT = 1
-    """A published event, as it is in the log."""
+    """A published event, with its bytes in the log."""
     TICK = 2
     """The span of the batch, once for every partition of a keyed stage."""
     CHANGE = 3
-    """An event that fits the catalog, on the way to the partition of its row."""
+    """An event that fits the catalog, sent to the partition of its row."""
     SEED = 4
-    """Rows that a new edge must know, on the way to the partition of their group."""
+    """Existing rows for a new edge, sent to the partition of their group."""
     STEP = 5
-    """What changes do to a group, on the way to the partition of that group."""
+    """Steps of a group, sent to the partition of that group."""
     MESSAGE = 6
     """Messages for the message log."""
     BAD = 7
     """An event that cannot be applied, with the reason."""
     EVENTS = 8
-    """Events of a keyless stream whose messages are emitted, on the way to where they are kept."""
+    """Events of a keyless stream whose messages were emitted, sent to where they are stored."""
     SKIPPED = 9
-    """An event that asks for no change; it is counted."""
+    """An event that asks for no change; it is only counted."""
     FAULT = 10
-    """A record that leads to a fault and is to be set aside; or a fault of the fast gear that the
+    """A record that causes a fault and must be set aside; or a fault of the fast gear that the
     plain one did not have."""
 
 
 class Span(NamedTuple):
     """What one batch covers.
 
-    The records [start, end) are processed for the subscriptions before `active`. The batch before
-    was processed for those before `active_before`. Those from `initial_from` on have no content
-    yet.
+    The records [start, end) are processed for the subscriptions before `active`; the previous batch
+    was processed for those before `active_before`. Subscriptions from `initial_from` on have no
+    content yet.
     """
 
     start: int
@@ -67,7 +67,7 @@ class Span(NamedTuple):
 
 
 class StageRow(NamedTuple):
-    """A row of a kind that has no form of its own. Rows of one kind are processed in this order."""
+    """A row of a kind without its own type. Rows of one kind are processed in tuple order."""
 
     offset: int
     step: int
@@ -82,7 +82,7 @@ StepsRow: TypeAlias = "tuple[str, JoinValue, list[GroupStep]]"
 
 
 class Events(NamedTuple):
-    """EVENT: some events of a batch."""
+    """EVENT: events of a batch."""
 
     offsets: list[int]
     bodies: list[bytes]
@@ -108,8 +108,8 @@ class Reason(NamedTuple):
 
 
 class StreamEvents(NamedTuple):
-    """EVENTS: events of one keyless stream with their offsets, kept together because they come and
-    are read in order."""
+    """EVENTS: events of one keyless stream with their offsets, stored together because they are
+    written and read in order."""
 
     stream: str
     events: Sequence[tuple[int, Row]]
@@ -128,5 +128,5 @@ _decode_events = msgspec.msgpack.Decoder(
 
 
 def packed_stream_events(stream: str, events: bytes) -> bytes:
-    """The bytes of `StreamEvents`, of an array of events that is packed already."""
+    """The bytes of `StreamEvents` from an array of events that is already packed."""
     return pack((stream, msgspec.Raw(events)))

@@ -12,7 +12,7 @@ from penstock.flow.stage import BatchView, Stage, advance_stage
 def run_locally(
     stages: Iterable[Stage], given: StageInput, stores: Mapping[str, Any], view: BatchView
 ) -> StageInput:
-    """Bring one batch through all stages; returns what the last of them gives.
+    """Run one batch through all stages; returns the output of the last one.
 
     `stores` holds the state of keyed stages by name.
     """

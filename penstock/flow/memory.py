@@ -1,4 +1,4 @@
-"""State in dictionaries: what the Hub hands to the stages, and what it hands to attempts."""
+"""State in dictionaries: the Hub's stores, and copy-on-write stores for attempts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MemoryRows:
         self._tables.setdefault(stream, {}).update(((offset,), row) for offset, row in kept)
 
     def note(self, deltas: list[Delta]) -> None:
-        """Nobody is interested."""
+        """Ignored."""
 
     def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]:
         return iter(self._tables.get(relation.name, {}).items())
@@ -59,7 +59,7 @@ class MemoryGroups:
 
 
 class RowsAside:
-    """Rows that can be changed without changing those of the store below."""
+    """Copy-on-write rows: changes do not affect the store below."""
 
     def __init__(self, below: RowStore) -> None:
         self._below = below
@@ -77,7 +77,7 @@ class RowsAside:
         self._changed.update(((stream, (offset,)), row) for offset, row in kept)
 
     def note(self, deltas: list[Delta]) -> None:
-        """Nobody is interested."""
+        """Ignored."""
 
     def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]:
         for key, row in self._below.rows(relation):
@@ -89,7 +89,7 @@ class RowsAside:
 
 
 class GroupsAside:
-    """Groups that can be changed without changing those of the store below."""
+    """Copy-on-write groups: changes do not affect the store below."""
 
     def __init__(self, below: GroupStore) -> None:
         self._below = below

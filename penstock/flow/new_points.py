@@ -1,4 +1,4 @@
-"""What a batch has to begin with: the points that became active with it."""
+"""The points that became active with a batch and need their initial content first."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ class NewSemijoins(NamedTuple):
 
     points: SpacePoints
     since: int | None = None
-    """Set if they are all points of the space that were recorded from there on."""
+    """Set if these are all points of the space recorded from this offset on."""
     values: Iterable[JoinValue] | None = None
-    """Set if it is known which groups have base rows that they select."""
+    """The groups with base rows that these points select, if known."""
 
 
 @dataclass(frozen=True)
 class NewPoints:
-    """What is new in a batch, before its first change; for one thread, like the index."""
+    """What is new in a batch, before its first change. Not thread-safe, like the index."""
 
     index: Index
     points: Sequence[Placed] = ()
-    """Active from this batch on, and without rows so far: those of new subscriptions, and those
-    that another decomposition has moved."""
+    """Points that are active from this batch on, without content so far: those of new
+    subscriptions, and those moved by another decomposition."""
     edges: Sequence[Edge] = ()
-    """Not known before: no subscription that was ever recorded needed them."""
+    """New edges, which no earlier subscription used."""
     since: int | None = None
-    """Subscriptions that were recorded from here on are new; None if only `points` tell."""
+    """Subscriptions recorded from this offset on are new; None if only `points` are."""
     has_snapshots: bool = False
-    """Whether subscriptions that are not objects but in a snapshot are among the new ones."""
+    """Whether new subscriptions are in a snapshot instead of being objects."""
     values: Callable[[SpacePoints], list[JoinValue] | None] | None = None
-    """Which groups have base rows that new points of a space select, if somebody knows."""
+    """Finds the groups with base rows that new points of a space select, if that is possible."""
     asking: Sequence[Placed] | None = None
-    """Points with conditions on operators that rows were not asked about yet; None: `points`."""
+    """Points whose operators have not been evaluated on existing rows yet; None: `points`."""
 
     @cached_property
     def asking_by_table(self) -> list[tuple[Relation, list[Point]]]:
-        """The tables whose rows operators must be asked about, and for which points."""
+        """The tables on whose rows operators must be evaluated, and the points that need it."""
         found: dict[str, tuple[Relation, list[Point]]] = {}
         for one in self.points if self.asking is None else self.asking:
             relation = columns_like(self.index.space(one.space.id).base)

@@ -1,9 +1,8 @@
-"""Columns that operators compute, for the rows of a batch: what is known, and what must be asked.
+"""Operator columns for the rows of a batch: stored results, and evaluation of missing ones.
 
-What operators have said of a row is kept with the row, together with what it was said of: an update
-of other columns asks nobody again, unless an operator has another version by now. A row whose
-operators fail is refused, with the operator's name: its event goes to the quarantine, and can be
-replayed.
+Operator results are stored with the row, together with a digest of their inputs: an update of other
+columns needs no new evaluation, unless the operator has a new version. A row whose operators fail
+is refused, with the operator's name: its event goes to the quarantine, and can be replayed.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ if TYPE_CHECKING:
 
 
 class Said(NamedTuple):
-    """What an operator said, and of what."""
+    """A stored operator result."""
 
     version: str
     inputs: bytes
-    """A digest of the columns that it read."""
+    """A digest of the columns that the operator read."""
     result: Result
 
 
@@ -47,11 +46,11 @@ Kept: TypeAlias = dict[Predicate, Said]
 
 
 class KeptResults:
-    """What operators have said of the rows of one table, kept with the rows."""
+    """Operator results of the rows of one table, stored with the rows."""
 
     def __init__(self, store: RowStore | None, candidates: Candidates) -> None:
         table = candidates.table
-        # The events of a keyless stream never change: nobody asks for what they were.
+        # Events of a keyless stream never change, so earlier results are never needed.
         self._store = None if is_keyless_stream(table) else store
         self._relation = Relation(
             f"{table.name}{SEPARATOR}results", (Column("results", StringType()),), table.key
@@ -60,16 +59,16 @@ class KeptResults:
 
     @property
     def is_kept(self) -> bool:
-        """Whether what is written can be read."""
+        """Whether results that are written can be read later."""
         return self._store is not None
 
     def read(self, key: RowKey) -> Kept:
-        """Of the predicates that somebody still has."""
+        """The stored results of predicates that are still in use."""
         row = None if self._store is None else self._store.get(self._relation, key)
         if row is None:
             return {}
         known = self._candidates.calls
-        entries = unpack(row[0])  # type: ignore[arg-type]  # bytes, as `write` puts them
+        entries = unpack(row[0])  # type: ignore[arg-type]  # bytes, see `write`
         return {
             known[one]: Said(version, inputs, read_result(result))
             for one, version, inputs, result in entries
@@ -87,16 +86,16 @@ class KeptResults:
 
 
 class Settled(NamedTuple):
-    """The columns that operators have computed, of the rows of some changes."""
+    """The operator columns of the rows of changes."""
 
     before: list[LazyValues]
     after: list[LazyValues]
     failures: dict[int, OperatorFailure]
-    """By the offset of a change whose row cannot be evaluated."""
+    """By offset, why the row of a change cannot be evaluated."""
     matched: dict[str, set[int]]
     """By relation, the numbers of the changes whose row some branch selects, before or after."""
     kept: dict[RowKey, Kept]
-    """What is to be kept of each row."""
+    """The results to store with each row."""
 
     def rows_of(self, relation: Relation) -> list[int]:
         return sorted(self.matched.get(relation.name, ()))
@@ -113,14 +112,14 @@ class OperatorColumns:
         self._kept = KeptResults(store, candidates)
 
     def settle(self, run: Sequence[Delta]) -> Settled:
-        """Evaluate what must be known of changed rows, in their order."""
+        """Evaluate the operators that changed rows need, in the order of the changes."""
         settled = Settled([{}] * len(run), [{}] * len(run), {}, {}, {})
         for wave in _waves(run):
             self._settle_wave(run, wave, settled.kept, settled)
         return settled
 
     def keep(self, settled: Settled, *, silent: bool) -> None:
-        """Keep what is known of rows with them. `silent`: they are kept again, after a restart."""
+        """Store the results with their rows. `silent`: a repetition after a restart."""
         for key, kept in settled.kept.items():
             self._kept.write(key, kept)
         if not silent:
@@ -130,7 +129,7 @@ class OperatorColumns:
     def _settle_wave(
         self, run: Sequence[Delta], wave: Sequence[int], current: dict[RowKey, Kept], out: Settled
     ) -> None:
-        """Changes of different rows."""
+        """Settle changes of pairwise different rows."""
         asked: list[tuple[int, Row]] = []
         known: list[Results] = []
         were: list[tuple[int, Row]] = []
@@ -146,7 +145,7 @@ class OperatorColumns:
             if new is not None:
                 asked.append((i, new))
                 known.append(self._known_of(kept, new, run[i].offset))
-        # Of the rows as they were, everything was decided when they became so: nobody is asked.
+        # Old versions of rows were decided when they were written: nothing is evaluated.
         settled = self._settled([row for _, row in were], said, [None] * len(were), ask=False)
         for (i, _), found in zip(were, settled, strict=True):
             self._note_matches(i, found, out)
@@ -167,9 +166,10 @@ class OperatorColumns:
     def ask(
         self, keyed: Sequence[tuple[RowKey, Row]], new: Sequence[Point], offset: int | None = None
     ) -> tuple[list[LazyValues], list[LazyValues]]:
-        """Evaluate what new points must know of rows that are there; the columns of the rows before
-        and after. What was said of a row stays true until it changes, whatever version said so: the
-        contents of others rely on it. Rows on which operators fail are left out, and noted."""
+        """Evaluate on existing rows what new points need; returns the operator columns of the rows
+        before and after. A stored result stays valid until the row changes, whatever version
+        computed it, because other contents rely on it. Rows on which operators fail are left out,
+        and recorded in the journal."""
         ignored = self._candidates.columns_of(new)
         waiting = {point.id.subscription for point in new}
         left_out: list[LeftOut] = []
@@ -198,7 +198,7 @@ class OperatorColumns:
         failures: Mapping[Definition, OperatorFailure],
         waiting: Collection[int],
     ) -> Iterator[LeftOut]:
-        """The new subscriptions that might select a row, if operators did not fail on it."""
+        """The new subscriptions that might select a row if operators did not fail on it."""
         branches, table = self._candidates.branches, self._candidates.table
         left_open = dict(found.left_open)
         for number in found.matched:
@@ -214,7 +214,7 @@ class OperatorColumns:
                 yield LeftOut(subscription, table.name, pack(key), shown, reason)
 
     def rows(self, keyed: Sequence[tuple[RowKey, Row]]) -> list[LazyValues]:
-        """The columns of rows that are there, and that were asked about for all points."""
+        """The operator columns of existing rows, which were evaluated for all points."""
         if not self._kept.is_kept:
             return self.ask(keyed, ())[1]
         return [
@@ -224,8 +224,8 @@ class OperatorColumns:
     def _values(
         self, results: Results, row: Row
     ) -> tuple[LazyValues, dict[Definition, OperatorFailure]]:
-        """The columns that follow from what operators said of a row, and those that would follow if
-        their bindings had fewer combinations."""
+        """The columns that follow from the results of a row; and those that failed, because their
+        bindings have too many combinations."""
         values: dict[Definition, bool | None] = {}
         failures: dict[Definition, OperatorFailure] = {}
         for call in results:
@@ -239,7 +239,7 @@ class OperatorColumns:
         return values, failures
 
     def _said_of(self, kept: Kept, row: Row) -> Results:
-        """What was said of a row as it is, by whichever version."""
+        """The stored results whose inputs equal the row's, of any version."""
         table = self._candidates.table
         return {
             call: said.result
@@ -248,7 +248,7 @@ class OperatorColumns:
         }
 
     def _known_of(self, kept: Kept, row: Row, offset: int) -> Results:
-        """What need not be asked again."""
+        """The stored results that need not be evaluated again."""
         version = self._runtime.version
         current = {c: said for c, said in kept.items() if said.version == version(c, offset)}
         return self._said_of(current, row)

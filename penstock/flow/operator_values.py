@@ -1,7 +1,7 @@
 """Evaluating operators for the rows of a batch, each predicate at most once per row, on a schedule.
 
-Every row has a run of the schedule over its candidates. Runs advance together: in each round, what
-they ask for next is evaluated in one call per operator, whichever rows and predicates it is for.
+Every row has a run of the schedule over its candidates. Runs advance together: in each round, the
+next predicates of all runs are evaluated in one call per operator.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from penstock.operators.statistics import PredicateStatistics
 from penstock.operators.terms import ColumnTerm, Constant, Variable
 
 REFRESH_EVERY = 10_000
-"""Evaluations after which a schedule looks at what was learnt."""
+"""Evaluations after which a schedule is refreshed from the statistics."""
 FEW_LITERALS = 1_000
 
 Results = dict[Predicate, Result]
-"""What is known of a row."""
+"""The known results of a row."""
 Recall: TypeAlias = Callable[[Operator, str, Sequence[StoredRow]], dict[int, Result]]
-"""What a version of an operator said of rows, by their numbers, as far as anybody remembers."""
+"""The recorded results of a version of an operator for rows, by row number."""
 
 
 @dataclass
 class RowResults:
-    """What operators said of a row."""
+    """The operator results of a row."""
 
     known: Results = field(default_factory=dict)
     failed: dict[Predicate, OperatorFailure] = field(default_factory=dict)
-    """Calls that are unknown."""
+    """Calls that failed."""
     matched: list[int] = field(default_factory=list)
-    """The branches all of whose calls are as they want them."""
+    """The branches whose literals all hold."""
     left_open: dict[int, OperatorFailure] = field(default_factory=dict)
-    """The branches that a failure alone decides."""
+    """The branches that only a failure leaves undecided."""
 
 
 class OperatorRuntime:
@@ -59,7 +59,7 @@ class OperatorRuntime:
         journal: Journal | None = None,
         recall: Recall | None = None,
     ) -> None:
-        """`recall`: finds what earlier versions said."""
+        """`recall` finds results of earlier versions."""
         self.operators = operators
         self.evaluator = evaluator
         self.journal: Journal = MemoryJournal() if journal is None else journal
@@ -67,22 +67,22 @@ class OperatorRuntime:
         self._schedule = schedule
         self._tables: dict[str, TableSchedule] = {}
         self.evaluated = 0
-        """For how many rows operators were called; what caches know is not among them."""
+        """The number of rows for which operators were called, without cache hits."""
 
     def forget(self, name: str) -> None:
-        """Look for an operator again: there is another version."""
+        """Drop an operator, so that its new version is looked up."""
         self.operators.pop(name.lower(), None)
 
     def value(
         self, definition: Definition, results: Results, table: Relation, row: Row
     ) -> bool | OperatorFailure | None:
-        """The value of a column, from what operators said of a row."""
+        """The value of a column from the operator results of a row."""
         return lazy_column(definition).value(results, self.operators, table, row)
 
     def values_of(
         self, definitions: Iterable[Definition], table: Relation, rows: Sequence[Row]
     ) -> list[tuple[dict[Definition, bool | None], dict[Definition, OperatorFailure]]]:
-        """All of some columns, for people who want to know; and those that cannot be computed."""
+        """All of these columns, for explanations; and those that cannot be computed."""
         wanted = list(definitions)
         results: list[Results] = [{} for _ in rows]
         failed: list[dict[Predicate, OperatorFailure]] = [{} for _ in rows]
@@ -119,8 +119,8 @@ class OperatorRuntime:
         return values, failed
 
     def version(self, predicate: Predicate, offset: int | None = None) -> str:
-        """The version that speaks of the rows of an offset, for those who replay a log; or the one
-        that serves now."""
+        """The version of the operator at an offset, for replaying a log; otherwise the current
+        one."""
         earlier = None if offset is None else self.journal.version_at(predicate.operator, offset)
         return earlier or self.operators[predicate.operator].version
 
@@ -134,11 +134,11 @@ class OperatorRuntime:
         *,
         ask: bool = True,
     ) -> list[RowResults]:
-        """Evaluate what must be known of some rows of a table, so that every branch is decided.
+        """Evaluate what is needed to decide every branch for these rows of a table.
 
-        `known` is what was evaluated before, row by row. `computed` tells whether a row (by number)
-        fulfils the conditions of a branch on expressions. `offsets`: when each row is evaluated, by
-        the clock of the log. Without `ask`, only what is known counts.
+        `known` are earlier results, row by row. `computed` tests whether a row (by number)
+        satisfies the conditions of a branch on expressions. `offsets` are the log offsets at which
+        rows are evaluated. Without `ask`, nothing is evaluated and only `known` counts.
         """
         schedule = self._tables.get(candidates.table.name)
         if schedule is None or schedule.candidates is not candidates or schedule.is_littered:
@@ -191,9 +191,9 @@ class OperatorRuntime:
         pairs: Sequence[tuple[Row, Predicate]],
         version: str | None = None,
     ) -> tuple[list[Result | OperatorFailure], float | None]:
-        """What an operator says, and the seconds that it took for each row that it was called for.
-        Arguments that do not fit, and NULLs, are not handed to it. Of an earlier version, what it
-        said is looked up; where nobody remembers, the operator as it is now is asked."""
+        """The results of an operator, and the seconds per row for which it was called. It is not
+        called with arguments that do not fit, or with NULL unless it takes NULLs. Results of an
+        earlier version are looked up; where there is no record, the current version is called."""
         outcomes: list[Result | OperatorFailure] = [None] * len(pairs)
         readers: dict[Predicate, Callable[[Row], StoredRow]] = {}
         wanted: list[int] = []
@@ -228,7 +228,7 @@ class OperatorRuntime:
 
 @dataclass
 class _Work:
-    """A row, what is known of it, and what is still asked."""
+    """A row, its known results, and its run of the schedule."""
 
     row: Row
     candidates: Sequence[int]
@@ -238,7 +238,7 @@ class _Work:
 
 
 def _left_open(work: _Work, candidates: Candidates) -> dict[int, OperatorFailure]:
-    """The branches of a row that would perhaps match, had no operator failed."""
+    """The branches of a row that might match if no operator had failed."""
     found: dict[int, OperatorFailure] = {}
     known, failed = work.found.known, work.found.failed
     for number in work.candidates:
@@ -267,7 +267,7 @@ class TableSchedule:
         self._of_predicate: dict[Predicate, list[int]] = {}
 
     def follow(self) -> None:
-        """Have the branches that there are now."""
+        """Update the schedule to the current branches."""
         if self._version == self.candidates.version:
             return
         self._version = self.candidates.version
@@ -280,7 +280,7 @@ class TableSchedule:
 
     @property
     def is_littered(self) -> bool:
-        """Whether most of what it knows is of branches that are gone: time for a new one."""
+        """Whether most of its literals belong to removed branches: it should be replaced."""
         return len(self._by_number) > FEW_LITERALS + 4 * len(self.candidates.calls)
 
     def start(self, branches: Sequence[int], known: Results) -> Run:
@@ -295,7 +295,7 @@ class TableSchedule:
         return list(dict.fromkeys(self._by_number[n].call for n in run.batch()))
 
     def tell(self, run: Run, predicate: Predicate, result: Result, seconds: float | None) -> None:
-        """The result of an evaluation, and what it took, if the operator was called for it."""
+        """Record the result of an evaluation, and its duration if the operator was called."""
         for number in self._of_predicate[predicate]:
             truth = self._by_number[number].holds(result)
             self.statistics.observe(number, truth, seconds)
@@ -319,8 +319,8 @@ class TableSchedule:
 def argument_reader(
     call: Predicate, operator: Operator, table: Relation
 ) -> Callable[[Row], StoredRow]:
-    """Reads the arguments of a call from rows of a table. What it returns raises ChangeError, if a
-    value does not fit."""
+    """A function that reads the arguments of a call from rows of a table; it raises ChangeError if
+    a value does not fit."""
     readers = [
         _value_reader(one, taken, table)
         for one, taken in zip(call.arguments, operator.arguments, strict=True)
@@ -334,7 +334,7 @@ def _value_reader(
     if isinstance(one, Constant):
         constant = taken.type.store(one.value)
         return lambda _: constant
-    assert isinstance(one, ColumnTerm)  # variables stand behind all arguments
+    assert isinstance(one, ColumnTerm)  # variables come after all arguments
     column = table.positions[one.name.lower()]
     given = table.columns[column].type
     return lambda row: taken.convert(row[column], given)

@@ -1,9 +1,9 @@
-"""What a change of a table means to its halves, and how long a payload is kept.
+"""Changes of the halves of a table, and the lifetime of payloads.
 
 See `penstock.catalog.payload_split`. A payload is in the group of its digest as long as a row has
-it. The row stage knows rows but not groups: it hands on the payload whenever a row gets it. The
-join stage, which knows the group, passes over a payload that is there already, and removes the
-payload after the last row that has it.
+it. The row stage knows rows but not groups: it sends the payload whenever a row gets it. The join
+stage, which knows the group, ignores a payload that is already there, and removes the payload after
+the last row that has it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NARROW, PAYLOAD = 0, 1
 
 
 def half_deltas(halves: Halves, run: Iterable[Delta]) -> Iterator[Delta]:
-    """What changes of a relation are to both of its halves."""
+    """Changes of a relation, translated to both of its halves."""
     for delta in run:
         offset, _, key, old, new = delta
         was, is_now = (None if row is None else halves.narrow_row(row) for row in (old, new))
@@ -37,7 +37,7 @@ def half_deltas(halves: Halves, run: Iterable[Delta]) -> Iterator[Delta]:
 def half_rows(
     half: HalfRelation, rows: Iterable[tuple[RowKey, Row]]
 ) -> Iterator[tuple[RowKey, Row]]:
-    """The rows of a half, from those of the whole; each payload once."""
+    """The rows of a half, from those of the whole relation; each payload once."""
     if not half.is_payload:
         for key, row in rows:
             yield key, half.halves.narrow_row(row)
@@ -57,7 +57,7 @@ def _key(payload: Row) -> RowKey:
 
 
 def with_payloads(edge: Edge, group: Group, steps: list[GroupStep]) -> list[GroupStep]:
-    """The steps that a group really takes, given those that the row stage asks for."""
+    """The effective steps of a group, given those that the row stage sent."""
     if not is_split(edge.sides[NARROW].table):
         return steps
     return list(_settled(group, steps))
@@ -67,7 +67,7 @@ def _settled(group: Group, steps: Iterable[GroupStep]) -> Iterator[GroupStep]:
     rows = len(group.sides[NARROW])
     held = next(iter(group.sides[PAYLOAD].values()), None)
     taken = list(steps)
-    # One record may change many rows of a document: the payload stays for one that enters later.
+    # One record may change many rows of a document: keep the payload if a later step needs it.
     entering = {s.offset: i for i, s in enumerate(taken) if s.side == NARROW and s.new is not None}
     for number, step in enumerate(taken):
         if step.side == PAYLOAD:

@@ -1,4 +1,4 @@
-"""Things that are made from a catalog and serve as long as it does not grow."""
+"""Caching of values derived from a catalog, valid as long as it does not grow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def per_catalog(make: Callable[[Catalog], T]) -> Callable[[Catalog], T]:
-    """Make a thing for the relations that a catalog has now, or give the one made before."""
+    """Decorator: caches the result of `make` for the current relations of a catalog."""
     made: WeakKeyDictionary[Catalog, tuple[int, T]] = WeakKeyDictionary()
 
     @wraps(make)

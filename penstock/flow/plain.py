@@ -1,12 +1,12 @@
 """The two stateful stages that every change passes through.
 
-`RowStage` knows the rows of the tables: it resolves changes, answers subscriptions over one table,
-and says which groups a change touches. `JoinStage` knows the rows by join value: it answers
-subscriptions over several tables. Neither knows where its state lives: the Hub hands them
-dictionaries, the pipeline hands them Spark's state store, partitioned by key.
+`RowStage` has the rows of the tables: it resolves changes, serves subscriptions over one table, and
+computes which groups a change touches. `JoinStage` has the rows by join value: it serves
+subscriptions over several tables. Neither knows where its state is stored: the Hub passes
+dictionaries, the pipeline Spark's state store, partitioned by key.
 
-What happens at one offset is numbered: new subscriptions get their initial content first, then come
-the steps of groups (`penstock.flow.group_steps`).
+Steps are numbered within one offset: the initial content of new subscriptions comes first, then the
+steps of groups (`penstock.flow.group_steps`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class RowStage:
         self._operators = operators
 
     def resolve(self, offset: int, checked: Checked) -> Delta | None:
-        """Carry out one change on the rows; ChangeError, before anything happens, if it cannot be.
+        """Apply one change to the rows; ChangeError, with no effect, if it cannot be applied.
 
-        None if it changes nothing. Everybody is told by `consequences`.
+        None if it changes nothing. `consequences` computes the messages.
         """
         relation, _, key, _, _ = checked
         old = self._store.get(relation, key)
@@ -57,7 +57,7 @@ class RowStage:
         return rows_of(self._store, relation, self._operators)
 
     def seed(self, offset: int, edge: Edge) -> GroupSteps:
-        """Steps that bring the rows known so far into the groups of a new edge."""
+        """Steps that insert the existing rows into the groups of a new edge."""
         groups: GroupSteps = {}
         for relation in self._index.relations(edge):
             rows = self._rows(relation)
@@ -66,7 +66,7 @@ class RowStage:
         return groups
 
     def join_values(self, points: SpacePoints) -> list[JoinValue]:
-        """By what the base rows are joined, each once, that some of a few points select."""
+        """The distinct join values of base rows that some point selects; for few points."""
         side, relation = points.space.base_side, points.base
         of_row, values = joiner(relation, side.columns), dict[JoinValue, None]()
         for part in in_parts(self._rows(relation)):
@@ -106,11 +106,11 @@ class JoinStage:
         self._scheme = scheme
 
     def run(self, steps: StepsByEdge) -> Iterator[AnyMessage]:
-        """The messages of many steps, between which no subscription comes or goes.
+        """The messages of a batch of steps, during which no subscription is added or removed.
 
-        Steps of different groups know nothing of each other. So a batch is worked through group by
-        group, and a scheme can take many steps of a group at once. Sorted by position, messages are
-        those of one step after the other, those of one position in any order.
+        Steps of different groups are independent. So a batch is processed group by group, and a
+        scheme gets all steps of a group at once. Sorted by position, the messages are the same as
+        those of one step after the other, up to the order within one position.
         """
         for edge, groups in steps.items():
             for value, batch in groups.items():
@@ -119,7 +119,7 @@ class JoinStage:
     def _run_group(
         self, edge: Edge, value: JoinValue, batch: list[GroupStep]
     ) -> Iterable[AnyMessage]:
-        """Bring one group through its steps."""
+        """Run the steps of one group."""
         group, spaces = self._store.get(edge, value), self._index.on_edge(edge)
         if not spaces:
             self._absorb_group(edge, value, batch)
@@ -129,7 +129,7 @@ class JoinStage:
         return told
 
     def absorb(self, steps: StepsByEdge) -> None:
-        """Bring groups through steps whose messages were emitted before."""
+        """Apply steps whose messages were emitted before."""
         for edge, groups in steps.items():
             for value, batch in groups.items():
                 self._absorb_group(edge, value, batch)
@@ -141,7 +141,7 @@ class JoinStage:
         self._store.put(edge, value, group)
 
     def seed(self, edge: Edge, groups: GroupSteps) -> None:
-        """Take rows in without telling anybody: no subscription uses their edge yet."""
+        """Insert rows without messages: no subscription uses their edge yet."""
         for value, steps in groups.items():
             group = self._store.get(edge, value)
             for step in steps:
@@ -155,9 +155,9 @@ class JoinStage:
         since: int | None = None,
         values: Iterable[JoinValue] | None = None,
     ) -> Iterator[Message]:
-        """The rows of one base table that new subscriptions need to start with. `since`, if their
-        points are all of the space that were recorded from there on; `values`, if it is known which
-        groups have base rows that these points select."""
+        """The initial content of new subscriptions from one base table. `since` is set if `points`
+        are all points of the space recorded from that offset on; `values` are the groups with base
+        rows that these points select, if known."""
         edge, position = points.space.edge, Position(offset, INITIAL_STEP)
         assert edge is not None
         groups = (group for _, group in self._store.groups(edge))
@@ -170,22 +170,22 @@ class JoinStage:
             yield from self._scheme.initial(position, groups, points)
 
     def contents(self, offset: int, points: SpacePoints) -> Iterator[Message]:
-        """The rows of one base table that all subscriptions need, told by regions."""
+        """The rows of one base table that all subscriptions need, addressed by regions."""
         assert points.space.edge is not None
         groups = (group for _, group in self._store.groups(points.space.edge))
         return content_messages(Position(offset, INITIAL_STEP), groups, points)
 
 
 class Consequences(NamedTuple):
-    """What changes of rows lead to."""
+    """The consequences of changes of rows."""
 
     messages: list[Message]
-    """To those who subscribe to the changed tables alone."""
+    """Messages for subscriptions over one of the changed tables only."""
     steps: StepsByEdge
 
 
 def consequences(index: Index, run: Iterable[Delta]) -> Consequences:
-    """Whom some changes concern, between which no subscription comes or goes."""
+    """The messages and steps of changes, during which no subscription is added or removed."""
     of_relation = _by_relation(run)
     messages: list[Message] = []
     for mine in of_relation:
@@ -196,7 +196,7 @@ def consequences(index: Index, run: Iterable[Delta]) -> Consequences:
 
 
 def steps_of(index: Index, run: Iterable[Delta]) -> StepsByEdge:
-    """What some changes do to groups."""
+    """The steps of changes."""
     return _steps_of(index, _by_relation(run))
 
 
@@ -215,7 +215,7 @@ def _by_relation(run: Iterable[Delta]) -> list[list[Delta]]:
 
 
 def selection_messages(run: Sequence[Delta], points: Selections) -> Iterator[Message]:
-    """The messages that somebody needs among those who subscribe to the changed table alone."""
+    """The messages that some subscription over the changed table only needs."""
     taken = _somebody_selects([delta.new for delta in run], points)
     given_up = _somebody_selects([delta.old for delta in run], points)
     for i in np.flatnonzero(taken | given_up).tolist():

@@ -1,7 +1,7 @@
 """The execution plan: which gear serves which table, edge and space, and why.
 
-The one place where that is decided. Both gears give the same bytes, so a decision changes what a
-batch costs and nothing else. Kernels are loaded only by a plan that may choose them.
+The only place where that is decided. Both gears give the same bytes, so a decision affects the cost
+of a batch and nothing else. Kernels are imported only by a plan that may choose them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OF_PAYLOADS = "it joins rows to their payloads, by digests that no row holds"
 
 FEW_ROWS = 16
-"""Of so few rows, points are looked through one by one sooner than kernels are prepared."""
+"""Up to this many rows, scanning the points in Python is cheaper than preparing a kernel call."""
 
 
 class Gear(StrEnum):
@@ -39,7 +39,7 @@ class Gear(StrEnum):
 class Decision(NamedTuple):
     gear: Gear
     why: str = ""
-    """Why not the fast gear."""
+    """The reason why not the fast gear."""
 
     @property
     def is_fast(self) -> bool:
@@ -57,10 +57,10 @@ UNTIL_COMPILED = plain("the kernels are not compiled on this machine yet")
 
 
 def fastest_gear() -> Decision:
-    """The gear that runners ask for: the fast one, once its kernels are compiled on this machine.
+    """The default gear of runners: the fast one, once its kernels are compiled on this machine.
 
-    PENSTOCK_GEAR=plain keeps to the plain one; with PENSTOCK_GEAR=fast, who uses a kernel that is
-    not compiled waits for it.
+    PENSTOCK_GEAR=plain forces the plain one; with PENSTOCK_GEAR=fast, the first use of a kernel
+    waits for its compilation.
     """
     if gear_setting() == Gear.PLAIN:
         return plain("PENSTOCK_GEAR says so")
@@ -68,13 +68,13 @@ def fastest_gear() -> Decision:
 
 
 def prepare_fast_gear(gear: Decision, rows: int) -> None:
-    """Have kernels compiled, beside this process, if it lacks them and has more than a few rows."""
+    """Start compiling kernels in another process if they are missing and there are enough rows."""
     if gear is UNTIL_COMPILED and rows > FEW_ROWS:
         start_preparation(FAST_GEAR)
 
 
 class PlanLine(NamedTuple):
-    """One decision, for people."""
+    """One decision, for display."""
 
     subject: str
     work: str
@@ -85,19 +85,19 @@ class ExecutionPlan:
     """Decisions for one version of the catalog and the index."""
 
     def __init__(self, catalog: Catalog, gear: Decision = FAST) -> None:
-        """`gear`: the fastest that may be chosen."""
+        """`gear` is the fastest that may be chosen."""
         self._catalog = catalog
         self._all_plain = None if gear.is_fast else gear
 
     @cached_property
     def forms(self) -> PackedForms:
-        """The tables whose rows the fast gear reads, and how."""
+        """The tables that the fast gear supports, with their layouts."""
         from penstock.flow.packed.rows import PackedForms, packed_forms
 
         return PackedForms({}, {}) if self._all_plain else packed_forms(self._catalog)
 
     def reading(self) -> Decision:
-        """Reading events: many at a time by kernels, or one by one."""
+        """Decoding events: in batches by kernels, or one by one."""
         return self._all_plain or FAST
 
     def rows(self, table: str) -> Decision:
@@ -115,7 +115,7 @@ class ExecutionPlan:
         return plain("its key is not read by kernels")
 
     def selections(self, table: str, rows: int) -> Decision:
-        """Matching changed rows against the subscriptions over their table alone."""
+        """Matching changed rows against the subscriptions over their table only."""
         if not self.rows(table).is_fast:
             return self.rows(table)
         return plain(f"{rows} rows are few") if rows <= FEW_ROWS else FAST
@@ -143,7 +143,7 @@ class ExecutionPlan:
                     yield PlanLine(relation.shown_name, "selections", decision)
 
     def groups(self, edge: Edge, *, is_new: bool = False) -> Decision:
-        """Bringing the groups of an edge through their steps."""
+        """Running the steps of the groups of an edge."""
         if self._all_plain:
             return self._all_plain
         if is_new:
@@ -161,7 +161,7 @@ class ExecutionPlan:
         return plain(why) if why else FAST
 
     def lines(self, index: Index, scheme: Scheme, rows: int = FEW_ROWS + 1) -> Iterator[PlanLine]:
-        """All decisions, for a batch with so many changed rows of each table."""
+        """All decisions, for a batch with `rows` changed rows of each table."""
         for relation in self._catalog:
             yield PlanLine(relation.name, "rows", self.rows(relation.name))
             if index.selections(relation) is not None:

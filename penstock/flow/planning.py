@@ -1,4 +1,4 @@
-"""Which decompositions an engine's subscriptions should have, by what it knows of its tables."""
+"""Choice of decompositions for an engine's subscriptions, from statistics of its tables."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ class Method(StrEnum):
     """How the cost of a decomposition is estimated."""
 
     SELECTIVE = "selective"
-    """By a formula, with rates of change, joining rows and the shares of rows that conditions
-    leave."""
+    """By a formula, with change rates, numbers of joining rows and selectivities of conditions."""
     UNIFORM = "uniform"
-    """By the same formula, as if all conditions and values were spread evenly."""
+    """By the same formula, assuming uniform conditions and values."""
     SIMULATION = "simulation"
-    """By trying every possibility on samples of rows and subscriptions."""
+    """By simulating every choice on samples of rows and subscriptions."""
 
     @classmethod
     def of(cls, name: str) -> Method:
-        """The method of a name; PenstockError if there is none."""
+        """The method with this name; PenstockError if there is none."""
         name = text(name, "the name of a method", PenstockError)
         if name not in set(cls):
             raise PenstockError(
@@ -46,23 +45,23 @@ def cost_model(engine: Engine, method: Method) -> CostModel:
 
 
 def first_choice(engine: Engine, query: Query) -> Decomposition | None:
-    """The decomposition that a new subscription gets; None if that is the plain rule's."""
+    """The decomposition of a new subscription; None if it is that of the plain rule."""
     if not has_choice(query):
         return None
     engine.statistics.watch(query, engine.rows.rows)
     if not any(any(engine.statistics.sampled(node.relation.name)) for node in query.nodes):
-        return None  # nothing is known yet
+        return None  # no statistics yet
     (chosen,) = decompose({0: query}, SelectiveCost(engine.statistics)).values()
     return None if chosen == compact(plain_rule(query)) else chosen
 
 
 def better_choices(engine: Engine, method: Method) -> dict[int, Decomposition]:
-    """The subscriptions that should get another decomposition, and which."""
+    """The subscriptions that should change their decomposition, and the better one."""
     engine.statistics.refresh(engine.rows.rows)
     return improvements(engine.queries, engine.chosen, cost_model(engine, method))
 
 
 def explain_plan(engine: Engine, subscription: int) -> tuple[Filtering, ...]:
-    """How a subscription's query is split, and what is known of the cost."""
+    """How a subscription's query is split, with estimated costs."""
     query, chosen = engine.query(subscription), engine.chosen[subscription]
     return tuple(filterings(query, chosen, SelectiveCost(engine.statistics)))

@@ -1,7 +1,7 @@
 """The bytes of rows between stages.
 
-Relations and edges travel by name; the reader has them from the catalog and the index. Kernels read
-and write the same bytes (`penstock.flow.packed`).
+Relations and edges are referenced by name; the reader resolves them in the catalog and the index.
+Kernels read and write the same bytes (`penstock.flow.packed`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Values = tuple[Any, ...]
 
 
 class _Step(NamedTuple):
-    """A `GroupStep` for the decoder, who is not to look at values."""
+    """A `GroupStep` for the decoder, which must not validate values."""
 
     offset: int
     step: int
@@ -64,24 +64,24 @@ def change_row(offset: int, checked: Checked) -> ChangeRow:
 
 
 def row_place(relation: str, key: RowKey) -> bytes:
-    """What decides in which partition a row is kept."""
+    """The bytes that determine the partition of a row."""
     return pack([relation, key])
 
 
 def group_place(edge: Edge, value: JoinValue) -> bytes:
-    """What decides in which partition a group is kept."""
+    """The bytes that determine the partition of a group."""
     return pack([edge.name, value])
 
 
 def offsets_of(kind: Kind, row: Any) -> list[int]:
-    """The events that a row follows from."""
+    """The offsets of the events that a row results from."""
     if kind in (Kind.STEP, Kind.SEED):
         return [step.offset for step in row[2]]
     return [row[0]]
 
 
 def only_events(kind: Kind, row: Any, events: set[int]) -> Any | None:
-    """What is left of a row if there were no other events; None for nothing."""
+    """The part of a row that results from these events; None if there is none."""
     if kind is Kind.STEP:
         edge, value, steps = row
         some = [step for step in steps if step.offset in events]

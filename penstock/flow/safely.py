@@ -1,9 +1,9 @@
-"""Faults in stages: the records to blame are found, so that all others can be processed.
+"""Faults in stages: finding the records at fault, so that all others can be processed.
 
-A stage that fails in the fast gear is tried again in the plain one. If that fails, too, parts of
-its input are tried for some of the subscriptions until the culprits are known
-(`penstock.flow.faults`); these leave the stage in place of its output. Such a batch is not
-published: the culprits are set aside, in the log, and it is computed again without them.
+A stage that fails in the fast gear is retried in the plain one. If that fails, too, parts of its
+input are tried for some of the subscriptions until the records at fault are known
+(`penstock.flow.faults`); these are emitted instead of its output. Such a batch is not published:
+the records are set aside, in the log, and the batch is computed again without them.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from penstock.packing import pack
 _PLAIN = plain("the fast gear has failed")
 
 FAST_GEAR = -1
-"""In place of an offset: no record is to blame, the plain gear succeeded."""
+"""In place of an offset: no record is at fault, the plain gear succeeded."""
 
 
 class FaultSource(IndexSource, Protocol):
-    """An index that can also be asked for some of its subscriptions."""
+    """An index source that can be restricted to some of its subscriptions."""
 
     def attempt(self, only: Collection[int]) -> IndexSource:
-        """The same with some of the subscriptions, by itself."""
+        """An independent copy with some of the subscriptions."""
 
     def subscriptions(self, span: Span) -> list[int]:
-        """Those that take part in a batch."""
+        """The subscriptions that are active in a batch."""
 
     def suspects(self) -> set[int]:
-        """Subscriptions that took part in faults of events."""
+        """Subscriptions that were involved in faults of events."""
 
 
 class StageState(Protocol):
     """The state of one partition: a map from bytes to bytes that is stored when a batch ends."""
 
     def aside(self) -> Any:
-        """As it was before the batch, for an attempt that may fail."""
+        """A copy of the state before the batch, for an attempt that may fail."""
 
     def take(self, other: Any) -> None:
-        """Go on with what an attempt has changed."""
+        """Adopt the changes of an attempt."""
 
 
 Source = TypeVar("Source", bound=IndexSource)
@@ -62,9 +62,9 @@ def advance_task(
     spread: Spread,
     advance: Advance[Source],
 ) -> StageOutput:
-    """What some stages make of the input of the first of them; the others are not keyed, so they
-    run where the first one does. `advance` brings one stage through: with a search for culprits
-    (`advance_safely`) or without (`advance_gears`)."""
+    """Run the stages of a task; all but the first are not keyed, so they run where the first one
+    does. `advance` runs one stage: with a search for records at fault (`advance_safely`) or without
+    (`advance_gears`)."""
     out = advance(stages[0], given, state, source, spread)
     for stage in stages[1:]:
         rest = StageOutput(spread)
@@ -77,7 +77,7 @@ def advance_task(
 def advance_safely(
     stage: Stage, given: StageInput, state: StageState | None, source: FaultSource, spread: Spread
 ) -> StageOutput:
-    """What a stage makes of its input, with messages encoded; or what is to blame if it fails."""
+    """The output of a stage, with messages encoded; or the records at fault if it fails."""
     span = given.span
 
     def attempt(events: Sequence[int], subscriptions: Sequence[int]) -> Exception | None:
@@ -92,12 +92,12 @@ def advance_safely(
         return advance_gears(stage, given, state, source, spread)
     except Exception as error:
         found = culprits() if is_fault(error) else []
-        if not found:  # not of records; or it fails as a whole, and every part of it succeeds
+        if not found:  # not caused by records; or only the whole input fails, no part of it
             raise
     out = StageOutput(spread)
     for one in found:
         add_fault(out, one)
-    # The next stage is to get through the batch, which is not published.
+    # Lets the next stage finish the batch, which is not published.
     out.pass_on(given, (Kind.TICK, Kind.FAULT))
     return out
 
@@ -105,8 +105,8 @@ def advance_safely(
 def advance_gears(
     stage: Stage, given: StageInput, state: StageState | None, source: IndexSource, spread: Spread
 ) -> StageOutput:
-    """What a stage makes of its input in the fast gear, or, if that has a fault, in the plain one;
-    with messages encoded."""
+    """The output of a stage in the fast gear or, if that has a fault, in the plain one; with
+    messages encoded."""
     gear = fastest_gear()
     prepare_fast_gear(gear, given.size)
     try:
@@ -129,7 +129,7 @@ def _advance_aside(
     spread: Spread,
     gear: Decision,
 ) -> tuple[StageOutput, Any]:
-    """What a stage makes of its input, and the state that it leaves, which counts nowhere yet."""
+    """The output of a stage, and its new state, which is not adopted yet."""
     aside = None if state is None else state.aside()
     store = stage.open_store(aside)
     view = BatchView(source, given.span, spread, gear)
@@ -146,13 +146,13 @@ def add_fault(out: StageOutput, one: SetAside) -> None:
 
 
 def _offsets(stage: Stage, given: StageInput) -> list[int]:
-    """The events that a stage gets something of."""
+    """The offsets of all events in the input of a stage."""
     rows = ((kind, row) for kind in _OF_EVENTS & stage.takes for row in given.unpacked(kind))
     return given.events.offsets + [offset for kind, row in rows for offset in offsets_of(kind, row)]
 
 
 def _only_events(stage: Stage, given: StageInput, events: set[int]) -> StageInput:
-    """The input of a stage, as if there were no other events."""
+    """The input of a stage, restricted to these events."""
     for kind in _OF_EVENTS & stage.takes:
         some = (only_events(kind, row, events) for row in given.unpacked(kind))
         given = given.replace(kind, [row for row in some if row is not None])
@@ -163,4 +163,4 @@ def _only_events(stage: Stage, given: StageInput, events: set[int]) -> StageInpu
 
 
 _OF_EVENTS = frozenset({Kind.CHANGE, Kind.STEP})
-"""The kinds whose rows follow from single events. (Events of streams are kept as they are.)"""
+"""The kinds whose rows result from single events. (Events of streams are stored unchanged.)"""

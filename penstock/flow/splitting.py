@@ -1,4 +1,4 @@
-"""How a query is split into semijoins, in words and with what it is thought to cost."""
+"""How a query is split into semijoins, as text with estimated costs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Filtering:
-    """What decides which rows of one table a subscription is sent: a joining row of another table
-    that fulfils some of its conditions. Costs are estimates of bytes per change of any table."""
+    """The filter that decides which rows of one table a subscription is sent: a joining row of
+    another table that satisfies some of its conditions. Costs are estimates of bytes per change of
+    any table."""
 
     branch: int
     table: str
@@ -67,7 +68,7 @@ def _join(query: Query, node: int, neighbour: int) -> Join:
 
 
 def join_text(query: Query, join: Join) -> str:
-    """The condition of a join as SQL writes it."""
+    """The condition of a join as SQL."""
     left, right = query.nodes[join.left], query.nodes[join.right]
     pairs = (
         f"{left.alias}.{left.relation.columns[a].name} = "
@@ -78,7 +79,7 @@ def join_text(query: Query, join: Join) -> str:
 
 
 def filtering_text(one: Filtering) -> str:
-    """One line for people."""
+    """One line of text."""
     wanted = f" with {' and '.join(one.conditions)}" if one.conditions else ""
     text = f"{one.table} is sent if it joins {one.by}{wanted} ({one.on}), cost {one.cost:g}"
     if one.alternatives:

@@ -1,9 +1,9 @@
-"""Stages: the steps from records to messages, and what they are given.
+"""Stages: the steps from records to messages, and their view of a batch.
 
 A stage is a value: its name, the kinds of rows that it takes and gives, the key by which it is
-partitioned, and `advance`, which brings one partition through one batch. It knows neither where its
-state is kept nor who runs it. Kinds that a stage does not take pass it by: `advance_stage` sees to
-that, for every runner.
+partitioned, and `advance`, which processes one batch of one partition. It knows neither where its
+state is stored nor which runner runs it. Kinds that a stage does not take are forwarded unchanged:
+`advance_stage` does that, for every runner.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.spaces import Edge
 
 
 class Key(StrEnum):
-    """What the partitions of a stage are made by."""
+    """The key by which a stage is partitioned."""
 
     ROW = "row"
     """Table and primary key."""
@@ -36,7 +36,7 @@ class Key(StrEnum):
 
 
 class BatchView:
-    """What stages can ask about the tables and subscriptions of one batch; found when asked for."""
+    """The tables and subscriptions of one batch, as stages see them; computed on first use."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class BatchView:
         *,
         silent: bool = False,
     ) -> None:
-        """`gear`: the fastest that may be used. `silent`: the messages of the batch were emitted
+        """`gear` is the fastest that may be used. `silent`: the messages of the batch were emitted
         before, only the state changes."""
         self._source = source
         self.span = span
@@ -57,8 +57,8 @@ class BatchView:
 
     @cached_property
     def catalog(self) -> Catalog:
-        # Relations are known from the offset of their record on, and are never changed. So one
-        # catalog, of the end of the batch, serves all events.
+        # Relations exist from the offset of their record on and never change. So the catalog at
+        # the end of the batch is valid for all its events.
         return self._source.catalog(self.span.end)
 
     @property
@@ -90,7 +90,7 @@ class BatchView:
 
     @cached_property
     def derivation(self) -> Derivation:
-        """What rows of tables are to relations with derived columns."""
+        """Translates rows of tables to relations with derived columns."""
         return Derivation(self._source, self.span, silent=self.silent)
 
 
@@ -102,24 +102,24 @@ class Stage(Protocol):
 
     @property
     def takes(self) -> frozenset[Kind]:
-        """Other kinds pass on by rule."""
+        """Other kinds are forwarded unchanged."""
 
     @property
     def gives(self) -> frozenset[Kind]: ...
 
     @property
     def keyed_by(self) -> Key | None:
-        """None: it has no state and runs where its input is read."""
+        """None for a stateless stage, which runs where its input is read."""
 
     def open_store(self, entries: Any) -> Any:
-        """The state of one partition as `advance` sees it, over a map from bytes to bytes; it has
-        a `flush`, which writes what has changed. None for stages that are not keyed."""
+        """The state of one partition for `advance`, over a map from bytes to bytes; its `flush`
+        writes what has changed. None for stages that are not keyed."""
 
     def advance(self, given: StageInput, store: Any, view: BatchView) -> StageOutput: ...
 
 
 def advance_stage(stage: Stage, given: StageInput, store: Any, view: BatchView) -> StageOutput:
-    """Bring one partition of a stage through one batch."""
+    """Run one batch of one partition of a stage."""
     out = stage.advance(given, store, view)
     out.pass_on(given, [kind for kind in Kind if kind not in stage.takes])
     return out

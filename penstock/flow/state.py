@@ -1,4 +1,4 @@
-"""The state of the stages: where rows and groups are kept is no affair of those who use them."""
+"""Interfaces of the state of stages, independent of where rows and groups are stored."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ class GroupStore(Protocol):
 
 
 def in_parts(rows: Iterator[tuple[RowKey, Row]]) -> Iterator[list[tuple[RowKey, Row]]]:
-    """Rows of a store, as many at once as are worth a call and do not fill memory."""
+    """Rows of a store, in parts that are large enough for a call and bound memory."""
     while part := list(islice(rows, ROWS_AT_ONCE)):
         yield part

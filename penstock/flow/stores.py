@@ -1,6 +1,6 @@
-"""Rows and groups as the stages see them, one entry of the state for each row.
+"""Rows and groups over a key-value state, one entry for each row.
 
-A batch works on what it has decoded, and writes what has changed at its end.
+A batch works on decoded rows and groups, and writes changes at its end.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from penstock.packing import pack, read_extension
 from penstock.spaces import Edge, JoinValue
 
 MAX_KEY_BYTES = 400
-"""Longer keys are replaced by a digest: the mirror stops at 511 bytes."""
+"""Longer keys are replaced by a digest: the mirror's limit is 511 bytes."""
 
-_DIGEST_MARK = b"\xc1"  # begins no packed value
+_DIGEST_MARK = b"\xc1"  # never begins a packed value
 Flags: TypeAlias = npt.NDArray[np.bool_]
 _Values = tuple[Any, ...]
 _decode_row = msgspec.msgpack.Decoder(tuple[_Values, _Values], ext_hook=read_extension).decode
@@ -50,7 +50,7 @@ class Entries(Protocol):
 
 
 class ManyEntries(Entries, Protocol):
-    """The same, many at a time: `BucketState`."""
+    """`Entries` with bulk operations: `BucketState`."""
 
     def get_many(self, keys: list[bytes]) -> dict[bytes, bytes]: ...
 
@@ -63,7 +63,7 @@ class ManyEntries(Entries, Protocol):
 
 @dataclass(slots=True)
 class _Table:
-    """The rows of one relation that a batch has asked for or changed."""
+    """The rows of one relation that a batch has read or changed."""
 
     prefix: bytes
     known: dict[RowKey, Row | None] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class _Table:
 class StoredRows:
     """The rows of one bucket: a `RowStore`, and for packed rows a `PackedRows`.
 
-    In one batch, a relation is used as one or as the other.
+    In one batch, a relation is used in one of the two ways only.
     """
 
     def __init__(self, entries: ManyEntries) -> None:
@@ -95,13 +95,13 @@ class StoredRows:
         table.changed.add(key)
 
     def keep_events(self, first_offset: int, events: bytes | StreamEvents) -> None:
-        """Keep events of a keyless stream; nobody will change them."""
+        """Store events of a keyless stream, which never change."""
         data = events if isinstance(events, bytes) else events.to_bytes()
         place = _events_prefix(StreamEvents.read(events).stream) + first_offset.to_bytes(8)
         self._entries.put(place, data)
 
     def note(self, deltas: list[Delta]) -> None:
-        """Nobody is interested."""
+        """Ignored."""
 
     def rows(self, relation: Relation) -> Iterator[tuple[RowKey, Row]]:
         """All rows of a relation, as they are now."""
@@ -119,7 +119,7 @@ class StoredRows:
                 yield key, row
 
     def packed(self, relation: Relation, keys: list[bytes]) -> tuple[list[bytes], Flags]:
-        """What is stored of these packed keys, and of which of them there is something."""
+        """The stored entries of these packed keys, and which of the keys have one."""
         places = self._places(relation, keys)
         found = self._entries.get_many(places)
         is_there = np.fromiter(map(found.__contains__, places), np.bool_, len(places))
@@ -152,7 +152,7 @@ class StoredRows:
 
 @dataclass(slots=True)
 class _Held:
-    """A group in hand, and its rows as they are stored."""
+    """A decoded group, and its rows as they are stored."""
 
     value: JoinValue
     group: Group
@@ -162,7 +162,7 @@ class _Held:
 class StoredGroups:
     """The groups of one bucket: a `GroupStore`, and for packed rows a `PackedGroups`.
 
-    In one batch, an edge is used as one or as the other.
+    In one batch, an edge is used in one of the two ways only.
     """
 
     def __init__(self, entries: ManyEntries) -> None:
@@ -205,7 +205,7 @@ class StoredGroups:
             for side, (before, now) in enumerate(zip(held.stored, held.group.sides, strict=True)):
                 start = place + bytes([side])
                 for key, row in now.items():
-                    # Rows that did not change are the same objects.
+                    # Unchanged rows are the same objects.
                     if before.get(key) is not row:
                         self._entries.put(start + _key_bytes(key), pack((held.value, key, row)))
                 for key in before.keys() - now.keys():
@@ -213,7 +213,7 @@ class StoredGroups:
             held.stored = (dict(held.group.sides[0]), dict(held.group.sides[1]))
 
     def members(self, edge: Edge, values: Iterable[bytes]) -> Members:
-        """What is stored of the groups with these packed join values."""
+        """The stored members of the groups with these packed join values."""
         found, counts = self._entries.groups(self._places(edge, values))
         sides = map(itemgetter(_GROUP_BYTES), map(itemgetter(0), found))
         return Members(
@@ -284,7 +284,7 @@ def _key_bytes(key: RowKey) -> bytes:
 
 
 def _limited(keys: list[bytes]) -> list[bytes]:
-    """Packed keys as they are part of places."""
+    """Packed keys as they occur in places; long ones as digests."""
     if max(map(len, keys), default=0) <= MAX_KEY_BYTES:
         return keys
     return [key if len(key) <= MAX_KEY_BYTES else _DIGEST_MARK + _digest(key, 32) for key in keys]

@@ -1,4 +1,4 @@
-"""Keyless streams: what their events mean follows from the subscriptions alone."""
+"""Keyless streams: the messages of an event depend on the event and the subscriptions only."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from penstock.catalog import Relation
 
 
 def is_keyless_stream(relation: Relation) -> bool:
-    """Whether what an event of this relation means can be told without knowing other rows.
+    """Whether events of this relation can be processed without knowing other rows.
 
-    Each event is known by its offset, so none ever meets a row that is there.
+    Each event is identified by its offset, so it never matches an existing row.
     """
     return relation.is_stream and not relation.key

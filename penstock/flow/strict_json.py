@@ -1,8 +1,8 @@
-"""JSON from strangers: limits before parsing, no member given twice, no digit lost.
+"""JSON from untrusted publishers: limits before parsing, no duplicate members, no lost digits.
 
-Numbers with a point or an exponent become `Decimal`, so that they arrive as they were written.
-Everything that a publisher may write ends in a value or in an `EventError`: the depth is checked
-before any parser recurses, and a number is never expanded to the digits that its exponent asks for.
+Numbers with a point or an exponent become `Decimal`, so that they keep all digits. Any input gives
+a value or an `EventError`: the depth is checked before any parser recurses, and a number is never
+expanded to the digits that its exponent stands for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CONTAINERS = frozenset({dict, list})
 
 
 def parse_json(raw: bytes) -> object:
-    """The value of a JSON text; EventError if it is not one, or not a harmless one."""
+    """The value of a JSON text; EventError if it is invalid or exceeds a limit."""
     if len(raw) > MAX_EVENT_BYTES:
         raise EventError(f"the event has {len(raw)} bytes; at most {MAX_EVENT_BYTES} are accepted")
     if raw.count(b"{") + raw.count(b"[") > MAX_EVENT_DEPTH:
@@ -40,8 +40,8 @@ def parse_json(raw: bytes) -> object:
         raise _not_utf8(raw, error) from None
     except msgspec.DecodeError as error:
         raise _not_json(raw, error) from None
-    # Every member has one colon outside of strings. Where there are no more colons than members,
-    # none was given twice; this saves the slow look at most events.
+    # Every member has one colon outside of strings. If there are no more colons than members, none
+    # is a duplicate; this avoids the slow check for most events.
     if raw.count(b":") != _count_members(value):
         _loads(raw, _without_duplicates)
     return value
@@ -50,12 +50,12 @@ def parse_json(raw: bytes) -> object:
 def _decode(raw: bytes) -> object:
     try:
         return _DECODER.decode(raw)
-    except InvalidOperation:  # an exponent beyond those that Decimal knows
+    except InvalidOperation:  # an exponent beyond the range of Decimal
         return _ANY_EXPONENT_DECODER.decode(raw)
 
 
 def _loads(raw: bytes, hook: Callable[[list[tuple[str, object]]], object] | None = None) -> object:
-    # As text: of bytes, the standard library would guess another encoding than UTF-8.
+    # As text: for bytes, the standard library guesses encodings other than UTF-8, too.
     return json.loads(raw.decode(), object_pairs_hook=hook, parse_int=str, parse_float=str)
 
 
@@ -95,7 +95,7 @@ def _not_utf8(raw: bytes, error: UnicodeDecodeError) -> EventError:
     try:
         raw.decode()
     except UnicodeDecodeError as whole:
-        error = whole  # its position is that in the event, not in one string
+        error = whole  # its position is relative to the event, not to one string
     return EventError(
         "the event is not valid UTF-8",
         detail=f"byte {error.start} is 0x{error.object[error.start]:02x}: {error.reason}",
@@ -127,7 +127,7 @@ def _not_json(raw: bytes, error: msgspec.DecodeError) -> EventError:
 
 
 def _has_lone_surrogate(raw: bytes) -> bool:
-    """Whether the text is whole, so that only a surrogate can have ended it for the parser."""
+    """Whether the text is complete, so that only a lone surrogate can have stopped the parser."""
     try:
         _loads(raw)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Rows of documents: what a row of a table is to queries that take its documents apart.
+"""Unnested rows: the rows that XMLTABLE extracts from the documents of a table's row.
 
-A change of a row is one of each row of an XMLTABLE that differs, so one record may change many rows
+A change of a row changes each row of an XMLTABLE that differs, so one record may change many rows
 of an unnested relation (`penstock.catalog.unnested`). All views of a column are matched in one pass
 over a document, and evaluated together.
 """
@@ -20,8 +20,8 @@ from penstock.flow.changes import Delta, is_same_row
 from penstock.matching.tiers import TierPolicy, Tiers
 
 POLICY = TierPolicy(delta_items=32, smallest=32, ratio_bits=2, fanout=4)
-"""New views are matched apart from the others until there are enough of them to be merged: a view
-more or less does not have all of them compiled again."""
+"""New views are matched separately until there are enough of them to be merged: adding a view does
+not recompile all of them."""
 
 _Found: TypeAlias = dict[XmlTable, Extracted]
 
@@ -41,7 +41,7 @@ class ColumnViews:
             self._newest = None
 
     def rows(self, text: str) -> _Found:
-        """What each of the views gives for a document, if it gives anything."""
+        """The rows that the views extract from a document, for views that extract any."""
         if self._newest is None:
             self._newest = DocumentViews(list(self._tiers.delta))
         extraction = Extraction(parse_stored(text))
@@ -54,12 +54,12 @@ def _merged(new: Sequence[XmlTable], old: Sequence[DocumentViews]) -> DocumentVi
 
 
 class UnnestedTable:
-    """The unnested relations over one table that a point has ever been over."""
+    """The unnested relations over one table that some point was ever over."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
         self._by_first: dict[XmlTable, list[UnnestedRelation]] = {}
-        """Which have rows only if their first XMLTABLE has."""
+        """Relations by their first XMLTABLE; they have rows only if it has."""
         self._columns: dict[int, ColumnViews] = {}
 
     def __iter__(self) -> Iterator[UnnestedRelation]:
@@ -75,7 +75,7 @@ class UnnestedTable:
                 self._columns.setdefault(table.document, ColumnViews()).add(table)
 
     def deltas(self, run: Sequence[Delta]) -> list[Delta]:
-        """What changes of the table are to its unnested relations, each in the order of offsets."""
+        """Changes of the table, translated to its unnested relations, each by ascending offset."""
         found: dict[str, list[Delta]] = {}
         for offset, _, key, old, new in run:
             was = {} if old is None else self._views_of(old, {}, None)
@@ -92,12 +92,12 @@ class UnnestedTable:
     def rows(
         self, relation: UnnestedRelation, key: RowKey, row: Row
     ) -> Iterable[tuple[RowKey, Row]]:
-        """What a row of the table is to one of the relations."""
+        """The rows of one of the relations that a row of the table gives."""
         return _rows(relation, row, key, self._views_of(row, {}, None)).items()
 
     def _views_of(self, row: Row, known: _Found, known_of: Row | None) -> _Found:
-        """What all views give for the documents of a row, some of which are known: those of columns
-        that have not changed."""
+        """The rows that all views extract from the documents of a row; documents of columns that
+        have not changed since `known_of` are taken from `known`."""
         found: _Found = {}
         for column, views in self._columns.items():
             text = row[column]
@@ -121,8 +121,8 @@ def _differences(
 def _rows(
     relation: UnnestedRelation, row: Row, key: RowKey, found: Mapping[XmlTable, Extracted]
 ) -> dict[RowKey, Row]:
-    """What a row of the table is to an unnested relation, given what the views give for its
-    documents: all combinations of their rows, or none if these are too many."""
+    """The rows of an unnested relation that a row of the table gives, from the rows that views
+    extracted: all combinations of them, or none if these are too many."""
     combined: list[tuple[tuple[str, ...], Row]] = [((), row)]
     width = len(relation.base.columns)
     for table in relation.tables:
@@ -136,7 +136,7 @@ def _rows(
                 return {}
             more += [((*places, p), (*wide, p, *cells)) for p, cells in extracted]
         combined = more
-    if not relation.base.key:  # known by the first column of nodes, which begins with the offset
+    if not relation.base.key:  # identified by the first node column, which begins with the offset
         return dict(_without_key(relation, key, combined))
     return {(*key, *places): _omitting(relation, wide) for places, wide in combined}
 
@@ -166,7 +166,7 @@ def _view(table: XmlTable) -> View:
 
 
 def _rows_of_part(table: XmlTable, text: Stored) -> Extracted:
-    """What an XMLTABLE gives for what another one has taken out of a document."""
+    """The rows that an XMLTABLE extracts from a part that another one extracted."""
     if text is None:
         return []
     assert isinstance(text, str)
@@ -175,7 +175,7 @@ def _rows_of_part(table: XmlTable, text: Stored) -> Extracted:
 
 @lru_cache(maxsize=1_000)
 def unnested_table(relation: UnnestedRelation) -> UnnestedTable:
-    """One relation alone."""
+    """An `UnnestedTable` with this relation only."""
     only = UnnestedTable()
     only.add(relation)
     return only

@@ -1,8 +1,8 @@
-"""Calls every kernel of the fast gear, with all types of arguments that they get.
+"""Calls every kernel of the fast gear with all argument types that occur.
 
-Kernels are compiled for the types they are called with, so this leads a few events of every kind
-through the same functions as a batch of the pipeline. It runs in a process of its own
-(`penstock.kernels.preparation`); a test checks that batches then find nothing left to compile.
+Kernels are compiled for the types they are called with, so this runs a few events of every kind
+through the same functions as a batch of the pipeline. It runs in a separate process
+(`penstock.kernels.preparation`); a test checks that batches then have nothing left to compile.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ QUERIES = (
 _SUBSCRIPTIONS, _ROWS, _BUCKETS = 20, 80, 2
 _STRATEGIES = ("scan", "lanes", "boxes", *EACH)
 _FEW, _MANY = 8, 200
-"""Events at once: strategies for one event at a time compete up to 64."""
+"""Batch sizes: strategies that take one event at a time are considered up to 64."""
 
 
 def warm_up() -> None:
@@ -183,8 +183,8 @@ class _Entries:
 
 
 def _run_group(edge: Edge, catalog: Catalog, index: Index) -> None:
-    """Steps of one group, many at once and a few, and what new points start with: the plain gear
-    of joins uses kernels too where there are many subscriptions."""
+    """Steps of one group, in large and small batches, and initial content: the plain gear of joins
+    uses kernels, too, if there are many subscriptions."""
     scheme, spaces, group = make_scheme("ref-sj-gap"), index.on_edge(edge), Group()
     relations = [catalog[side.table] for side in edge.sides]
     steps = [

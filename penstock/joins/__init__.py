@@ -23,7 +23,7 @@ __all__ = [
     "scheme_names",
 ]
 
-# Loaded when first asked for: decompositions and accounting are used without any kernel.
+# Loaded on first use: decompositions and accounting need no kernels.
 __getattr__ = lazy_door(
     __name__,
     {

@@ -1,8 +1,8 @@
-"""How many bytes a server would send for a message, whatever the scheme.
+"""The bytes that a server would send for a message, comparable across schemes.
 
 As in the evaluation of Chandramouli and Yang (2008): a number takes 4 bytes, so a skyline point
-takes 8; text takes what it takes; a message to named recipients travels once for each of them.
-What a network adds, and the keys by which clients know rows again, are left out.
+takes 8; text takes its encoded size; a message to named recipients is sent once to each of them.
+Network overhead and row keys are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def row_bytes(row: Row) -> int:
 
 
 def description_bytes(message: Message) -> int:
-    """The part that says whom the message is for."""
+    """The size of the region or the recipients."""
     return sum(map(_box_bytes, message.upsert)) + sum(map(_box_bytes, message.remove))
 
 

@@ -1,7 +1,7 @@
 """Order codes over a flat array of constants.
 
-Among a million Python objects every comparison of a binary search waits for memory; in an array of
-numbers most do not. Where the constants are not numbers of 64 bits, it is a list after all.
+In a binary search among a million Python objects every comparison misses the cache; in an array of
+numbers most do not. Falls back to a list if the constants are not 64-bit integers.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from penstock.predicates.intervals import Interval
 
 Numbers = npt.NDArray[np.int64]
 Values: TypeAlias = Numbers | list[Key | None]
-"""Many values of one column: as numbers where they are, otherwise one by one."""
+"""Many values of one column: an array if all are numbers, otherwise a list."""
 
 
 def as_numbers(keys: Sequence[Key | None]) -> Numbers | None:
-    """Keys as an array; None if there are none, or some that are not numbers of 64 bits.
+    """Keys as an array; None if there are none, or if some are not 64-bit integers.
 
-    Words are never numbers, whatever they spell: numpy would read '10115', ' 5 ' and '1_000'.
+    Strings are never numbers: numpy would parse '10115', ' 5 ' and '1_000'.
     """
     if set(map(type, keys)) != {int}:
         return None
@@ -42,7 +42,7 @@ class ArrayCodes(Codes):
     __slots__ = ("numbers",)
 
     def __init__(self, constants: Iterable[Key] | Numbers) -> None:
-        """An array must be sorted, each number once."""
+        """An array must be sorted and without duplicates."""
         if isinstance(constants, np.ndarray):
             self.numbers: Numbers | None = constants if len(constants) else None
             self.constants: Sequence[Key] = constants if len(constants) else []  # type: ignore[assignment]
@@ -64,11 +64,11 @@ class ArrayCodes(Codes):
             try:
                 return code_of(self.numbers, key)
             except OverflowError:
-                pass  # beyond 64 bits, as no constant is
+                pass  # beyond 64 bits, so it equals no constant
         return super().value(key)
 
     def values(self, keys: Numbers) -> Numbers:
-        """The codes of many numbers; `numbers` must be there."""
+        """The codes of many numbers; requires `numbers`."""
         assert self.numbers is not None
         place = np.searchsorted(self.numbers, keys)
         following = self.numbers[np.minimum(place, len(self.numbers) - 1)]
@@ -76,14 +76,14 @@ class ArrayCodes(Codes):
         return codes
 
     def word_values(self, words: Sequence[Key]) -> Numbers:
-        """The codes of many words."""
+        """The codes of many strings."""
         place = list(map(partial(bisect_left, self.constants), words))
         following = map([*self.constants, None].__getitem__, place)
         is_constant = np.fromiter(map(eq, following, words), np.bool_, len(words))
         return 2 * np.array(place, np.int64) + is_constant
 
     def all_values(self, keys: Values) -> Numbers:
-        """The codes of many values, whatever they are."""
+        """The codes of many values of any kind."""
         numbers = keys if isinstance(keys, np.ndarray) else as_numbers(keys)
         if self.numbers is not None and numbers is not None:
             return self.values(numbers)
@@ -94,7 +94,7 @@ class ArrayCodes(Codes):
         if not len(other.constants) or not len(self.constants):
             return self if len(self.constants) else other
         if self.numbers is not None and other.numbers is not None:
-            # Nearly always many and a few: merging takes a tenth of the time of a union of sets.
+            # Mostly a large and a small array: merging takes a tenth of the time of a set union.
             place = np.searchsorted(self.numbers, other.numbers)
             known = self.numbers[np.minimum(place, len(self.numbers) - 1)] == other.numbers
             more, place = other.numbers[~known], place[~known]
@@ -102,7 +102,7 @@ class ArrayCodes(Codes):
         return ArrayCodes([*self._keys(), *other._keys()])
 
     def places_in(self, wider: ArrayCodes) -> Numbers:
-        """Where each of these constants stands among more."""
+        """The position of each of these constants in `wider`, which contains them."""
         if not len(self.constants):
             return np.empty(0, np.int64)
         return wider.all_values(list(self._keys()) if self.numbers is None else self.numbers) // 2

@@ -1,4 +1,4 @@
-"""The values of one column in many rows, in comparable form: as numbers where they are numbers."""
+"""The values of one column in many rows, in comparable form: an array if all are numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def values_of(value_type: ValueType, stored: Sequence[Stored]) -> Values:
 
 
 def places(values: Values) -> tuple[list[Key | None], Numbers]:
-    """The distinct values, sorted, and where among them each value stands."""
+    """The distinct values, sorted, and the position of each value among them."""
     if isinstance(values, np.ndarray):
         numbers, place = np.unique(values, return_inverse=True)
         return numbers.tolist(), place

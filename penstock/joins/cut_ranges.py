@@ -1,6 +1,6 @@
 """Unions of intervals as flat sorted lists of cuts: low, high, low, high, ...
 
-A value lies in the union if an odd number of cuts stand at or below it: one binary search.
+A value lies in the union if the number of cuts at or below it is odd: one binary search.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Flat: TypeAlias = list[Cut]
 NO_RANGES: Flat = []
 
 MAX_RANGES = 1024
-"""A union with more ranges is bridged to fewer, and so becomes a little larger than it should."""
+"""Larger unions are coarsened by bridging gaps, which makes them supersets."""
 
 
 def holds(flat: Flat, probe: Cut) -> bool:
@@ -24,7 +24,7 @@ def holds(flat: Flat, probe: Cut) -> bool:
 
 
 def union_ranges(flats: Iterable[Flat]) -> Flat:
-    """The union of unions, in a list that may be one of them."""
+    """The union of unions; the result may be one of the inputs, not a copy."""
     some = [flat for flat in flats if flat]
     if len(some) <= 1:
         return some[0] if some else NO_RANGES
@@ -39,7 +39,7 @@ def union_ranges(flats: Iterable[Flat]) -> Flat:
 
 
 def bridge_ranges(flat: Flat) -> Flat:
-    """A union with at most MAX_RANGES ranges that contains this one."""
+    """A superset of the union with at most MAX_RANGES ranges."""
     while len(flat) > 2 * MAX_RANGES:
         flat = [cut for i, cut in enumerate(flat) if i % 4 in (0, 3) or i == len(flat) - 1]
     return flat

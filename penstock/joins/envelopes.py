@@ -3,16 +3,16 @@
 A filter over d columns is a box, a joining row is a vector of d values, and a point is affected by
 a base row if its box contains the vector of a joining row. In the space of the 2d ends of boxes,
 each joining vector v describes the boxes with `low <= v <= high` in every column. Vectors that
-together touch everybody who is affected are picked greedily, and neighbouring ones become one
-description where that takes in nobody who is not affected.
+together cover all affected points are chosen greedily, and neighbouring ones are merged into one
+description if that includes no unaffected point.
 
-For a row that comes in on the filter side, those are affected whose boxes contain its vector and
-none of its mates'. That is no union of few boxes, so the description names vectors that must not be
+For a row inserted on the filter side, those points are affected whose boxes contain its vector and
+none of its mates'. That is no union of few boxes, so the description lists vectors that must not be
 contained. The *skyline envelope* suffices: the mates that have no other mate between themselves and
-the vector; and of these only as many as keep out everybody who must be kept out.
+the vector; and of these only as many as needed to exclude all unaffected points.
 
-All points of a space are looked at. That takes time that grows with their number, which is why a
-single filter column is chosen unless several save enough (`penstock.joins.decomposition.costs`).
+All points of a space are tested. The cost grows with their number, which is why a single filter
+column is chosen unless several save enough (`penstock.joins.decomposition.costs`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from penstock.predicates.intervals import BOTTOM, TOP, above, below
 
 TRIED_CORNERS = 3
 MASKS_AT_ONCE = 256
-"""A mask has a byte per point."""
+"""Masks held at a time; a mask takes a byte per point."""
 
 
 class _Alone(NamedTuple):
-    """Those who see a vector and none of its mates, as a description and as a mask."""
+    """The points that contain a vector and none of its mates, as a description and as a mask."""
 
     envelope: Envelope
     mask: Mask
@@ -49,8 +49,8 @@ class _Alone(NamedTuple):
 def envelope_messages(
     group: Group, step: GroupStep, points: SpacePoints, vectors: FilterVectors
 ) -> Iterator[Message]:
-    """The messages of one step, for the points of a space with several filter columns. The filter
-    vectors follow the step."""
+    """The messages of one step, for the points of a space with several filter columns. Advances
+    `vectors` past the step."""
     if points.space.side == step.side:
         upsert = () if step.new is None else described(points, step.new, vectors)
         remove = () if step.old is None else described(points, step.old, vectors)
@@ -61,7 +61,7 @@ def envelope_messages(
 
 
 def touching(points: SpacePoints, rows: Iterable[Row]) -> Mask:
-    """The points whose filter contains one of some filter rows."""
+    """The points whose filter contains at least one of the filter rows."""
     mask = np.zeros(len(points), np.bool_)
     for vector in {points.vector(row) for row in rows}:
         mask |= points.admitting(vector)
@@ -71,13 +71,13 @@ def touching(points: SpacePoints, rows: Iterable[Row]) -> Mask:
 def seen_alone(
     step: GroupStep, points: SpacePoints, vectors: FilterVectors
 ) -> tuple[_Alone | None, _Alone | None]:
-    """Whose filters contain the step's new (old) vector and no other one of its side beside it. The
-    filter vectors follow the step."""
+    """The points whose filters contain the step's new (old) vector and no other vector of its side.
+    Advances `vectors` past the step."""
     new = None if step.new is None else points.vector(step.new)
     old = None if step.old is None else points.vector(step.old)
     if new == old:
         return None, None
-    # What appears does so with the old vector still there; what vanishes, with the new one there.
+    # Appearances are computed with the old vector present, disappearances with the new one present.
     shown = None if new is None else _alone(points, new, vectors)
     vectors.follow(step)
     hidden = None if old is None else _alone(points, old, vectors)
@@ -103,7 +103,7 @@ def _reached(alone: _Alone | None, points: SpacePoints, row: Row) -> Reaches:
 
 
 def _alone(points: SpacePoints, vector: Vector, mates: FilterVectors) -> _Alone | None:
-    """None if nobody does."""
+    """The points that contain the vector and no mate; None if there are none."""
     mask = points.admitting(vector)
     if mates.has(codes_of(points, vector)) or not mask.any():
         return None
@@ -118,15 +118,15 @@ def _alone(points: SpacePoints, vector: Vector, mates: FilterVectors) -> _Alone 
 
 
 def skyline_envelope(vectors: Sequence[Vector], centre: Vector) -> list[Vector]:
-    """The vectors that have no other vector between themselves and the centre (definition 2 in
+    """The vectors without another vector between themselves and the centre (definition 2 in
     appendix C): in the smallest box that contains both."""
     if not vectors:
         return []
     coded = _ranked([*vectors, centre])
     middle, others = coded[-1], coded[:-1]
     low, high = np.minimum(others, middle), np.maximum(others, middle)
-    # What stands between a vector and the centre is nearer to the centre than that vector. So the
-    # nearest of those that are left has nothing before it, and those it stands before are done.
+    # A vector between another one and the centre is nearer to the centre. So the nearest remaining
+    # vector is in the envelope, and all vectors behind it can be discarded.
     left = np.argsort(np.abs(others - middle).sum(axis=1), kind="stable")
     nearest: list[int] = []
     while len(left):
@@ -179,9 +179,9 @@ class _Boxes(NamedTuple):
 
 
 def _merged(vectors: Iterable[Codes], missed: _Boxes) -> list[tuple[Codes, Codes]]:
-    """Fewer corners (first, last) that cover the boxes around the vectors and none that is missed.
+    """Corners (first, last) that cover the boxes around the vectors and no box in `missed`, merged.
 
-    A vector is only tried with the few corners before it: each trial looks at all that is missed.
+    A vector is tried with a few preceding corners only: each trial tests all boxes in `missed`.
     """
     merged: list[tuple[Codes, Codes]] = []
     for vector in vectors:
@@ -197,16 +197,16 @@ def _merged(vectors: Iterable[Codes], missed: _Boxes) -> list[tuple[Codes, Codes
 
 
 def _cover(marks: Iterable[Mask], size: int) -> tuple[list[int], Mask]:
-    """Some of the masks that together mark all that any of them marks, by number; and all that.
+    """A greedy set cover: numbers of masks that together cover the union of all, and the union.
 
-    Greedily, the mask that marks most of what is left, within portions that fit in memory.
+    Each pick is the mask that covers most of the rest, within portions that fit in memory.
     """
     chosen: list[int] = []
     covered = np.zeros(size, np.bool_)
     waiting = iter(marks)
     number = 0
     while portion := list(islice(waiting, MASKS_AT_ONCE)):
-        # A mask marks no more of what is left than it did before, so old counts are upper bounds.
+        # A mask never covers more of the rest than before, so old counts are upper bounds.
         heap = [(-int((mask & ~covered).sum()), i) for i, mask in enumerate(portion)]
         heapify(heap)
         while heap and heap[0][0]:

@@ -1,7 +1,7 @@
 """The filter vectors of a group, for a space with several filter columns.
 
-Vectors with the same codes are the same to the points at hand. There are as many codes as the
-points can tell apart, and perhaps many more rows: a step looks at the codes.
+No point can distinguish vectors with the same codes. A group may have many more rows than distinct
+codes, so steps work on the codes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.predicates.intervals import Cut, below
 Codes: TypeAlias = tuple[int, ...]
 """One value per filter column, in the codes of the points' filters."""
 Cuts: TypeAlias = tuple[Cut, ...]
-"""A vector in an order of its own."""
+"""A vector as cuts, which are totally ordered."""
 
 
 class FilterVectors:
@@ -32,7 +32,7 @@ class FilterVectors:
             self._add(row)
 
     def fits(self, points: SpacePoints, group: Group) -> bool:
-        """As long as no point came or went, and no step was missed."""
+        """Whether no point was added or removed since, and no step was missed."""
         return (
             self._group is group
             and self.version == group.version
@@ -54,7 +54,7 @@ class FilterVectors:
         return codes in self._by_codes
 
     def representatives(self) -> dict[Codes, Vector]:
-        """A vector of each codes, the same whatever came and went before."""
+        """One vector for each distinct codes; does not depend on the history."""
         ordered = sorted(self._by_codes.items(), key=lambda item: item[1][0][0])
         return {codes: vectors[-1][1] for codes, vectors in ordered}
 

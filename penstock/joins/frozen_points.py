@@ -1,7 +1,7 @@
 """The points of a space and the segment over them, as flat arrays that can be mapped from a file.
 
-A million points as objects take gigabytes and minutes to make, in every process that needs them. As
-arrays they are written down once and shared by everybody on a machine.
+A million points as objects take gigabytes and minutes to build, in every process that needs them.
+As arrays they are written once and shared by all processes of a machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FrozenSpace:
 
     @classmethod
     def of(cls, space: Space, points: PointArrays, catalog: Catalog) -> FrozenSpace:
-        """Works out what an index over these points needs."""
+        """Precomputes what an index over these points needs."""
         made = SpacePoints(space, catalog)
         made.freeze(points)
         if made.has_envelopes or not len(points):
@@ -68,7 +68,7 @@ def space_of_plain(plain: list[Any]) -> Space:
 
 
 def pack_space(frozen: FrozenSpace) -> tuple[dict[str, AnyArray], dict[str, str]]:
-    """Named arrays, and what is not an array as text."""
+    """Named arrays, and everything else as text."""
     points, shadows = frozen.points, frozen.shadows
     arrays: dict[str, AnyArray] = {"numbers": points.numbers}
     texts: dict[str, str] = {"space": json.dumps(plain_space(frozen.space))}

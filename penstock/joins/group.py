@@ -14,10 +14,10 @@ KeyedRow: TypeAlias = tuple[RowKey, Row]
 
 @dataclass(slots=True)
 class Group:
-    """All rows that meet in one join value, by side and row key.
+    """All rows that share one join value, by side and row key.
 
-    `version` counts the steps applied, so that what was derived from the rows can tell whether it
-    still holds. It is not stored.
+    `version` counts the steps applied, so that data derived from the rows can detect that it is
+    stale. It is not stored.
     """
 
     sides: tuple[dict[RowKey, Row], dict[RowKey, Row]] = field(default_factory=lambda: ({}, {}))

@@ -1,8 +1,8 @@
-"""Many steps of one group at once, and the messages that they give in each space.
+"""Batches of steps of one group, and their messages in each space.
 
-The rows that the group has or will have are numbered once; what the steps mean to the points of a
-space is then one call of a kernel (`penstock.joins.kernels.gap_steps`); Python is left to put the
-messages together.
+All rows that the group has or will have are numbered once; the effects of the steps on the points
+of a space are then one kernel call (`penstock.joins.kernels.gap_steps`); Python only assembles the
+messages.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class GroupBatch:
             list(group.sides[1].items()),
         )
         self.there = (len(self.rows[0]), len(self.rows[1]))
-        """How many of the rows are there before the first step."""
+        """By side, the number of rows present before the first step."""
         new, old = self._number(group)
         self.new, self.old = np.array(new, np.int64), np.array(old, np.int64)
-        """By step, the rows that it brings and takes away, or NONE."""
+        """By step, the rows that it adds and removes, or NONE."""
         self.side = np.array([step.side for step in steps], np.int64)
 
     def _number(self, group: Group) -> tuple[list[int], list[int]]:
@@ -58,9 +58,9 @@ class GroupBatch:
 
 
 class SpaceBatch:
-    """What the steps of a group mean to the points of one space.
+    """The effects of the steps of a group on the points of one space.
 
-    The points must all be in one segment, made over this base column.
+    The points must all be in one segment, built over this base column.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class SpaceBatch:
             )
 
     def _alone(self, place: int, before: int, after: int) -> Reaches:
-        """Those who contain a filter value and neither of its neighbours."""
+        """The intervals that contain a filter value and neither of its neighbours."""
         cuts = self._cuts
         x = None if before == NONE else cuts[before]
         return (alone(x, cuts[place], None if after == NONE else cuts[after]),)

@@ -1,4 +1,4 @@
-"""What is derived from a group for the points of a space, remembered from step to step."""
+"""A cache of data derived from a group for the points of a space, kept from step to step."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from penstock.joins.group import Group
 from penstock.joins.points import SpacePoints
 
 MAX_REMEMBERED = 100_000
-"""So many pairs of space and join value are remembered, at a few kB each; then the longest known
-eighth is forgotten."""
+"""Maximum cached pairs of space and join value, at a few kB each; beyond that the oldest eighth is
+evicted."""
 
 
 class Derived(Protocol):
-    """Something that was worked out from a group. It keeps the group, so no other one takes its
-    identity as long as this is remembered."""
+    """Data computed from a group. It references the group, so that the group's `id` is not reused
+    while the entry is cached."""
 
     def fits(self, points: SpacePoints, group: Group) -> bool:
-        """Whether it still holds."""
+        """Whether it is still valid."""
         ...
 
 
@@ -27,12 +27,12 @@ Known = TypeVar("Known", bound=Derived)
 
 class GroupMemory(Generic[Known]):
     def __init__(self, kind: type[Known]) -> None:
-        """`kind` is made of points and a group."""
+        """`kind` is constructed from points and a group."""
         self._kind = kind
         self._known: dict[tuple[int, int], Known] = {}
 
     def recall(self, points: SpacePoints, group: Group) -> Known:
-        """What is known, or is worked out now."""
+        """The cached entry if it is valid, otherwise a new one."""
         place = (points.space.id, id(group))
         known = self._known.get(place)
         if known is not None and known.fits(points, group):

@@ -1,8 +1,8 @@
-"""What many new points start with, described like everything else: by regions.
+"""The initial content of many new points, addressed by regions instead of by name.
 
-To name each of them beside every row would take as much as a message to each of them. A row means
-to new points what it would mean if it came just now; so it is emitted as if it did, to those who
-came lately and to nobody else.
+Listing each of them with every row would cost as much as a message to each. To a new point, a row
+of its initial content has the effect of a row inserted now; so it is emitted like an insertion, to
+subscriptions recorded from some offset on and to no others.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from penstock.joins.scheme_registry import make_scheme
 from penstock.messages import Message, Position, each_message
 
 MANY_NEWCOMERS = 64
-"""So many are not named one by one. A region takes as many bytes as a few names; but who is named
-is found at once, and a region is tested by everybody who might lie in it."""
+"""New points from which regions are used. A region takes as many bytes as a few names, but named
+recipients are found directly, while every point that might lie in a region must test it."""
 
 
 def newcomer_messages(
     position: Position, group: Group, points: SpacePoints, since: int
 ) -> Iterator[Message]:
-    """The rows of a group that belong to the semijoins of some points: all points of their space
+    """The rows of a group that belong to the semijoins of `points`: all points of their space
     whose subscriptions were recorded from `since` on."""
     side = points.space.side
     partners, rows = group.sides[1 - side], group.sides[side]
@@ -30,6 +30,6 @@ def newcomer_messages(
         return
     before = Group(({}, dict(partners)) if side == 0 else (dict(partners), {}))
     steps = [GroupStep(*position, side, key, None, row) for key, row in rows.items()]
-    # What it would remember of the group is of no use to anybody.
+    # A scheme of its own: what it would cache for the group is not needed again.
     for message in each_message(make_scheme().run(before, steps, [points])):
         yield message._replace(since=since)

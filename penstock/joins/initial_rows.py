@@ -1,4 +1,4 @@
-"""What new points start with: the rows of many groups that belong to their semijoins."""
+"""The initial content of new points: the rows of many groups that belong to their semijoins."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from penstock.joins.points import SpacePoints
 from penstock.messages import Message, Position
 
 ROWS_AT_ONCE = 65_536
-"""Groups are taken together until they have so many rows, to bound memory."""
+"""Rows of groups that are processed together; bounds memory."""
 
 Listed: TypeAlias = tuple[list[KeyedRow], list[int]]
-"""The rows of many groups on one side, and how many each group has."""
+"""The rows of many groups on one side, and the number of rows per group."""
 
 
 def initial_semijoins(
     position: Position, groups: Iterable[Group], points: SpacePoints
 ) -> Iterator[Message]:
-    """The rows of groups that belong to the semijoins of these points, for them alone."""
+    """The rows of groups that belong to the semijoins of these points, addressed by name."""
     for base, partners in _portions(groups, points.space.side):
         yield from _starting(position, base, partners, points)
 
@@ -67,7 +67,7 @@ def _starting(
 
 
 def _vectors(partners: Listed, points: SpacePoints) -> Portions:
-    """The codes of rows on the filter side; in each group sorted, if there is one column."""
+    """The codes of rows on the filter side; sorted within each group if there is one column."""
     rows, counts = partners
     codes, begins = points.filter_codes(rows), _begins(counts)
     if codes.shape[1] == 1:

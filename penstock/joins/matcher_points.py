@@ -1,7 +1,7 @@
-"""Points of one table's own space that are kept in a matcher alone, without an object for each.
+"""Points of one table's own space that exist only in a matcher, without an object for each.
 
-A million points as objects take gigabytes and minutes to make, in every process that needs them. As
-a matcher they are some flat arrays, which can be written down once and mapped by everybody.
+A million points as objects take gigabytes and minutes to build, in every process that needs them. A
+matcher is a few flat arrays, which are written once and mapped by all processes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class MatcherPoints:
     def __init__(
         self, matcher: LaneMatcher, columns: Mapping[int, int], changes_only: int = 0
     ) -> None:
-        """`columns` says how many points constrain each column, `changes_only` how many hold no
-        rows."""
+        """`columns` is the number of points that constrain each column, `changes_only` the number
+        of points that hold no rows."""
         self.matcher = matcher
         self.columns = Counter(columns)
         self.changes_only = changes_only
@@ -49,7 +49,7 @@ class MatcherPoints:
         self.matcher.insert_many(boxes)
 
     def remove(self, subscription: int) -> None:
-        """Remove the points of a subscription, if they are here; its branches count from 0."""
+        """Remove the points of a subscription, if there are any; its branches count from 0."""
         for flag in (0, _CHANGES_ONLY):
             for branch in range(_CHANGES_ONLY):
                 number = _number(subscription, branch) | flag
@@ -73,7 +73,7 @@ class MatcherPoints:
         return self.matcher.any_match(batch)
 
     def since(self, subscription: int) -> MatcherPoints:
-        """Those that start with rows, of subscriptions recorded from this one on. For reading."""
+        """A read-only view: points with initial content of subscriptions from this one on."""
         first = _number(subscription, 0)
         matcher = self.matcher.only(lambda ids: (ids >= first) & (ids & _CHANGES_ONLY == 0))
         return MatcherPoints(matcher, self.columns)

@@ -37,7 +37,7 @@ class CodedRanges:
 
     @classmethod
     def everything(cls, count: int) -> CodedRanges:
-        """So many intervals without bounds."""
+        """`count` unbounded intervals."""
         codes = ArrayCodes(())
         return cls(codes, np.full(count, NULL_CODE), np.full(count, codes.top))
 
@@ -49,21 +49,21 @@ class CodedRanges:
         return (self.low <= code) & (code <= self.high)
 
     def interval(self, i: int) -> Interval:
-        """The interval of one point, back from its codes."""
+        """The interval of one point, decoded."""
         return Interval(
             self.codes.low_cut(int(self.low[i])), self.codes.high_cut(int(self.high[i]))
         )
 
     @property
     def is_bound(self) -> Mask:
-        """Which of the intervals are not everything."""
+        """Which of the intervals are bounded."""
         return (self.low > NULL_CODE) | (self.high < self.codes.top)
 
     def take(self, which: Mask | CodeArray | slice) -> CodedRanges:
         return CodedRanges(self.codes, self.low[which], self.high[which])
 
     def concat(self, other: CodedRanges) -> CodedRanges:
-        """These and others behind them, in codes of all their constants."""
+        """These ranges followed by others, in codes over the constants of both."""
         codes = self.codes.union(other.codes)
         (low, high), (other_low, other_high) = self._in(codes), other._in(codes)
         return CodedRanges(
@@ -71,10 +71,10 @@ class CodedRanges:
         )
 
     def _in(self, codes: ArrayCodes) -> tuple[CodeArray, CodeArray]:
-        """The same ranges in codes of more constants: a gap that is split now counts whole."""
+        """The same ranges in codes over more constants: a gap that is split is covered entirely."""
         place = self.codes.places_in(codes)
         size = len(place)
-        # Behind the last constant there is nothing, and the first gap begins where all begins.
+        # The last gap ends at the top, and the first begins at 0.
         ends = np.concatenate([2 * place, [codes.top]])
         begins = np.concatenate([[0], 2 * place + 2])
         low, high = self.low, self.high
@@ -89,7 +89,7 @@ class CodedRanges:
 
 @dataclass(frozen=True)
 class PointArrays:
-    """Points of one space, sorted by their numbers. Base columns that no point constrains are left
+    """Points of one space, sorted by `numbers`. Base columns that no point constrains are left
     out."""
 
     numbers: Numbers
@@ -99,7 +99,7 @@ class PointArrays:
 
     @classmethod
     def of(cls, points: Sequence[Point], more: int) -> PointArrays:
-        """Points with intervals over `more` filter columns beside the first."""
+        """Points with intervals over `more` filter columns in addition to the first."""
         columns = sorted({column for point in points for column, _ in point.base})
         base = {
             column: CodedRanges.of([interval_of(point.base, column) for point in points])
@@ -136,13 +136,13 @@ class PointArrays:
         )
 
     def base_ranges(self, column: int | None) -> CodedRanges:
-        """The intervals over one base column (over none: everything)."""
+        """The intervals over one base column; unbounded for None."""
         if column is None or column not in self.base:
             return CodedRanges.everything(len(self))
         return self.base[column]
 
     def since(self, subscription: int) -> int:
-        """Where the points begin of subscriptions from this one on."""
+        """The position of the first point of subscriptions from this one on."""
         return int(np.searchsorted(self.numbers[:, 0], subscription))
 
     def take(self, which: Mask | CodeArray | slice) -> PointArrays:

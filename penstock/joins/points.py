@@ -1,7 +1,7 @@
-"""The points of one space: one by one, as arrays of order codes, and in indexes over them.
+"""The points of one space: as objects, as arrays of order codes, and in indexes over them.
 
-Most points of a large space are *frozen*: they stand in arrays that another process has written,
-and become objects only when they are asked for one by one.
+Most points of a large space are *frozen*: they exist in arrays that another process has written,
+and become objects only when they are accessed individually.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.spaces import Space
 
 
 class PointIndex(Protocol):
-    """Something built over the points of a space that can follow them as they come and go."""
+    """An index over the points of a space that is maintained as points are added and removed."""
 
     def __init__(self, points: SpacePoints) -> None: ...
 
@@ -32,7 +32,7 @@ class PointIndex(Protocol):
 
 
 class Prepared(Protocol):
-    """What was worked out for an index over frozen points, for one base column."""
+    """Precomputed data for an index over frozen points, for one base column."""
 
     @property
     def column(self) -> int | None: ...
@@ -41,18 +41,17 @@ class Prepared(Protocol):
 AnyIndex = TypeVar("AnyIndex", bound=PointIndex)
 
 
-# Many methods: schemes ask one object for everything about a space's points, and most answers are
-# one line on the arrays or on the relation, which a second class would only pass on.
+# Many methods: schemes get everything about a space's points from one object, and most methods are
+# one line over the arrays or the relation, which a second class would only forward.
 class SpacePoints:
-    """The points of one space: added and removed one by one, asked in bulk.
+    """The points of one space: added and removed one by one, queried in bulk.
 
-    The arrays are built when they are first asked for after a change; indexes are built when they
-    are first asked for and notified of every change after that. Not thread-safe; the owner of the
-    index serialises access.
+    The arrays are rebuilt on first use after a change; indexes are built on first use and notified
+    of every later change. Not thread-safe; the owner of the index serialises access.
     """
 
     def __init__(self, space: Space, catalog: Catalog, sample: Sequence[Row] = ()) -> None:
-        """`sample` holds base rows like those to come."""
+        """`sample` holds representative base rows."""
         self.space = space
         self.sample = sample
         self.base: Relation = catalog[space.table]
@@ -76,7 +75,7 @@ class SpacePoints:
     def of_ranges(
         cls, space: Space, catalog: Catalog, column: int, base: CodedRanges, filters: CodedRanges
     ) -> SpacePoints:
-        """Many points at once, with boxes over one base column: subscription i has point i."""
+        """Bulk construction with boxes over one base column: subscription i has point i."""
         points = cls(space, catalog)
         numbers = np.zeros((len(base), 3), np.int64)
         numbers[:, 0] = np.arange(len(base))
@@ -84,9 +83,9 @@ class SpacePoints:
         return points
 
     def freeze(self, frozen: PointArrays, prepared: Prepared | None = None) -> None:
-        """Take in many points that are not objects; they replace those that were taken in before.
+        """Set the frozen points, replacing earlier frozen ones.
 
-        `prepared` has what an index over these points alone would work out.
+        `prepared` has the precomputed data of an index over these points alone.
         """
         self._frozen, self._prepared = frozen, prepared
         self._gone = np.zeros(len(frozen), np.bool_)
@@ -103,7 +102,7 @@ class SpacePoints:
             self._frozen = None
 
     def has_frozen_since(self, subscription: int) -> bool:
-        """Whether points are frozen of subscriptions from this one on."""
+        """Whether there are frozen points of subscriptions from this one on."""
         frozen = self._frozen
         return frozen is not None and not self._gone[frozen.since(subscription) :].all()
 
@@ -111,7 +110,7 @@ class SpacePoints:
         return bool(self._places(subscription))
 
     def _places(self, subscription: int) -> range:
-        """Where the frozen points of a subscription are."""
+        """The positions of the frozen points of a subscription."""
         if self._frozen is None:
             return range(0)
         found = range(self._frozen.since(subscription), self._frozen.since(subscription + 1))
@@ -146,7 +145,7 @@ class SpacePoints:
                 index.remove(point)
 
     def thaw(self, subscription: int) -> list[Point]:
-        """Make objects of the frozen points of a subscription, if there are any."""
+        """Turn the frozen points of a subscription, if there are any, into objects."""
         found = self._places(subscription)
         if not found:
             return []
@@ -159,8 +158,8 @@ class SpacePoints:
         return points
 
     def subset(self, ids: Iterable[PointId], frozen_since: int | None = None) -> SpacePoints:
-        """A view of some of the points, for work that concerns only them: of some that are objects,
-        and of the frozen ones of subscriptions that were recorded from an offset on."""
+        """A copy with some of the points: the given ones that are objects, and the frozen ones of
+        subscriptions that were recorded from an offset on."""
         part = SpacePoints.__new__(SpacePoints)
         part.space, part.base, part._filter_types = self.space, self.base, self._filter_types
         part.sample = self.sample
@@ -185,8 +184,8 @@ class SpacePoints:
         return cast(AnyIndex, found)
 
     def forget_indexes(self) -> None:
-        """Have indexes built anew from nothing but the points: then what follows from them is the
-        same in every process, whatever came and went before."""
+        """Drop all indexes, so that they are rebuilt from the points alone: results then do not
+        depend on the history and are the same in every process."""
         self._indexes = {}
 
     def __getitem__(self, point_id: PointId) -> Point:
@@ -195,7 +194,7 @@ class SpacePoints:
         return self._points[point_id]
 
     def prepared(self, column: int | None) -> Prepared | None:
-        """What there is for an index over this base column, if points are as they were frozen."""
+        """Precomputed data for an index over this base column; None if points changed since."""
         prepared = self._prepared
         if prepared is None or self._points or self._gone.any() or prepared.column != column:
             return None
@@ -233,7 +232,7 @@ class SpacePoints:
 
     @property
     def has_envelopes(self) -> bool:
-        """Whether filters have several columns, so that regions are made of envelopes."""
+        """Whether filters have several columns, so that regions consist of envelopes."""
         return bool(self.space.more)
 
     @property
@@ -243,13 +242,13 @@ class SpacePoints:
         return -max(used)[1] if used else None
 
     def has_outgrown(self, column: int | None, size: int) -> bool:
-        """Whether an index that was built over this base column, for so many points, should be
-        built over another one: seldom enough that it costs little per point."""
+        """Whether an index that was built over this base column, for `size` points, should be
+        rebuilt over another one: rarely enough that the amortised cost per point is low."""
         return self.main_column != column and (column is None or len(self) >= 2 * size)
 
     @property
     def constrained_columns(self) -> int:
-        """How many base columns any point constrains."""
+        """The number of base columns that some point constrains."""
         return sum(count > 0 for count in self._columns.values())
 
     @property
@@ -258,7 +257,7 @@ class SpacePoints:
         return list(self._compiled.base)
 
     def base_ranges(self, column: int | None) -> CodedRanges:
-        """The intervals of all points over one base column (over none: everything)."""
+        """The intervals of all points over one base column; unbounded for None."""
         return self._compiled.base_ranges(column)
 
     def attribute(self, row: Row) -> Key | None:
@@ -328,7 +327,7 @@ class SpacePoints:
         return mask
 
     def selected_by_any(self, rows: Sequence[KeyedRow]) -> Mask:
-        """Which of many rows are in the base box of some point; meant for a few points."""
+        """Which of the rows are in the base box of some point; for few points."""
         codes, (low, high) = self.base_codes(rows), self.base_table
         found = np.zeros(len(rows), np.bool_)
         for point in range(len(self)):
@@ -350,7 +349,7 @@ class SpacePoints:
         return self._mentioned
 
     def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
-        """The values of a base row that any point's box looks at."""
+        """The values of a base row in the columns that some point's box constrains."""
         return tuple([(column, row[column]) for column in self.sorted_columns])
 
     @property

@@ -1,4 +1,4 @@
-"""Schemes: ways of turning what happens in a group into messages.
+"""Schemes: algorithms that turn the steps of a group into messages.
 
 All schemes share one Protocol. A scheme sees one step of one group, with the group's rows as they
 were before the step, and the points of the spaces on the group's edge; it yields the messages that
@@ -18,13 +18,13 @@ from penstock.joins.points import SpacePoints
 from penstock.messages import AnyMessage, Message, Position
 
 if TYPE_CHECKING:
-    from penstock.joins.packed.interface import PackedScheme  # kernels, for those who use them
+    from penstock.joins.packed.interface import PackedScheme  # imports kernels
 
 
 class Family(StrEnum):
-    """What clients hold between two messages. Schemes of one family can take turns on a home; a
-    scheme of another one would count on rows that clients do not hold, or leave them with rows that
-    are gone."""
+    """What clients hold between two messages. Schemes of one family can alternate on a home; a
+    scheme of another family would rely on rows that clients do not hold, or leave stale rows with
+    them."""
 
     SEMIJOINS = "semijoins"
     """A row is held while it joins with some row that passes the filter."""
@@ -35,7 +35,7 @@ class Family(StrEnum):
 
 
 class Scheme(Protocol):
-    """Not thread-safe, and made for one engine: a scheme may keep what it derived from a group."""
+    """Not thread-safe, one instance per engine: a scheme may cache data derived from a group."""
 
     @property
     def name(self) -> str: ...
@@ -50,10 +50,10 @@ class Scheme(Protocol):
     def run(
         self, group: Group, steps: Iterable[GroupStep], spaces: Sequence[SpacePoints]
     ) -> list[AnyMessage]:
-        """The messages of many steps of one group, some of them many at once; applies the steps.
+        """The messages of a batch of steps of one group; applies the steps.
 
-        Positions tell the steps of a group apart; messages stand in any order, because clients
-        apply those of one position to different rows.
+        Messages may come in any order: positions identify the steps, and messages of one position
+        concern different rows.
         """
         ...
 
@@ -65,12 +65,12 @@ class Scheme(Protocol):
     def initial(
         self, position: Position, groups: Iterable[Group], points: SpacePoints
     ) -> Iterator[Message]:
-        """What new points need to start with, of the rows of some groups."""
+        """The initial content of new points from the rows of these groups."""
         ...
 
 
 class StepByStep(ABC):
-    """For schemes that gain nothing from seeing many steps at once."""
+    """Base of schemes that gain nothing from batches of steps."""
 
     family: ClassVar[Family] = Family.SEMIJOINS
     packed: ClassVar[None] = None

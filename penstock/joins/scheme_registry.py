@@ -1,8 +1,8 @@
-"""The schemes there are, by name.
+"""All schemes, by name.
 
 A scheme is a module of `penstock.joins.schemes`, or of `penstock.joins.comparators` if it exists
-for comparison, with a class `SCHEME` that can be made without arguments; adding a scheme is adding
-a file. The name of the module is the name of the scheme in letters that Python allows.
+for comparison, with a class `SCHEME` that is constructed without arguments; to add a scheme, add a
+file. The module name is the scheme name with characters that Python allows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMPACTING = {
     Family.SELECTIONS: "rel-sel",
 }
 
-# These name recipients, or one joining row at a time: to them, a filter may have any columns.
+# These address recipients by name, or one joining row at a time: any number of filter columns.
 _ANY_COLUMNS = frozenset({"enum-j", "enum-sj", "ref-j", "ref-j+", "rel-sel"})
 
 
@@ -36,14 +36,14 @@ def scheme_names() -> list[str]:
 
 
 def make_scheme(name: str = DEFAULT_NAME) -> Scheme:
-    """A scheme of its own for one engine; PenstockError if there is none of this name."""
+    """A new scheme for one engine; PenstockError if the name is unknown."""
     name = text(name, "the name of a scheme", PenstockError)
     scheme = _scheme_class(name)()
     return scheme if name in _ANY_COLUMNS else WithEnvelopes(scheme)
 
 
 def family_of(name: str) -> Family:
-    """The family of a scheme; PenstockError if there is none of this name."""
+    """The family of a scheme; PenstockError if the name is unknown."""
     return make_scheme(name).family
 
 
@@ -52,7 +52,7 @@ def schemes_of(family: Family) -> list[str]:
 
 
 def compacting_scheme(family: Family) -> Scheme:
-    """The scheme of a family that says most in the fewest messages, for all rows at once."""
+    """The scheme of a family that needs the fewest messages for all rows at once."""
     return make_scheme(_COMPACTING[family])
 
 
@@ -69,7 +69,7 @@ def _scheme_class(name: str) -> Callable[[], Scheme]:
 
 @cache
 def _modules() -> dict[str, str]:
-    """The modules of all schemes by the names of these."""
+    """The modules of all schemes, by scheme name."""
     return {
         module.name.replace("_plus", "+").replace("_", "-"): f"{package}.{module.name}"
         for package in _PACKAGES

@@ -1,7 +1,7 @@
 """Subscriptions over one table: their points in the default matcher.
 
-A space without an edge is stateless: who gets a row follows from the row alone. Few points are
-looked through as arrays; many are kept in the matcher that stateless matching is made of.
+A space without an edge is stateless: the recipients of a row depend on the row alone. Few points
+are scanned as arrays; many are kept in the default matcher of `penstock.matching`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from penstock.messages import Point, PointId
 from penstock.spaces import Space
 
 SCANNED_POINTS = 2_000
-"""Up to here, looking at all points costs less than asking the matcher about a single row: 6 us,
-against 40. One query has about half as many branches at most."""
+"""Up to this many points, a scan costs less than matching a single row: 6 us against 40. One query
+has about half as many branches at most."""
 SCANNED_ROWS = 16
-"""Up to here, it costs less than asking about so many rows at once: 18 us a row, against some 0.3
-ms for any handful of them."""
+"""Up to this many rows, scans cost less than matching a batch: 18 us a row, against some 0.3 ms for
+any small batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selections:
-    """All points of a table's own space: those that are objects, and those that are covered."""
+    """All points of a table's own space: objects, and those covered by a shared matcher."""
 
     space: Space
     points: SpacePoints | None
@@ -38,7 +38,7 @@ class Selections:
 
     @property
     def mentioned_columns(self) -> set[int]:
-        """The columns that any point looks at, before or after a row is gone."""
+        """The columns that some point needs, of present or of removed rows."""
         return {
             column
             for points in (self.points, self.covered)
@@ -56,7 +56,7 @@ class Selections:
         return self.any_match_in(EventBatch.of_stored(relation, rows, self.mentioned_columns))
 
     def any_match_in(self, batch: EventBatch) -> Mask:
-        """The same for many rows, of which only `mentioned_columns` matter."""
+        """`any_match` for a batch, of which only `mentioned_columns` are read."""
         found = np.zeros(len(batch), np.bool_)
         if self.points is not None and len(self.points):
             found |= self.points.index(SelectionIndex).any_match(batch)
@@ -65,7 +65,7 @@ class Selections:
         return found
 
     def mentioned(self, row: Row) -> tuple[tuple[int, Stored], ...]:
-        """The values of a row that any point looks at when the row is no longer there."""
+        """The values of a removed row that some point needs."""
         if self.covered is None:
             return () if self.points is None else self.points.mentioned(row)
         return tuple([(column, row[column]) for column in sorted(self.mentioned_columns)])
@@ -73,13 +73,13 @@ class Selections:
 
 @dataclass(frozen=True, slots=True)
 class NewSelections:
-    """Points of a table's own space that have no content yet: some that are objects, and some that
-    are covered."""
+    """Points of a table's own space without content so far: objects, and those covered by a shared
+    matcher."""
 
     points: SpacePoints | None
     covered: MatcherPoints | None = None
     since: int | None = None
-    """If they are all that were recorded from here on."""
+    """Set if these are all points recorded from this offset on."""
 
     def __len__(self) -> int:
         return len(self.points or ()) + len(self.covered or ())
@@ -93,7 +93,7 @@ class NewSelections:
         return Selections(Space(self.relation.name), self.points, self.covered).any_match(rows)
 
     def selecting(self, rows: Sequence[Row]) -> list[tuple[PointId, ...]]:
-        """For each row, the points that select it, in order: the same whichever are covered."""
+        """For each row, the points that select it, sorted, whether they are covered or not."""
         found: list[tuple[PointId, ...]] = [()] * len(rows)
         if self.covered is not None:
             found = self.covered.selecting(rows)
@@ -105,15 +105,15 @@ class NewSelections:
 
 
 def _is_scanned(points: SpacePoints | None, rows: int) -> bool:
-    """Whether all points are looked at for each row. Where the matcher's kernels are not compiled,
-    that takes less than compiling them for any number of rows that come at once."""
+    """Whether all points are scanned for each row. If the matcher's kernels are not compiled yet,
+    scanning is cheaper than compiling them, for any number of rows in a batch."""
     if points is None:
         return True
     return len(points) <= SCANNED_POINTS and (rows <= SCANNED_ROWS or not may_load_kernels())
 
 
 def _relation(points: SpacePoints | None, covered: MatcherPoints | None) -> Relation:
-    """Whose points these are."""
+    """The relation of the points."""
     if points is not None:
         return points.base
     assert covered is not None
@@ -128,7 +128,7 @@ def selecting_points(points: SpacePoints, row: Row) -> list[PointId]:
 
 
 class SelectionIndex:
-    """A matcher that follows the points of a space. Points are known to it by number."""
+    """A matcher maintained over the points of a space. It identifies points by number."""
 
     def __init__(self, points: SpacePoints) -> None:
         sample = EventBatch.of_rows(points.base, points.sample) if points.sample else None

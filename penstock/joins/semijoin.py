@@ -1,4 +1,4 @@
-"""What all schemes that send semijoin tuples share: which row goes to whom, and when.
+"""Base of the schemes that send semijoin tuples: which row goes to which points, and when.
 
 For a step of a row on one side of an edge (Chandramouli and Yang, 2008, section 3, with the rules
 for updates and deletes in ARCHITECTURE.md):
@@ -30,7 +30,7 @@ from penstock.predicates.intervals import BOTTOM, TOP, Cut, above, below
 
 
 class SemijoinScheme(StepByStep):
-    """Regions for both kinds of message; subclasses say how the first kind is described."""
+    """Regions for both kinds of message; subclasses describe the first kind."""
 
     name: str
 
@@ -52,7 +52,7 @@ class SemijoinScheme(StepByStep):
     def describe(self, points: SpacePoints, row: Row, partners: CodeArray) -> list[SkylinePoint]:
         """A descriptive skyline of the points that select the row and contain a partner's code.
 
-        `partners` is sorted and not empty. No skyline point, if there is no such point.
+        `partners` is sorted and not empty. Empty if there is no such point.
         """
 
     def exposing(
@@ -99,7 +99,7 @@ Alone = tuple[Reach, Mask]
 def _reached(
     scheme: SemijoinScheme, points: SpacePoints, alone: Alone | None, rows: Iterable[Row]
 ) -> Iterator[Reaches]:
-    """For each joining row, the reach of those it appears to (or vanishes from), if any."""
+    """For each joining row, the reach of the points for which it appears (or vanishes), if any."""
     if alone is None or not alone[1].any():
         return (() for _ in rows)
     reach, mask = alone
@@ -129,7 +129,7 @@ def joining_row_message(
     upsert: Reaches,
     remove: Reaches,
 ) -> Message:
-    """A row on the other side, which the step shows to some and hides from others."""
+    """A row on the other side, which the step shows to some points and hides from others."""
     key, row = keyed
     return Message(
         Position(step.offset, step.step),
@@ -148,7 +148,7 @@ def joining_row_messages(
     shown: tuple[Sequence[KeyedRow], Reaches],
     hidden: tuple[Sequence[KeyedRow], Reaches],
 ) -> Iterator[AnyMessage]:
-    """The rows on the other side that a step shows to some, and those that it hides from others."""
+    """The rows on the other side that a step shows to some points, and those it hides from some."""
     position, space = Position(step.offset, step.step), points.space.id
     columns = points.sorted_columns
     (rows, upsert), (vanishing, remove) = shown, hidden
@@ -166,7 +166,7 @@ def joining_row_messages(
 
 
 def partner_codes(points: SpacePoints, rows: Iterable[Row]) -> CodeArray:
-    """The distinct codes of the filter values of some rows, sorted."""
+    """The distinct codes of the filter values of rows, sorted."""
     codes = points.filters.codes
     return np.array(sorted({codes.value(points.attribute(row)) for row in rows}), np.int64)
 
@@ -174,7 +174,7 @@ def partner_codes(points: SpacePoints, rows: Iterable[Row]) -> CodeArray:
 def visible_through(
     group: Group, step: GroupStep, points: SpacePoints
 ) -> tuple[Alone | None, Alone | None]:
-    """Whose filter intervals contain the step's new (old) value and no other value beside it."""
+    """The points whose filter intervals contain the step's new (old) value and no other value."""
     mates = [points.attribute(r) for k, r in group.sides[step.side].items() if k != step.key]
     new = [] if step.new is None else [points.attribute(step.new)]
     old = [] if step.old is None else [points.attribute(step.old)]
@@ -205,7 +205,7 @@ def _alone(ranges: CodedRanges, value: Key | None, mates: list[Key | None]) -> A
 def neighbours(
     value: Key | None, mates: list[Key | None]
 ) -> tuple[tuple[Key | None] | None, tuple[Key | None] | None]:
-    """The nearest mates on both sides (an equal one is both), each in a tuple, or None."""
+    """The nearest mates on both sides (an equal one is both), each as a 1-tuple, or None."""
     ordered = sorted(mates, key=below)
     cuts: list[Cut] = [below(mate) for mate in ordered]
     following = bisect_left(cuts, below(value))
@@ -218,7 +218,7 @@ def neighbours(
 def message_to(
     position: Position, points: SpacePoints, key: tuple[Key, ...], row: Row | None, mask: Mask
 ) -> Iterator[Message]:
-    """The message to exactly the points of a mask, unless there are none."""
+    """The message to exactly the points of a mask; nothing if it is empty."""
     ids = points.ids
     recipients = tuple(sorted(ids[i] for i in np.flatnonzero(mask).tolist()))
     if recipients:

@@ -1,8 +1,8 @@
-"""The points of one space, arranged so that gap shadows can be asked for without a full pass.
+"""An index over the points of one space that answers gap-shadow queries without a full scan.
 
-Points live in a few *segments* (`penstock.matching.tiers`), each with its own codes and its own
-tree; the delta is a small segment too. Withdrawn points stay in segments until most points are
-gone: a shadow that is too large costs a skyline point or a needless message, never a tuple.
+Points are kept in a few *segments* (`penstock.matching.tiers`), each with its own codes and tree;
+the delta is a small segment too. Withdrawn points stay in segments until most points are gone: a
+shadow that is too large costs a skyline point or a needless message, never a missing tuple.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from penstock.predicates.boxes import interval_of
 from penstock.predicates.intervals import EVERYTHING, TOP, Cut
 
 POLICY = TierPolicy(delta_items=256, smallest=2048, ratio_bits=3, fanout=2)
-"""The segment of the delta is built anew after each arrival: half a millisecond at 256 points. Each
-question goes to all segments, so there is at most one per tier, and tiers are far apart."""
+"""The delta's segment is rebuilt after each insertion: half a millisecond at 256 points. Each query
+goes to all segments, so there is at most one per tier, and tiers are far apart."""
 KEPT_ARRIVALS = 1024
-"""So far back can something derived from the index catch up; after that it starts anew."""
+"""Insertions kept so that derived data can catch up; older derived data is rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedShadows:
-    """The segment of all frozen points of a space."""
+    """The precomputed segment of all frozen points of a space."""
 
     column: int | None
     segment: ShadowSegment
 
 
 class ShadowIndex:
-    """All points of a space in segments; the space notifies it of points that come and go.
+    """All points of a space in segments; the space notifies it of insertions and removals.
 
-    `stamp` changes with every point that comes or goes; `generation` changes when everything is
-    built anew, perhaps over another base column.
+    `stamp` changes with every insertion or removal; `generation` changes when everything is
+    rebuilt, possibly over another base column.
     """
 
     def __init__(self, points: SpacePoints) -> None:
@@ -46,7 +46,7 @@ class ShadowIndex:
         self.generation = 0
         self.stamp = 0
         self._arrivals: list[Point] = []
-        self._forgotten = 0  # arrivals that are no longer kept
+        self._forgotten = 0  # insertions that are no longer kept
         self._build()
 
     def _build(self) -> None:
@@ -87,17 +87,17 @@ class ShadowIndex:
             self._stale = self._stale or POLICY.is_mostly_dead(self._gone, held)
 
     def refresh(self) -> None:
-        """To be called before a series of questions: build anew what has gone too stale."""
+        """Call before a series of queries: rebuilds the index if it is too stale."""
         if self._stale:
             self._build()
 
     @property
     def arrived(self) -> int:
-        """How many points have come so far."""
+        """The number of points inserted so far."""
         return self._forgotten + len(self._arrivals)
 
     def arrivals_since(self, arrived: int) -> list[FilterAndBase] | None:
-        """The points that came later than that; None if that is too long ago to say."""
+        """The points inserted after the first `arrived` ones; None if they are no longer kept."""
         if arrived < self._forgotten:
             return None
         return [
@@ -105,21 +105,21 @@ class ShadowIndex:
         ]
 
     def next_end(self, after: Cut | None) -> Cut:
-        """An end of filter intervals above a value, such that none ends before; TOP may mean none.
+        """A lower bound of the high ends of all filter intervals above a value; TOP may mean none.
 
-        A gap from `after` to a value below that end is empty.
+        A gap from `after` to a value below that bound contains no interval.
         """
         ends = [segment.next_end(after) for segment in self._segments()]
         return min((end for end in ends if end is not None), default=NEVER)
 
     def split(self, x: Cut | None, cut: Cut, y: Cut | None) -> tuple[Flat, Flat, Flat]:
-        """The base ranges of those inside the gap (x, y): below, containing and above a value."""
+        """The base ranges of points inside the gap (x, y): below, containing and above a value."""
         parts = [segment.split(x, cut, y) for segment in self._segments()]
         left, middle, right = (union_ranges([part[i] for part in parts]) for i in range(3))
         return left, middle, right
 
     def exposed(self, x: Cut | None, cut: Cut, y: Cut | None, base: BaseValues) -> Flat:
-        """Of some base values those selected by points inside the gap (x, y) containing a value."""
+        """The base values that are selected by points inside the gap (x, y) containing a value."""
         segments = self._segments()
         base.keep(segments)
         return union_ranges([segment.exposed(x, cut, y, base) for segment in segments])
@@ -145,7 +145,7 @@ class ShadowIndex:
 
     @property
     def only_segment(self) -> ShadowSegment | None:
-        """The segment, if there is just one, as long as no subscriptions have come lately."""
+        """The only segment; None if there are several, for example a delta of recent points."""
         segments = self._tiers.segments
         return segments[0] if len(segments) == 1 and not self._tiers.delta else None
 
@@ -168,4 +168,4 @@ class ShadowIndex:
 
 
 NEVER: Cut = (TOP[0] + 1,)
-"""Beyond every end of an interval."""
+"""Above every end of an interval."""

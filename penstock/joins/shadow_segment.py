@@ -1,4 +1,4 @@
-"""Some points of a space, in codes of their own and in one tree, and what can be asked of it."""
+"""A segment: some points of a space, with their own codes, in one tree; and its queries."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ FilterAndBase = tuple[Interval, Interval]
 
 
 def key_of(cut: Cut) -> Key | None:
-    """The key that a cut `below(key)` stands for."""
+    """The key of a cut `below(key)`."""
     return cut[1] if len(cut) == 3 else None
 
 
 class BaseValues:
     """The values of some base rows in the index's base column, and their codes in segments.
 
-    It follows rows that come and go: a join value may have many, and most steps change one.
+    It is maintained incrementally: a join value may have many rows, and most steps change one.
     """
 
     def __init__(self, values: Iterable[Key | None]) -> None:
@@ -71,13 +71,13 @@ class BaseValues:
         return known.distinct
 
     def keep(self, segments: Collection[ShadowSegment]) -> None:
-        """Forget the codes in other segments, which are no more."""
+        """Drop the codes in segments that no longer exist."""
         for gone in self._codes.keys() - set(segments):
             del self._codes[gone]
 
 
 class CodeCounts:
-    """How many distinct values have each code."""
+    """The number of distinct values by code."""
 
     def __init__(self, codes: CodeArray) -> None:
         self.distinct, counts = np.unique(codes, return_counts=True)
@@ -96,7 +96,7 @@ class CodeCounts:
 
 
 class Plan(NamedTuple):
-    """What is worked out for the points of a segment."""
+    """Precomputed data for the points of a segment."""
 
     forest: Forest
     unions: Unions
@@ -104,10 +104,10 @@ class Plan(NamedTuple):
 
 
 class ShadowSegment:
-    """Some points, in codes of their own, in one tree."""
+    """Some points, with their own codes, in one tree."""
 
     def __init__(self, filters: CodedRanges, base: CodedRanges, plan: Plan | None = None) -> None:
-        """`plan` is what another process has worked out for the same points."""
+        """`plan` is the data that another process has precomputed for the same points."""
         self._filters, self._base = filters, base
         self._codes, self._base_codes = filters.codes, base.codes
         self._plan = _planned(filters, base) if plan is None else plan
@@ -123,7 +123,7 @@ class ShadowSegment:
 
     @property
     def dead_count(self) -> int:
-        """Points are not known by their ids here; the index counts those that are gone."""
+        """Always 0: segments do not know point ids; the index counts removed points."""
         return 0
 
     @property
@@ -142,7 +142,7 @@ class ShadowSegment:
         return ((self._filters.interval(i), self._base.interval(i)) for i in range(len(self)))
 
     def next_end(self, after: Cut | None) -> Cut | None:
-        """The lowest end of all filter intervals that lie wholly above a value; None if none."""
+        """The least high end of all filter intervals wholly above a value; None without any."""
         codes = self._filters.codes
         code = NULL_CODE if after is None else self._code(after) + 1
         high = int(self._next_high[code - NULL_CODE])
@@ -157,8 +157,8 @@ class ShadowSegment:
         return left, middle, right
 
     def gaps(self, cuts: list[Cut]) -> tuple[dict[Cut, Flat], Flat]:
-        """The shadows of the gaps between values that are not empty, by the value on the left, and
-        the shadow of the points that contain a value."""
+        """The non-empty shadows of the gaps between values, by the value on their left, and the
+        shadow of the points that contain a value."""
         coded = np.array([self._code(cut) for cut in cuts], np.int64)
         last_of = np.flatnonzero(np.append(np.diff(coded) > 0, True))
         parted = all_gaps(self._forest, self._unions, coded[last_of])
@@ -168,8 +168,8 @@ class ShadowSegment:
         return shadows, self._flat(parted, count + 1)
 
     def exposed(self, x: Cut | None, cut: Cut, y: Cut | None, base: BaseValues) -> Flat:
-        """Of some base values those that are selected by points inside the gap (x, y) that contain
-        a value of it."""
+        """The base values that are selected by points that lie inside the gap (x, y) and contain a
+        value of it."""
         codes = base.codes_in(self)
         marks = np.zeros(len(codes), np.bool_)
         low = NULL_CODE - 1 if x is None else self._code(x)
@@ -178,7 +178,7 @@ class ShadowSegment:
         return self.flat(codes[marks], codes[marks])
 
     def holding(self, cuts: list[Cut], value: Key | None) -> tuple[list[Cut], bool]:
-        """The gaps between values, by the value on the left, whose shadows hold a base value; and
+        """The gaps between values, by the value on their left, whose shadows hold a base value; and
         whether that of the points that contain a value does."""
         coded = np.array([self._code(cut) for cut in cuts], np.int64)
         last_of = np.flatnonzero(np.append(np.diff(coded) > 0, True))
@@ -195,9 +195,9 @@ class ShadowSegment:
     def run_group(
         self, base: Values, filters: Values, there: tuple[int, int], steps: StepOps
     ) -> tuple[list[Key | None], GroupEffects]:
-        """What steps mean to the points: given the values of all base rows and of all others, by
-        number, and how many of each are there before the first step. Also the distinct values of
-        the others, sorted, for which places stand."""
+        """The distinct filter values, sorted, and the effects of steps, which refer to them by
+        position. `base` and `filters` are the values of all rows of both sides, by number; `there`
+        is how many of each are present before the first step."""
         assert there[0] <= len(base)
         assert there[1] <= len(filters)
         base_constants, constants = self._base_codes.numbers, self._codes.numbers
@@ -224,13 +224,13 @@ class ShadowSegment:
         return bridge_ranges(flat) if flat else NO_RANGES
 
     def any_point(self, value: Key | None, runs: Sequence[tuple[Cut, Cut]]) -> bool:
-        """Whether a point selects the base value and contains, for some run of partner values (last
-        and first), one of them, or reaches over all of the run."""
+        """Whether a point selects the base value and, for some run (last and first partner value),
+        begins at or below the last and ends at or above the first."""
         last, first = (np.array([self._code(run[end]) for run in runs], np.int64) for end in (0, 1))
         return any_point(self._forest, self._unions, self._base_codes.value(value), last, first)
 
     def _code(self, cut: Cut) -> int:
-        """The code of the filter value above a cut."""
+        """The code of the filter value of a cut."""
         return self._codes.value(key_of(cut))
 
     def _flat(self, parted: Parted, part: int) -> Flat:
@@ -247,7 +247,7 @@ def _planned(filters: CodedRanges, base: CodedRanges) -> Plan:
 
 
 def next_highs(low: CodeArray, high: CodeArray, top: int) -> CodeArray:
-    """By code from NULL's on: the lowest high of the ranges that start there or later."""
+    """By code, from NULL's on: the least high end of the ranges that start there or later."""
     lowest = np.full(top - NULL_CODE + 2, top + 1, np.int64)
     np.minimum.at(lowest, low - NULL_CODE, high)
     return np.minimum.accumulate(lowest[::-1])[::-1]

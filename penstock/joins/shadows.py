@@ -1,17 +1,17 @@
-"""Gap shadows: what one join value needs to know of all subscriptions, in a few ranges.
+"""Gap shadows: a summary of all subscriptions for one join value, in a few ranges.
 
 Take one space and one join value. The filter values of the joining rows, sorted, cut the filter
 axis into gaps. A point is unaffected by a base row if its filter interval lies inside a gap. The
 *shadow* of a gap is the union of the base ranges of the points inside it; one more shadow is that
-of the affected. For a base row with value `a`: if `a` is not in the shadow of the affected, nobody
-needs the row. Otherwise neighbouring filter values can share a skyline point (last, first) wherever
-`a` is not in the shadow of the gap between them. That is descriptive, and one binary search per gap
-whatever the number of points. Between two cuts of all those shadows the answer is the same for
-every `a`, so where filter values stay the same for a while it becomes one binary search in all.
+of the affected points. For a base row with value `a`: if `a` is not in the shadow of the affected,
+no point needs the row. Otherwise neighbouring filter values can share a skyline point (last, first)
+wherever `a` is not in the shadow of the gap between them. The resulting skyline is descriptive, and
+costs one binary search per gap whatever the number of points. Between two consecutive cuts of all
+those shadows the answer is the same for every `a`, so while filter values do not change it becomes
+a single binary search.
 
-A filter value that comes splits a gap, one that goes joins two. The points for which that matters,
-inside the whole gap and containing the value, are those to whom the joining rows in their base
-ranges appear, or from whom they vanish.
+Adding a filter value splits a gap, removing one joins two. The affected points are those inside the
+whole gap that contain the value: joining rows in their base ranges appear to them, or vanish.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from penstock.messages import Reaches
 from penstock.predicates.intervals import TOP, Cut, below
 
 QUIET_AFTER = 4
-"""Base rows seen since the last change of filter values before it pays to prepare for more."""
+"""Base rows since the last change of filter values after which precomputing answers pays off."""
 IDLE_AFTER = 64
 """Changes of filter values without any base row after which the shadows are dropped; at least as
-many as there are filter values, which all have to be gone over when shadows are made again."""
+many as there are filter values, because rebuilding the shadows reads all of them."""
 VALUES_PER_STEP = 32
-"""Shadows are not made anew before so many of their filter values come to one step since the last
-time: a value takes half a microsecond."""
+"""Shadows are rebuilt at most once per (filter values / this) steps: a value takes half a
+microsecond."""
 FEW_VALUES = 32
-"""With so few filter values, gaps are wide and their shadows many ranges: a walk for one base value
-takes less than a tenth of what it takes to gather them."""
+"""Up to this many filter values, gaps are wide and shadows have many ranges: a tree walk for one
+base value takes less than a tenth of the time to collect them."""
 
 
 class ValueShadows:
     """The filter values of one join value in one space, and the shadows of the gaps between them.
 
-    Everything is kept in cuts, so nothing here depends on codes or on how the index is built.
+    Everything is stored as cuts, so nothing depends on codes or on how the index is built.
     """
 
     def __init__(self, index: ShadowIndex, values: Iterable[Key | None]) -> None:
@@ -59,11 +59,11 @@ class ValueShadows:
         self._gaps: dict[Cut, Flat] | None = None
         self._lefts: list[Cut] = []
         self._affected: Flat = NO_RANGES
-        self._loose = False  # whether the shadow of the affected may hold values it should not
+        self._loose = False  # whether the shadow of the affected may be too large
         self._boundaries: Flat | None = None
         self._answers: dict[int, Reaches] = {}
-        # No filter interval that lies above this value ends before that cut; where it is known
-        # that one ends there, the value is in the set.
+        # Lower bounds: no filter interval above the key ends before the cut. Keys in the set have
+        # exact bounds: an interval ends there.
         self._ends: dict[Cut | None, Cut] = {}
         self._exact_ends: set[Cut | None] = set()
         self._base_rows_since = self._values_since = self._steps_since_built = 0
@@ -88,9 +88,9 @@ class ValueShadows:
         return answer
 
     def show(self, value: Key | None, base: Callable[[], BaseValues]) -> Exposure | None:
-        """A filter value comes. Who sees base rows that they did not see before?
+        """Add a filter value; returns which points see which base rows for the first time.
 
-        `base` has the values of the base rows there are; mostly nobody asks for them.
+        `base` gives the values of the present base rows; mostly it is not called.
         """
         cut = below(value)
         count = self._counts.get(cut, 0)
@@ -109,7 +109,7 @@ class ValueShadows:
         return exposure(x, cut, y, middle)
 
     def hide(self, value: Key | None, base: Callable[[], BaseValues]) -> Exposure | None:
-        """A filter value goes. Who no longer sees base rows that they saw?"""
+        """Remove a filter value; returns which points no longer see which base rows."""
         cut = below(value)
         self._counts[cut] -= 1
         if self._counts[cut]:
@@ -129,7 +129,7 @@ class ValueShadows:
         return exposure(x, cut, y, middle)
 
     def catch_up(self) -> bool:
-        """Take in the points that came since the last time; False if this must be made anew."""
+        """Add the points inserted since the last call; False if this must be rebuilt."""
         index = self.index
         index.refresh()
         arrivals = index.arrivals_since(self._arrived)
@@ -147,7 +147,7 @@ class ValueShadows:
         return True
 
     def _take_in(self, low: Cut, high: Cut, base: Flat) -> None:
-        """One more point: into the shadow of its gap, or into that of the affected."""
+        """Add a point to the shadow of its gap, or to that of the affected."""
         assert self._gaps is not None
         place = bisect_left(self._cuts, low)
         if base[0] >= base[1] or low >= high:
@@ -159,16 +159,16 @@ class ValueShadows:
             self._put_gap(left, union_ranges([self._gaps.get(left, NO_RANGES), base]))
 
     def _around(self, place: int) -> tuple[Cut | None, Cut | None]:
-        """The filter values before and behind a place between two of them."""
+        """The filter values on both sides of an insertion position."""
         x = self._cuts[place - 1] if place > 0 else None
         return x, self._cuts[place] if place < len(self._cuts) else None
 
     def _split(
         self, x: Cut | None, cut: Cut, y: Cut | None, base: Callable[[], BaseValues]
     ) -> tuple[Flat, Flat, Flat]:
-        """The shadows inside the gap (x, y) around a value of it that comes or goes.
+        """The shadows inside the gap (x, y): below, containing and above a value added or removed.
 
-        Where no shadows are kept, only the middle one matters, and only where it meets base rows.
+        If no shadows are kept, only the middle one is computed, restricted to present base rows.
         """
         self._boundaries = None
         self._base_rows_since = 0
@@ -183,10 +183,10 @@ class ValueShadows:
         return self.index.split(x, cut, y)
 
     def _is_empty(self, x: Cut | None, cut: Cut, y: Cut) -> bool:
-        """Whether it is sure that no point lies inside the gap (x, y).
+        """Whether it is certain that no point lies inside the gap (x, y).
 
-        What bounds the ends above x bounds those above a value in the gap, too; so as long as rows
-        crowd where nobody's interval fits between them, nothing has to be looked up.
+        A bound of the ends above x also bounds those above a value in the gap; so while values are
+        too dense for any interval to fit between them, the index is not queried.
         """
         end = self._ends.get(x)
         if (end is None or end <= y) and x not in self._exact_ends:
@@ -215,12 +215,12 @@ class ValueShadows:
         self._steps_since_built = 0
 
     def _is_too_soon(self) -> bool:
-        """Whether to live with a loose shadow of the affected for a while: among many filter
-        values, base rows and values that go may alternate."""
+        """Whether to keep a loose shadow of the affected for now: with many filter values, base
+        rows and removed values may alternate, and each rebuild reads all values."""
         return self._loose and len(self._cuts) > VALUES_PER_STEP * self._steps_since_built
 
     def _settle(self) -> None:
-        """Filter values seem to stay: make the shadows exact and find the cuts between answers."""
+        """Filter values seem stable: make the shadows exact and precompute answer boundaries."""
         if self._gaps is None or self._loose:
             self._build()
         assert self._gaps is not None
@@ -228,7 +228,7 @@ class ValueShadows:
         self._answers = {}
 
     def _look_up(self, value: Key | None, probe: Cut) -> Reaches:
-        """The answer to one base value of perhaps only a few."""
+        """The answer for a single base value, without building shadows if there are few values."""
         if self._gaps is None and len(self._cuts) <= FEW_VALUES:
             lefts, is_affected = self.index.holding(self._cuts, value)
             return reaches(self._runs(lefts)) if is_affected else ()
@@ -248,7 +248,7 @@ class ValueShadows:
         return reaches(runs)
 
     def _runs(self, lefts: list[Cut]) -> list[tuple[Cut, Cut]]:
-        """The values between gaps, given by the value on their left: last and first of each run."""
+        """The runs of values between the gaps that `lefts` begin: last and first of each run."""
         cuts, runs, first = self._cuts, [], self._cuts[0]
         for left in lefts:
             runs.append((left, first))

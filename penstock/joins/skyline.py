@@ -1,10 +1,10 @@
-"""Describing which filter intervals are affected, with as few boxes as possible.
+"""The fewest boxes that describe which filter intervals are affected.
 
 A filter interval is a pair of codes (low, high). Affected intervals are those that contain one of
 the partner values; the others must not be described. A box `low <= x and high >= y` describes all
-intervals that reach from x or below to y or above. The smallest affected intervals (those that
-contain no other) suffice to describe all, and neighbouring ones can share a box unless that box
-would take in an unaffected interval. Extending each box as far as it goes, from the left, gives the
+intervals that extend from x or below to y or above. Covering the minimal affected intervals (those
+that contain no other) covers all, and neighbouring ones can share a box unless that box would
+contain an unaffected interval. Extending each box as far as possible, from the left, gives the
 fewest boxes in O(k log k).
 """
 
@@ -45,7 +45,7 @@ def fewest_points(low: CodeArray, high: CodeArray, hit: Mask) -> list[SkylinePoi
         if following is not None:
             j = int(np.searchsorted(missed_low, following[0], side="right")) - 1
             if j < 0 or missed_reach[j] < minimal[start][1]:
-                continue  # one box from `start` to `following` takes in nobody it should not
+                continue  # one box from `start` to `following` contains no unaffected interval
         points.append(SkylinePoint(minimal[i][0], minimal[start][1]))
         start = i + 1
     return points
@@ -61,6 +61,6 @@ def minimal_ranges(low: CodeArray, high: CodeArray) -> list[tuple[int, int]]:
 
 
 def _reach_of_missed(low: CodeArray, high: CodeArray) -> tuple[CodeArray, CodeArray]:
-    """By ascending low, the greatest high among all intervals that start no later."""
+    """The lows, ascending, and for each the greatest high of all intervals that start no later."""
     order = np.argsort(low, kind="stable")
     return low[order], np.maximum.accumulate(high[order]) if len(low) else high

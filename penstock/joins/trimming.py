@@ -1,7 +1,7 @@
-"""Messages that nobody needs, left out.
+"""Dropping messages that no point needs.
 
-Gap shadows look at one base column. Where points constrain several, a row that another column
-excludes goes to nobody; under a join value that many rows share, these would be most messages.
+Gap shadows use one base column. If points constrain several, a row may be excluded by another
+column; for a join value that many rows share, most messages would be such.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from penstock.joins.points import SpacePoints
 from penstock.messages import AnyMessage, Message, MessageBatch
 
 TESTED_POINTS = 1_000
-"""Up to so many points, testing a row (10 us) takes less than encoding a message of it."""
+"""Up to this many points, testing a row (10 us) costs less than encoding its message."""
 
 
 def drop_needless(
     messages: Iterable[AnyMessage], spaces: Iterable[SpacePoints]
 ) -> Iterator[AnyMessage]:
-    """Messages without those whose rows no point of their space selects."""
+    """The messages whose rows some point of their space selects."""
     tested = {
         points.space.id: points
         for points in spaces

@@ -1,4 +1,4 @@
-"""Who sees base rows come or go with a filter value; and the reaches that say so."""
+"""Visibility of base rows when a filter value is added or removed, and the reaches for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.predicates.intervals import ABOVE_NULL, BOTTOM, TOP, Cut
 
 
 class Exposure(NamedTuple):
-    """For whom a filter value was alone in its interval, and the base values that concern them."""
+    """The points whose interval contains one filter value only, as a reach; and base ranges."""
 
     reach: Reach
     base: Flat
@@ -30,6 +30,6 @@ def exposure(x: Cut | None, cut: Cut, y: Cut | None, base: Flat) -> Exposure | N
 
 
 def alone(x: Cut | None, cut: Cut, y: Cut | None) -> Reach:
-    """Those who contain a filter value and neither of its neighbours."""
+    """The intervals that contain a filter value and neither of its neighbours."""
     lowest = BOTTOM if x is None else _above(x)
     return Reach(lowest, cut, _above(cut), TOP if y is None else y)

@@ -1,8 +1,8 @@
-"""What all points of a space hold, as regions: many groups at a time.
+"""The content of all points of a space, as regions, for many groups at a time.
 
-All rows of a group come with the same region: the filter intervals that contain a partner's value.
-Two neighbouring values share a box where no interval lies between them. That may take more boxes
-than a skyline (`penstock.joins.skyline`), but only one look at an array for each value.
+All rows of a group have the same region: the filter intervals that contain a partner's value. Two
+neighbouring values share a box if no interval lies between them. That may take more boxes than a
+skyline (`penstock.joins.skyline`), but only one array lookup per value.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from penstock.messages import Message, Position, Reach, Reaches
 from penstock.predicates.intervals import BOTTOM, TOP
 
 SCANNED_POINTS = 4_096
-"""Up to here, looking at all points for each row, in a kernel, costs less than shadows of them."""
+"""Up to this many points, scanning all of them for each row in a kernel is cheaper than shadows."""
 ROWS_AT_ONCE = 65_536
-"""Rows of groups that are coded at once; bounds memory."""
+"""Rows of groups that are encoded together; bounds memory."""
 
 
 def content_messages(
     position: Position, groups: Iterable[Group], points: SpacePoints
 ) -> Iterator[Message]:
-    """The rows that belong to the semijoins of some points: all points of their space."""
+    """The rows that belong to the semijoins of `points`, which are all points of their space."""
     both = (group for group in groups if group.sides[0] and group.sides[1])
     if points.has_envelopes or len(points) > SCANNED_POINTS:
         for group in both:
@@ -87,7 +87,7 @@ def _distinct(codes: CodeArray, sizes: Sequence[int]) -> tuple[CodeArray, list[i
 
 def _is_joint(values: CodeArray, filters: CodedRanges) -> CodeArray:
     """Whether no interval lies between a value and the next."""
-    # The least high end of all intervals that begin at a code or later; codes begin at -1.
+    # By code + 1: the least high end of all intervals that begin at the code or later.
     ends = np.full(filters.codes.top + 4, filters.codes.top + 1, np.int64)
     np.minimum.at(ends, filters.low + 1, filters.high)
     ends = np.minimum.accumulate(ends[::-1])[::-1]

@@ -1,7 +1,7 @@
-"""Schemes that describe one filter column well, led past spaces that have several.
+"""Dispatch: schemes for one filter column, envelopes for spaces with several.
 
-Skylines and shadows of the schemes `ref-sj-*` live in the plane of one column's low and high ends.
-Spaces with more filter columns are all treated in the same way, by envelopes.
+Skylines and shadows of the schemes `ref-sj-*` are defined in the plane of one column's low and high
+ends. Spaces with more filter columns are all handled by envelopes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many packed values in one buffer, known by where they begin and end; and their numbers."""
+"""Many packed values in one buffer, as spans; and numbering of distinct values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from penstock.kernels.compiled import njit
 from penstock.kernels.msgpack_read import is_same
 
 NOWHERE = -1
-"""Where a value begins that is not there."""
+"""The begin of an absent value."""
 
 
 class Spans(NamedTuple):
-    """Where values begin and end in a buffer; one that is not there begins `NOWHERE`."""
+    """Where values begin and end in a buffer; an absent value begins and ends `NOWHERE`."""
 
     begin: Ints
     end: Ints
@@ -48,7 +48,7 @@ def ensure_room(data: Bytes8, used: int, need: int) -> Bytes8:
 
 @njit
 def gather(data: Bytes8, spans: Spans) -> tuple[Bytes8, Ints]:
-    """Some values, concatenated, and where each ends."""
+    """The values of the spans, concatenated, and where each ends."""
     ends = np.cumsum(spans.end - spans.begin)
     out = np.empty(ends[-1] if ends.shape[0] else 0, np.uint8)
     at = 0
@@ -58,7 +58,7 @@ def gather(data: Bytes8, spans: Spans) -> tuple[Bytes8, Ints]:
 
 
 def to_bytes_list(data: Bytes8, ends: Ints) -> list[bytes]:
-    """Concatenated byte strings, given where each ends, as objects."""
+    """Concatenated byte strings as objects; `ends` are their ends."""
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     found: list[bytes] = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers).to_pylist()
@@ -66,17 +66,20 @@ def to_bytes_list(data: Bytes8, ends: Ints) -> list[bytes]:
 
 
 class NumberedValues(NamedTuple):
-    """Values by number: equal ones have the same."""
+    """Numbered values; equal values have the same number."""
 
     numbers: Ints
     first: Ints
-    """By number, which value has it first."""
+    """By number: the first value that has it."""
 
 
 @njit
 def number_values(data: Bytes8, spans: Spans, kinds: Ints) -> NumberedValues:
-    """Number values in the order in which they are first seen; those of different kinds are
-    different."""
+    """Number distinct values in order of first occurrence; values of different kinds differ.
+
+    Open addressing with linear probing. `table` has at least twice as many places as there are
+    values, so a free one is always found; it maps a place to the number of a value.
+    """
     count = spans.begin.shape[0]
     size = 16
     while size < 2 * count:
@@ -108,7 +111,7 @@ def number_values(data: Bytes8, spans: Spans, kinds: Ints) -> NumberedValues:
 
 @njit
 def _hash(data: Bytes8, at: int, end: int, kind: int) -> np.uint64:
-    """FNV-1a, with a last stir: places are taken from the middle bits."""
+    """FNV-1a with a final mix, because places are taken from the middle bits."""
     hashed = np.uint64(0xCBF29CE484222325) ^ np.uint64(kind)
     for i in range(at, end):
         hashed = (hashed ^ np.uint64(data[i])) * np.uint64(0x100000001B3)

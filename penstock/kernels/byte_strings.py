@@ -11,7 +11,7 @@ def same_bytes(data: Bytes8, at: int, end: int, other: Bytes8, first: int, last:
     """Whether [at, end) of one buffer equals [first, last) of another."""
     if end - at != last - first:
         return False
-    for i in range(end - at):  # noqa: SIM110  # numba compiles no generators here
+    for i in range(end - at):  # noqa: SIM110  # numba does not compile generators here
         if data[at + i] != other[first + i]:
             return False
     return True
@@ -19,8 +19,8 @@ def same_bytes(data: Bytes8, at: int, end: int, other: Bytes8, first: int, last:
 
 @njit
 def put_bytes(out: Bytes8, at: int, data: Bytes8, first: int, length: int) -> int:
-    """Copy so many bytes; returns where they end. (A loop: most are a few bytes long, and slices
-    take longer to make than to copy.)"""
+    """Copy `length` bytes; returns where they end. A loop, because most copies are a few bytes and
+    creating slices takes longer than copying."""
     for i in range(length):
         out[at + i] = data[first + i]
     return at + length

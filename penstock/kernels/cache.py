@@ -1,9 +1,9 @@
-"""The cache of compiled kernels that numba is handed in place of its own.
+"""The cache of compiled kernels, which replaces numba's own.
 
-numba's cache notices a change in a kernel's own file, but not in a kernel or constant of another
-file that was compiled into it; and it raises if it finds what an earlier layout of modules wrote.
-Here every specialisation is one file, named by a digest of all source that it was compiled from. A
-file that cannot be read back is ignored and written again: the cache never fails.
+numba's cache detects a change in a kernel's own file, but not in a kernel or constant of another
+file that was compiled into it; and it raises on files that an earlier layout of modules wrote. Here
+every specialisation is one file, named by a digest of all source that it was compiled from. A file
+that cannot be read back is ignored and written again: the cache never fails.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from numba.core import compiler, serialize
 from penstock.kernels.cache_directory import kernel_directory, remove_all_but_newest
 
 KEPT_FILES = 128
-"""Files kept per kernel, the newest: the most general ones have some fifty specialisations, at
-some 100 kB each."""
+"""Files kept per kernel, the newest ones: the most general kernels have some fifty specialisations,
+at some 100 kB each."""
 _HASH_BYTES = 32
-# numba's own serialisation of compiled code, which has no type information.
+# numba's own serialisation of compiled code, which has no type hints.
 _rebuild: Any = compiler.CompileResult._rebuild
 _dumps: Any = serialize.dumps
 
@@ -36,14 +36,14 @@ _dumps: Any = serialize.dumps
 class KernelCache:
     """The compiled specialisations of one kernel, as files; numba's cache interface.
 
-    Files are written aside and renamed, so processes may share them.
+    Files are written to a temporary name and renamed, so processes may share them.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._prefix = f"{function.__module__}.{function.__qualname__}-"
         self._digest: str | None = None
-        _source_hash(function.__module__)  # as it is now: the file may change while this runs
+        _source_hash(function.__module__)  # now, because the file may change while this runs
 
     @property
     def cache_path(self) -> str | None:
@@ -51,7 +51,7 @@ class KernelCache:
         return None if directory is None else str(directory)
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The compiled kernel for a signature; None if it has to be compiled."""
+        """The compiled kernel for a signature; None if it must be compiled."""
         target_context.refresh()
         path = self._path(signature, target_context.codegen())
         if path is None:
@@ -61,11 +61,11 @@ class KernelCache:
             if hashlib.sha256(data[_HASH_BYTES:]).digest() != data[:_HASH_BYTES]:
                 return None
             return _rebuild(target_context, *pickle.loads(data[_HASH_BYTES:]))
-        except Exception:  # noqa: BLE001 - pickles of another layout raise anything
+        except Exception:  # noqa: BLE001 - pickles of another layout may raise anything
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep a compiled kernel, if there is a place for it."""
+        """Store a compiled kernel, if there is a writable directory."""
         path = self._path(signature, compiled.codegen)
         if path is None or not _is_cachable(compiled):
             return
@@ -79,7 +79,7 @@ class KernelCache:
             aside.unlink(missing_ok=True)
 
     def enable(self) -> None:
-        """Always on; part of numba's interface, as are the next two."""
+        """Always on; part of numba's interface, like the next two."""
 
     def disable(self) -> None: ...
 
@@ -97,15 +97,15 @@ class KernelCache:
 
 
 def _is_cachable(compiled: Any) -> bool:
-    """Not if the machine code holds addresses of this process, or parts of it are not compiled."""
+    """False if the machine code contains addresses of this process, or parts are not compiled."""
     return not compiled.library.has_dynamic_globals and not compiled.lifted
 
 
 def digest_of(function: Callable[..., Any]) -> str:
     """A digest of everything that a kernel is compiled from: the files of all kernels and types
-    that it reaches, and the values of the constants they name.
+    that it reaches, and the values of the constants they use.
 
-    To be called once the module is loaded: a kernel may call those defined below it.
+    Call only after the module is loaded: a kernel may call kernels defined below it.
     """
     packages = {_package_of(digest_of), _package_of(function)}
     parts: set[str] = set()
@@ -136,7 +136,7 @@ def _package_of(one: Callable[..., Any]) -> str:
 
 @cache
 def _source_hash(name: str) -> str:
-    """The hash of a module's source, which may lie in an archive."""
+    """The hash of a module's source, which may be in an archive."""
     module = sys.modules[name]
     try:
         source: bytes = module.__loader__.get_data(module.__file__)  # type: ignore[union-attr]
@@ -146,12 +146,12 @@ def _source_hash(name: str) -> str:
 
 
 def _definition(value: Any) -> Any:
-    """What a kernel or an intrinsic was made of; anything else as it is."""
+    """The Python function of a kernel or an intrinsic; anything else unchanged."""
     return getattr(value, "py_func", getattr(value, "_defn", value))
 
 
 def _names_in(one: FunctionType | type) -> set[str]:
-    """Every global that the code of a kernel, or the annotations of a kernel or type, may name."""
+    """All globals that the code of a kernel, or the annotations of a kernel or type, may use."""
     names: set[str] = set()
     if isinstance(one, FunctionType):
         for code in _codes_in(one.__code__):

@@ -1,7 +1,7 @@
-"""Where compiled kernels are kept: one directory per user, Python, numba and CPU; and where other
-things are that are made once for a user and a machine.
+"""The directory of compiled kernels: one per user, Python, numba and CPU; and directories for other
+data that is computed once per user and machine.
 
-Nothing here loads numba, so asking whether kernels are compiled is cheap.
+Nothing here imports numba, so testing whether kernels are compiled is cheap.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 DIRECTORY_VARIABLE = "PENSTOCK_KERNEL_CACHE"
-"""Names the directory to use instead of the user's cache directory."""
+"""Environment variable: the directory to use instead of the user's cache directory."""
 BOUNDS_VARIABLE = "NUMBA_BOUNDSCHECK"
-"""numba's own switch for index checks in kernels; they make other machine code."""
+"""numba's switch for index checks in kernels, which changes the machine code."""
 
 
 def checks_bounds() -> bool:
@@ -29,13 +29,13 @@ def checks_bounds() -> bool:
 
 
 def kernel_directory() -> Path | None:
-    """The directory for this user and machine, made if it is missing; None if none is writable."""
+    """The directory for this user and machine, created if missing; None if none is writable."""
     return private_directory("kernels", os.environ.get(DIRECTORY_VARIABLE), environment_name())
 
 
 def private_directory(kind: str, chosen: str | None, below: str = "") -> Path | None:
-    """A directory to keep things of one kind in, for this user alone and made if it is missing;
-    None if none is writable."""
+    """A directory for data of one kind, private to this user and created if missing; None if none
+    is writable."""
     return _directory(kind, chosen, os.environ.get("XDG_CACHE_HOME"), below)
 
 
@@ -48,7 +48,7 @@ def _directory(kind: str, chosen: str | None, cache_home: str | None, below: str
 
 
 def _candidates(kind: str, chosen: str | None, cache_home: str | None) -> Iterator[Path]:
-    """The first that can be written is used: executors may run without a home directory."""
+    """Candidates, of which the first writable one is used: executors may have no home directory."""
     if chosen:
         yield Path(chosen)
     if cache_home:
@@ -61,8 +61,8 @@ def _candidates(kind: str, chosen: str | None, cache_home: str | None) -> Iterat
 
 
 def _is_usable(directory: Path) -> bool:
-    """Machine code is run from here: the directory must belong to this user, and to nobody else
-    (temporary directories are shared, and any user may have made one of this name)."""
+    """Whether the directory is private. Machine code is loaded from it, so it must belong to this
+    user only (temporary directories are shared, and any user may have created this name)."""
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         tempfile.TemporaryFile(dir=directory).close()
@@ -81,7 +81,7 @@ def _is_private(directory: Path) -> bool:
 
 @cache
 def environment_name() -> str:
-    """What compiled kernels depend on besides their source; numba itself checks the CPU again."""
+    """What compiled kernels depend on besides their source; numba checks the CPU again itself."""
     python = f"{sys.implementation.name}{sys.version_info[0]}{sys.version_info[1]}"
     cpu = hashlib.sha256(_cpu_description().encode()).hexdigest()[:8]
     name = f"{python}-numba{_numba_version()}-{platform.machine()}-{cpu}"
@@ -96,7 +96,7 @@ def _numba_version() -> str:
 
 
 def _cpu_description() -> str:
-    """Model and instruction sets of the first processor, where Linux says."""
+    """Model and instruction sets of the first processor, as Linux reports them."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -106,7 +106,7 @@ def _cpu_description() -> str:
 
 
 def remove_all_but_newest(files: Iterator[Path], count: int) -> None:
-    """Bound a family of files; what another process removed first is gone just the same."""
+    """Keep the newest `count` files; files that another process removes meanwhile are ignored."""
     by_age: list[tuple[float, Path]] = []
     for file in files:
         try:

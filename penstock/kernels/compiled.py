@@ -1,10 +1,10 @@
-"""The one door to numba: how kernels are compiled, with types that mypy can follow.
+"""The only interface to numba: how kernels are compiled, with types that mypy understands.
 
-Loading numba takes half a second and compiling a kernel seconds. So where the kernels of this
-machine are not compiled yet, the decorators below hand out `Kernel`s: those made by
-`njit_when_large` run as the Python that they are written in as long as little is asked of them, and
-numba is loaded by the first that cannot. Where kernels are compiled, or PENSTOCK_GEAR=fast says to
-wait for them, kernels are numba's own dispatchers, and nothing stands between.
+Importing numba takes half a second and compiling a kernel seconds. So if the kernels of this
+machine are not compiled yet, the decorators below return `Kernel`s: those made by `njit_when_large`
+run as plain Python while their arrays are small, and numba is imported by the first kernel that
+cannot. If kernels are compiled, or with PENSTOCK_GEAR=fast, kernels are numba's own dispatchers,
+without a wrapper.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from penstock.kernels.fast_gear import may_load_kernels
 F = TypeVar("F", bound=Callable[..., Any])
 
 LARGE = 1 << 16
-"""Numbers in all arrays of a call from which on a kernel is compiled for it: going over so many
-takes Python some 0.1 s, at 1 to 2 us each, and compiling a kernel takes a second or more."""
+"""Total array size of a call from which a kernel is compiled for it: Python takes some 0.1 s for
+this many numbers, at 1 to 2 us each, and compiling a kernel takes a second or more."""
 PATIENCE_SECONDS = 10.0
-"""How long a kernel may have run as Python before it is compiled: about as long as that takes for
-the largest ones, so waiting costs at most twice what the better choice would have."""
+"""Total time that a kernel may run as Python before it is compiled: about the compile time of the
+largest ones, so waiting costs at most twice what the better choice would have."""
 
 ASK_AGAIN_SECONDS = 1.0
-"""How often a kernel that runs as Python asks whether it is compiled by now. The answer is a file,
-and looking for it at each call took longer than most calls do."""
+"""Interval at which a kernel that runs as Python checks whether compiled code exists by now. The
+check reads the file system, which at each call took longer than most calls do."""
 
 IS_WAITING = not may_load_kernels()
 """Whether the kernels of this process are `Kernel`s; for all of them, as they call each other."""
 
 
 def njit(function: F) -> F:
-    """Compile a kernel: kept on disk, and without Python's lock, so that threads run it at once.
+    """Compile a kernel: cached on disk, and without the GIL, so that threads run it in parallel.
 
-    Kernels are handed arrays that were checked before; they do not check indices again, except in
-    a process with NUMBA_BOUNDSCHECK=1 (`make bounds`).
+    Callers check the arrays; kernels do not check indices, except in a process with
+    NUMBA_BOUNDSCHECK=1 (`make bounds`).
     """
     return _kernel(function)
 
 
 def njit_when_large(function: F) -> F:
-    """The same for a kernel that the plain gear needs, too. Its source must mean the same in
+    """`njit` for a kernel that the plain gear needs, too. Its source must behave the same in
     Python: no intrinsics, and numbers from arrays never leave the range of the array's type."""
     return _kernel(function, runs_as_python=True)
 
 
 def inlined(function: F) -> F:
-    """A part of a kernel that takes many arrays: it is compiled into its callers, because handing
-    arrays from function to function takes longer than a little work on them."""
+    """A part of a kernel that takes many arrays: it is inlined into its callers, because passing
+    arrays between functions takes longer than a little work on them."""
     return _kernel(function, inline="always")
 
 
@@ -102,19 +102,19 @@ class Kernel:
 
     @cached_property
     def python(self) -> Callable[..., Any]:
-        """Its source, calling that of other kernels."""
+        """The kernel as Python, which calls other kernels as Python."""
         return _with_scope(self.py_func, "python") if self._runs_as_python else self
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
-        """What numba makes of it, calling what it makes of other kernels."""
+        """The kernel compiled by numba, which calls other compiled kernels."""
         from penstock.kernels.numba_backend import compile_kernel
 
         return compile_kernel(_with_scope(self.py_func, "compiled"), **self._options)
 
 
 class _Instruction:
-    """An intrinsic of numba's that is not loaded yet: a kernel that uses it is compiled."""
+    """A numba intrinsic that is not loaded yet: kernels that use it must be compiled."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -131,7 +131,7 @@ class _Instruction:
 
     @property
     def py_func(self) -> Any:
-        """What the cache of kernels goes by."""
+        """The function that the kernel cache hashes."""
         return self.compiled._defn
 
 
@@ -149,7 +149,7 @@ _scopes: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 def _with_scope(function: Callable[..., Any], form: str) -> Callable[..., Any]:
-    """A function that finds one form, `python` or `compiled`, in place of the kernels it calls."""
+    """A copy of a function that calls one form, `python` or `compiled`, of other kernels."""
     assert isinstance(function, FunctionType)
     scope = _scope(function.__module__, form)
     copy = FunctionType(
@@ -162,7 +162,7 @@ def _with_scope(function: Callable[..., Any], form: str) -> Callable[..., Any]:
 
 def _scope(module: str, form: str) -> dict[str, Any]:
     if (module, form) not in _scopes:
-        # Known before it is filled: kernels of a module call each other.
+        # Registered before it is filled: kernels of a module may call each other.
         names = _scopes[module, form] = dict(vars(sys.modules[module]))
         for name, value in names.items():
             if isinstance(value, Kernel | _Instruction):
@@ -171,7 +171,7 @@ def _scope(module: str, form: str) -> dict[str, Any]:
 
 
 def _size(arguments: Iterable[Any]) -> int:
-    """How many numbers the arrays among some arguments hold, in tuples, too."""
+    """The total size of the arrays among the arguments, including those in tuples."""
     size = 0
     for one in arguments:
         if isinstance(one, np.ndarray):

@@ -22,7 +22,7 @@ CRC_START = np.uint32(0xFFFFFFFF)
 
 @njit
 def update_crc(crc: np.uint32, data: Bytes8, at: int, end: int) -> np.uint32:
-    """Go on with a CRC-32, from `CRC_START` on; its complement is what zlib gives."""
+    """Update a CRC-32 that began with `CRC_START`; its complement is zlib's result."""
     for i in range(at, end):
         crc = _CRC[(crc ^ data[i]) & 0xFF] ^ (crc >> np.uint32(8))
     return crc

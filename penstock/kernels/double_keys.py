@@ -10,7 +10,7 @@ _MAGNITUDE = (1 << 63) - 1
 
 @njit
 def double_key(bits: int) -> int:
-    """The key of the double with these bits, as an integer with a sign."""
+    """The key of the double with these bits, as a signed integer."""
     magnitude = bits & _MAGNITUDE
     if magnitude > INFINITY_KEY:
         return NAN_KEY

@@ -12,5 +12,5 @@ FAST_GEAR = KernelSet(
 
 
 def may_load_kernels() -> bool:
-    """Whether a call of a kernel finds it compiled, or is meant to wait until it is."""
+    """Whether kernels are compiled, or calls should wait for their compilation."""
     return gear_setting() == "fast" or kernels_ready(FAST_GEAR)

@@ -16,13 +16,13 @@ _START = np.frombuffer(SIMPLE_START, np.uint8)
 
 @njit
 def put_start(out: Bytes8, at: int) -> int:
-    """What comes before the offset of a message."""
+    """The bytes before the offset of a message."""
     return put_array(out, put_bytes(out, at, _START, 0, len(_START)), 2)
 
 
 @njit
 def put_old(out: Bytes8, at: int, heap: Bytes8, row: int, columns: Ints) -> int:
-    """What a message says of a row that is removed: the values of some columns, in order."""
+    """The old values in a message: column numbers and values of a removed row, ascending."""
     at = put_array(out, at, columns.shape[0])
     value, passed = array_start(heap, row)[1], 0
     for column in columns:

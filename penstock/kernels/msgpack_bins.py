@@ -1,5 +1,5 @@
-"""Kernels for many byte strings: they sort them, and pack them as one MessagePack array, as
-`penstock.packing` would."""
+"""Kernels that sort byte strings and pack them as one MessagePack array, as `penstock.packing`
+would."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from penstock.kernels.compiled import njit
 from penstock.kernels.msgpack_write import put_array, put_marked
 
 MOST_MARK_BYTES = 5
-"""Before a byte string, or before the array."""
+"""Maximum size of the header of a byte string, and of the array."""
 
 _BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
 
 
 def packed_bins(data: Bytes8, ends: Ints, order: Ints) -> memoryview:
-    """The array of the byte strings that are concatenated in `data`, in another order.
+    """The packed array of the byte strings that are concatenated in `data`, in the given order.
 
     `ends` has one number more than there are strings: where the first begins, and where each ends.
     """
@@ -45,7 +45,7 @@ def _pack_bins(data: Bytes8, ends: Ints, order: Ints, out: Bytes8) -> int:
 
 @njit
 def sort_stretches(data: Bytes8, ends: Ints, order: Ints, begin: Ints, end: Ints) -> None:
-    """Sort stretches of `order`, which has the numbers of byte strings, by their bytes."""
+    """Sort the ranges `begin[i] : end[i]` of `order`, numbers of byte strings, by their bytes."""
     scratch = np.empty(order.shape[0], np.int64)
     for i in range(begin.shape[0]):
         _sort(data, ends, order[begin[i] : end[i]], scratch)
@@ -53,7 +53,7 @@ def sort_stretches(data: Bytes8, ends: Ints, order: Ints, begin: Ints, end: Ints
 
 @njit
 def _sort(data: Bytes8, ends: Ints, some: Ints, scratch: Ints) -> None:
-    """Merge runs that are in order, of one string at first."""
+    """Bottom-up merge sort; `scratch` is at least as long as `some`."""
     count, size = some.shape[0], 1
     while size < count:
         for left in range(0, count - size, 2 * size):

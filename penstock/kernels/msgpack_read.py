@@ -1,7 +1,7 @@
-"""Kernels that find their way in MessagePack, as `penstock.packing` writes it.
+"""Kernels that navigate MessagePack, as `penstock.packing` writes it.
 
-Packed values are known by where they begin (and end) in a buffer. Rows are arrays; a value of a row
-is found by passing over those before it.
+A packed value is given by where it begins (and ends) in a buffer. Rows are arrays; a value of a row
+is found by skipping those before it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.kernels.byte_strings import same_bytes
 from penstock.kernels.compiled import njit
 
 NIL, FALSE, TRUE, DOUBLE = 0xC0, 0xC2, 0xC3, 0xCB
-_MAPS, _ARRAYS, _TEXTS = 0x80, 0x90, 0xA0  # where the short ones of each kind begin
+_MAPS, _ARRAYS, _TEXTS = 0x80, 0x90, 0xA0  # first mark of the short form of each kind
 _TEXT_8, _ARRAY_16, _ARRAY_32 = 0xD9, 0xDC, 0xDD
 _EXT_8, _UINT_8, _INT_8, _FIX_EXT_1 = 0xC7, 0xCC, 0xD0, 0xD4
 _NEGATIVE = 0xE0
@@ -21,7 +21,7 @@ _NEGATIVE = 0xE0
 
 @njit
 def big_endian(data: Bytes8, at: int, count: int) -> int:
-    """A number of so many bytes, the highest first; of eight, as a signed one."""
+    """A big-endian number of `count` bytes; signed if there are eight."""
     number = 0
     for i in range(at, at + count):
         number = (number << 8) | data[i]
@@ -30,7 +30,7 @@ def big_endian(data: Bytes8, at: int, count: int) -> int:
 
 @njit
 def array_start(data: Bytes8, at: int) -> tuple[int, int]:
-    """How many values the array at that place has, and where the first begins."""
+    """The number of values of the array at `at`, and where the first begins."""
     mark = data[at]
     if mark < _TEXTS:
         return mark - _ARRAYS, at + 1
@@ -40,7 +40,7 @@ def array_start(data: Bytes8, at: int) -> tuple[int, int]:
 
 @njit
 def value_end(data: Bytes8, at: int) -> int:
-    """Where the value that begins there ends, with all that it holds."""
+    """Where the value that begins at `at` ends, including nested values."""
     left = 1
     while left > 0:
         left -= 1
@@ -66,7 +66,7 @@ def value_end(data: Bytes8, at: int) -> int:
         elif mark >= _EXT_8:
             size = 1 << (mark - _EXT_8)
             at += 2 + size + big_endian(data, at + 1, size)
-        else:  # bytes, of which no row has any
+        else:  # binary data, which does not occur in rows
             size = 1 << (mark - 0xC4)
             at += 1 + size + big_endian(data, at + 1, size)
     return at
@@ -74,7 +74,7 @@ def value_end(data: Bytes8, at: int) -> int:
 
 @njit
 def value_begins(data: Bytes8, at: int) -> Ints:
-    """Where the values begin that the array at that place holds."""
+    """Where the values of the array at `at` begin."""
     count, at = array_start(data, at)
     begins = np.empty(count, np.int64)
     for i in range(count):
@@ -85,7 +85,7 @@ def value_begins(data: Bytes8, at: int) -> Ints:
 
 @njit
 def column_at(data: Bytes8, row: int, column: int) -> int:
-    """Where the value of a column begins in the row at that place."""
+    """Where the value of a column begins in the row at `row`."""
     at = array_start(data, row)[1]
     for _ in range(column):
         at = value_end(data, at)
@@ -94,7 +94,7 @@ def column_at(data: Bytes8, row: int, column: int) -> int:
 
 @njit
 def integer_at(data: Bytes8, at: int) -> int:
-    """The integer at that place, of at most 64 bits; of a truth value, 0 or 1."""
+    """The integer of at most 64 bits at `at`; 0 or 1 for a boolean."""
     mark = data[at]
     if mark < _MAPS:
         return int(mark)
@@ -112,12 +112,12 @@ def integer_at(data: Bytes8, at: int) -> int:
 
 @njit
 def text_start(data: Bytes8, at: int) -> int:
-    """Where the letters begin of the text at that place; they reach to the end of the value."""
+    """Where the bytes of the text at `at` begin; they extend to the end of the value."""
     mark = data[at]
     return at + 1 if mark < NIL else at + 1 + (1 << (mark - _TEXT_8))
 
 
 @njit
 def is_same(data: Bytes8, at: int, end: int, other: int, other_end: int) -> bool:
-    """Whether two stretches have the same bytes."""
+    """Whether [at, end) and [other, other_end) have the same bytes."""
     return same_bytes(data, at, end, data, other, other_end)

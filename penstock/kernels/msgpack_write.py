@@ -1,7 +1,7 @@
 """Kernels that write MessagePack, byte for byte as `penstock.packing` would.
 
 Each writes into `out` from `at` on and returns where it stopped. The caller makes sure that there
-is room: at most `MOST_BYTES` for a number, the start of an array, or a text without its letters.
+is room: at most `MOST_BYTES` for a number, the start of an array, or the start of a text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from penstock.kernels.byte_strings import put_bytes
 from penstock.kernels.compiled import njit
 
 MOST_BYTES = 9
-"""Of a packed number; of the start of an array or text."""
+"""Maximum size of a packed number, and of the start of an array or text."""
 
 NIL = 0xC0
 _FIX_ARRAY, _ARRAY_16, _ARRAY_32 = 0x90, 0xDC, 0xDD
@@ -22,7 +22,7 @@ _INT_8, _INT_16, _INT_32, _INT_64 = 0xD0, 0xD1, 0xD2, 0xD3
 
 @njit
 def _put_big(out: Bytes8, at: int, value: int, count: int) -> int:
-    """The last bytes of a number, the highest first."""
+    """The lowest `count` bytes of a number, big-endian."""
     for i in range(count):
         out[at + i] = (value >> 8 * (count - 1 - i)) & 0xFF
     return at + count
@@ -30,7 +30,7 @@ def _put_big(out: Bytes8, at: int, value: int, count: int) -> int:
 
 @njit
 def put_marked(out: Bytes8, at: int, mark: int, value: int, count: int) -> int:
-    """A mark, and a number of so many bytes."""
+    """A mark, and a number of `count` bytes."""
     out[at] = mark
     return _put_big(out, at + 1, value, count)
 
@@ -59,7 +59,7 @@ def put_integer(out: Bytes8, at: int, value: int) -> int:
 
 @njit
 def put_array(out: Bytes8, at: int, length: int) -> int:
-    """The start of an array of so many values."""
+    """The start of an array of `length` values."""
     if length < 16:
         out[at] = _FIX_ARRAY | length
         return at + 1

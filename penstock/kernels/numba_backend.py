@@ -1,6 +1,6 @@
-"""numba itself: compiled kernels, and the instructions that Python has no words for.
+"""numba itself: compiled kernels, and intrinsics for instructions that Python lacks.
 
-Only `penstock.kernels.compiled` loads this, in a process that has use for compiled kernels.
+Only `penstock.kernels.compiled` imports this, in processes that use compiled kernels.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from numba.extending import intrinsic
 
 from penstock.kernels.cache import KernelCache
 
-ir: Any = importlib.import_module("llvmlite.ir")  # it has no type information
+ir: Any = importlib.import_module("llvmlite.ir")  # has no type hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compile_kernel(function: F, **options: Any) -> F:
-    """A dispatcher: it compiles for the types that it is called with, or finds that on disk."""
+    """A dispatcher: compiles for the argument types of a call, or loads the code from disk."""
     compiled = numba.njit(nogil=True, boundscheck=False, error_model="numpy", **options)(function)
     compiled._cache = KernelCache(function)
     return cast(F, compiled)
@@ -46,7 +46,7 @@ def _popcount(_typing: Any, _word: Any) -> Any:
 
 
 popcount: Callable[[Any], Any] = cast(Any, intrinsic(_popcount))
-"""How many bits of a 64-bit word are set; for kernels only."""
+"""The number of set bits of a 64-bit word; for kernels only."""
 
 
 def _put_eight(_typing: Any, target: Any, _at: Any, rows: Any, _row: Any, _plus: Any) -> Any:
@@ -76,8 +76,8 @@ def _put_eight(_typing: Any, target: Any, _at: Any, rows: Any, _row: Any, _plus:
 put_eight: Callable[[Any, Any, Any, Any, Any], None] = cast(Any, intrinsic(_put_eight))
 """put_eight(target, at, rows, row, plus): target[at : at + 8] = rows[row] + plus, of 16-bit values.
 
-One load, one addition and one store. LLVM does not find them in the loop that says the same, and
-extracting bits through it is two to three times faster than bit by bit (docs/notes/matching.md).
+One load, one addition and one store. LLVM does not derive them from the equivalent loop, and
+extracting bits this way is two to three times faster than bit by bit (docs/notes/matching.md).
 For kernels only.
 """
 
@@ -100,5 +100,5 @@ def _prefetch(_typing: Any, array: Any, _at: Any) -> Any:
 
 
 prefetch: Callable[[Any, Any], None] = cast(Any, intrinsic(_prefetch))
-"""prefetch(array, at): ask for the cache line of the `at`-th number of an array, counted through
-all its dimensions; nothing is read, so it may lie beyond the end. For kernels only."""
+"""prefetch(array, at): prefetch the cache line of the `at`-th number of the flattened array;
+nothing is read, so it may lie beyond the end. For kernels only."""

@@ -1,4 +1,4 @@
-"""Many packed values in one buffer, as they are sent."""
+"""Many packed values in one buffer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Packed:
     def pieces(
         self, most: int, most_bytes: int, first: int = 0, end: int | None = None
     ) -> Iterator[tuple[int, int]]:
-        """The values [first, end) cut into pieces, each of limited size if it has several."""
+        """The values [first, end) in pieces of bounded size; only a single value may exceed it."""
         end = len(self) if end is None else end
         while first < end:
             start = self.ends[first - 1] if first else 0

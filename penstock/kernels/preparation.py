@@ -1,8 +1,8 @@
-"""Compiling kernels ahead of their use, in a process of its own.
+"""Ahead-of-time compilation of kernels, in a separate process.
 
-Compiling all kernels of the fast gear takes a minute or two, once per machine and release. Nobody
-waits for that: `kernels_ready` says whether a set of kernels is compiled, and while it is not, the
-plain gear serves and `prepare_kernels` compiles them beside it. Neither loads numba.
+Compiling all kernels of the fast gear takes a minute or two, once per machine and release, and
+blocks no one: `kernels_ready` tests whether a set of kernels is compiled; while it is not, the
+plain gear is used and `prepare_kernels` compiles them in the background. Neither imports numba.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from penstock.kernels.cache_directory import kernel_directory, remove_all_but_newest
 
 KEPT_MARKS = 8
-"""Marks kept per set: those of other releases that this user runs."""
+"""Mark files kept per set: other releases that this user runs have their own."""
 LOWEST_PRIORITY = 19
 GEAR_VARIABLE = "PENSTOCK_GEAR"
 _PACKAGE_DIRECTORY = Path(__file__).parent.parent
@@ -36,22 +36,22 @@ class KernelSet:
     rooms: tuple[str, ...]
     """The rooms of this package that the kernels are compiled from."""
     warm_up: str
-    """`module:function`. It calls every kernel of the set, with all types of arguments they get."""
+    """`module:function` that calls every kernel of the set with all argument types that occur."""
 
 
 def gear_setting() -> str:
-    """What PENSTOCK_GEAR asks for; empty without it.
+    """The value of PENSTOCK_GEAR; empty if it is not set.
 
-    `plain`: the plain gear serves, always. `fast`: the fast one does, and what is not compiled yet
-    is compiled when it is first used. Empty: the fast one once its kernels are compiled.
+    `plain`: always the plain gear. `fast`: the fast one; kernels that are not compiled yet are
+    compiled on first use. Empty: the fast one once its kernels are compiled.
     """
     return os.environ.get(GEAR_VARIABLE, "")
 
 
 def kernels_ready(kernels: KernelSet) -> bool:
-    """Whether a set of kernels was compiled on this machine, from the source as it is.
+    """Whether a set of kernels was compiled on this machine, from the current source.
 
-    Costs one look at the file system; the first time in a process also reading the source, some
+    Costs one file system lookup; the first call in a process also reads the source, some
     milliseconds. Without a writable cache directory kernels are never ready.
     """
     mark = _mark_of(kernels)
@@ -62,18 +62,18 @@ def prepare_kernels(kernels: KernelSet) -> subprocess.Popen[bytes]:
     """Start compiling a set of kernels, at lowest priority; the process ends when they are ready.
 
     It outlives this process. Only one such process of a user compiles the same set at a time: a
-    second one ends at once.
+    second one exits immediately.
     """
     return start_beside(__name__, kernels.name, kernels.warm_up, *kernels.rooms)
 
 
 def start_beside(module: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Run a module of this package in a process that outlives this one, and says nothing."""
+    """Run a module of this package in a detached process without output."""
     inherited = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(_PACKAGE_DIRECTORY.parent), *([inherited] if inherited else [])])
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
-        cwd=_PACKAGE_DIRECTORY.parent,  # it stays: Java does not start in a directory that is gone
+        cwd=_PACKAGE_DIRECTORY.parent,  # a lasting one: Java does not start in a deleted directory
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -84,20 +84,20 @@ def start_beside(module: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 @cache
 def start_preparation(kernels: KernelSet) -> subprocess.Popen[bytes] | None:
-    """Start compiling a set of kernels, once per process; None if another process is at it, or
-    there is no place for them."""
+    """Start compiling a set of kernels, once per process; None if another process compiles it, or
+    there is no writable cache directory."""
     return None if is_being_compiled(kernels) else prepare_kernels(kernels)
 
 
 def is_being_compiled(kernels: KernelSet) -> bool:
-    """Whether a process is at it; also if there is no place for them, so that nobody begins."""
+    """Whether a process compiles the set; also True without a writable cache directory."""
     with _locked(kernels) as is_mine:
         return not is_mine
 
 
 def compile_kernels(kernels: KernelSet) -> bool:
-    """Compile a set of kernels in this process and mark it as ready; False if another process is
-    at it, or there is no place for them."""
+    """Compile a set of kernels in this process and mark it as ready; False if another process
+    compiles it, or there is no writable cache directory."""
     with _locked(kernels) as is_mine:
         mark = _mark_of(kernels)
         if not is_mine or mark is None:
@@ -111,7 +111,7 @@ def compile_kernels(kernels: KernelSet) -> bool:
 
 @contextmanager
 def _locked(kernels: KernelSet) -> Iterator[bool]:
-    """Whether this process is the one that may compile a set, for now."""
+    """Whether this process holds the lock for compiling a set."""
     directory = kernel_directory()
     if directory is None:
         yield False
@@ -126,7 +126,7 @@ def _locked(kernels: KernelSet) -> Iterator[bool]:
 
 
 def _mark_of(kernels: KernelSet) -> Path | None:
-    """The file that says that a set is compiled."""
+    """The file that marks a set as compiled."""
     directory = kernel_directory()
     if directory is None:
         return None
@@ -135,8 +135,8 @@ def _mark_of(kernels: KernelSet) -> Path | None:
 
 @cache
 def _source_digest(rooms: tuple[str, ...]) -> str:
-    """A digest of all source of some rooms: coarser than what the cache goes by, which finds most
-    kernels unchanged after a change here, but known without loading them."""
+    """A digest of all source of these rooms: coarser than the digests of the cache, which finds
+    most kernels unchanged after a change, but computed without importing them."""
     digest = hashlib.sha256()
     for room in rooms:
         for path in sorted((_PACKAGE_DIRECTORY / room).rglob("*.py")):

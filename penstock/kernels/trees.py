@@ -1,10 +1,10 @@
 """Forests of static k-d trees over filter intervals, in flat arrays.
 
 A point of a space is four codes: its filter interval (low, high) and its range over one base
-column. A tree splits its points at the median of the code that is spread widest: of filter low and
-filter high, or of all four. Nodes stand in preorder; `skip[i]` is the node after the subtree of i,
-so a walk needs no stack: a node is entered by going to i + 1, passed over by going to skip[i]. Each
-node knows the bounds of its points in all four codes.
+column. A tree splits its points at the median of the code with the widest spread: of filter low and
+filter high, or of all four. Nodes are in preorder; `skip[i]` is the node after the subtree of i, so
+a walk needs no stack: it enters node i by going to i + 1 and skips it by going to `skip[i]`. Each
+node stores the bounds of its points in all four codes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from penstock.kernels.compiled import njit_when_large
 from penstock.kernels.unions import Codes64, coarsen, merge, unite
 
 LEAF_POINTS = 16
-"""A leaf is scanned: 16 points of 32 bytes are eight cache lines, read one after the other."""
+"""Maximum points of a leaf, which is scanned: 16 points of 32 bytes are eight cache lines."""
 MAX_NODE_RANGES = 1024
-"""A node's union is bridged down to so many ranges, so that unions of a tree over n points take
-at most n / 16 * 1024 / 512 * log n ranges, and in practice a few per node."""
+"""A node's union is coarsened to at most this many ranges, so that unions of a tree over n points
+take at most n / 16 * 1024 / 512 * log n ranges, and in practice a few per node."""
 
 LOW, HIGH, BASE_LOW, BASE_HIGH = 0, 1, 2, 3
 """Columns of a point."""
@@ -29,20 +29,20 @@ LOW_MIN, LOW_MAX, HIGH_MIN, HIGH_MAX, BASE_MIN, BASE_MAX, BASE_LOW_MAX, BASE_HIG
 """Columns of a node's bounds."""
 SMALLEST = (LOW_MIN, HIGH_MIN, BASE_MIN, BASE_HIGH_MIN)
 LARGEST = (LOW_MAX, HIGH_MAX, BASE_LOW_MAX, BASE_MAX)
-"""Where a node's bounds have the smallest and the largest code of each column of its points."""
+"""By column of a point: where a node's bounds have its smallest and its largest code."""
 BY_FILTER, BY_ALL = 2, 4
-"""How many columns of a point a tree may be split by."""
+"""The number of leading columns of a point by which a tree may be split."""
 
 Points = npt.NDArray[np.int64]
 
 
 class Forest(NamedTuple):
-    """Trees one after the other; `roots[t]` is the first node of tree t, and a last one ends."""
+    """Concatenated trees; tree t has the nodes `roots[t] : roots[t + 1]`."""
 
     points: Points
     """One row of four codes per point, in the order of the trees."""
     order: Codes64
-    """Which point, as it was handed over, stands at each place."""
+    """By row of `points`: the number of the point in the input."""
     roots: Codes64
     skip: Codes64
     first: Codes64
@@ -52,7 +52,7 @@ class Forest(NamedTuple):
 
 
 class Unions(NamedTuple):
-    """The union of the base ranges of each inner node; leaves are scanned instead."""
+    """The union of the base ranges of each node: ranges `start[node] : end[node]`."""
 
     start: Codes64
     end: Codes64
@@ -64,7 +64,7 @@ class Unions(NamedTuple):
 def select_place(
     points: npt.NDArray[Any], order: Codes64, column: int, left: int, right: int, k: int
 ) -> None:
-    """Partly sort order[left:right+1] so that place k has what it would have if it were sorted."""
+    """Quickselect: order[left:right+1] is partitioned around the entry that belongs at k."""
     while left < right:
         pivot = points[order[(left + right) >> 1], column]
         i, j = left, right
@@ -104,7 +104,7 @@ def _bounds_of(points: Points, order: Codes64, first: int, last: int, out: Codes
 
 @njit_when_large
 def _widest(bounds: Codes64, columns: int) -> int:
-    """The column, of the first ones, whose codes are spread most."""
+    """Of the first `columns` columns, the one with the widest spread of codes."""
     widest, spread = LOW, -1
     for column in range(columns):
         candidate = bounds[LARGEST[column]] - bounds[SMALLEST[column]]
@@ -192,7 +192,7 @@ def plant(points: Points, starts: Codes64 | None = None, columns: int = BY_FILTE
 
 @njit_when_large
 def unions_of(forest: Forest) -> Unions:
-    """The unions of all inner nodes, children before parents."""
+    """The unions of all nodes, computed in reverse preorder: children before parents."""
     nodes = forest.skip.shape[0]
     start, end = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
     low, high = np.empty(1024, np.int64), np.empty(1024, np.int64)

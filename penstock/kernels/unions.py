@@ -1,6 +1,6 @@
-"""Unions of ranges of codes, as two sorted arrays: where each maximal range starts and ends.
+"""Unions of ranges of codes, as two sorted arrays: the lows and highs of maximal ranges.
 
-Ranges are closed and codes are whole numbers, so ranges that touch (..3, 4..) become one.
+Ranges are closed and codes are integers, so adjacent ranges (..3, 4..) are merged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Codes64 = npt.NDArray[np.int64]
 
 @njit_when_large
 def unite(low: Codes64, high: Codes64) -> int:
-    """Turn ranges in any order into their union, in place; returns how many ranges it has."""
+    """Replace ranges in any order by their union, in place; returns its number of ranges."""
     count = low.shape[0]
     order = np.argsort(low)
     sorted_low, sorted_high = low[order], high[order]
@@ -40,7 +40,8 @@ def merge(
     out_low: Codes64,
     out_high: Codes64,
 ) -> int:
-    """The union of two unions that lie in the same arrays; returns how many ranges it has."""
+    """Merge two unions of the same arrays into `out_low` and `out_high`; returns the number of
+    ranges, which is at most that of both together."""
     i, j, kept = first[0], second[0], 0
     while i < first[1] or j < second[1]:
         if j >= second[1] or (i < first[1] and low[i] <= low[j]):
@@ -59,7 +60,7 @@ def merge(
 
 @njit_when_large
 def coarsen(low: Codes64, high: Codes64, count: int, most: int) -> int:
-    """A union of at most `most` ranges that contains this one, made by bridging neighbours."""
+    """Coarsen to at most `most` ranges by bridging neighbours, in place; returns the number."""
     while count > most:
         kept = 0
         for i in range(0, count, 2):
@@ -72,7 +73,7 @@ def coarsen(low: Codes64, high: Codes64, count: int, most: int) -> int:
 
 @njit_when_large
 def stabs(low: Codes64, high: Codes64, start: int, end: int, code: int) -> bool:
-    """Whether a union, in part of two arrays, contains a code."""
+    """Whether the union in [start, end) of two arrays contains a code."""
     first = start
     while start < end:
         middle = (start + end) >> 1
@@ -84,7 +85,7 @@ def stabs(low: Codes64, high: Codes64, start: int, end: int, code: int) -> bool:
 
 
 def union_reference(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same union, plainly."""
+    """Reference for `unite`."""
     united: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if united and low <= united[-1][1] + 1:

@@ -1,8 +1,8 @@
 """Integers of up to 128 bits, for DECIMALs of more than 18 digits.
 
-A value is a pair of 64-bit words in two's complement: `high` is signed, `low` has the bits below.
-Kernels mix signed and unsigned words badly (numba makes floats of them), so all arithmetic here is
-on `uint64`, and words are converted where they enter and leave.
+A value is a pair of 64-bit words in two's complement: `high` is signed, `low` has the lower bits.
+numba turns mixed signed and unsigned arithmetic into floats, so all arithmetic here is on `uint64`,
+and words are converted on entry and exit.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from penstock.kernels.msgpack_write import put_integer, put_marked, put_text
 from penstock.packing import BIG_INTEGER
 
 MOST_WIDE_BYTES = 18
-"""Of a packed integer: a mark, perhaps a length, the code of the extension, and 16 bytes."""
+"""Maximum size of a packed integer: a mark, perhaps a length, the extension code, and 16 bytes."""
 MOST_DECIMAL_BYTES = 44
-"""Of the packed text of a decimal: 38 digits, a zero before the point, a point, a sign, a mark."""
+"""Maximum size of a packed decimal text: 38 digits, a leading zero, a point, a sign, a mark."""
 
 _UINT_64, _EXT_8, _FIX_EXT_16 = 0xCF, 0xC7, 0xD8
 _ONE, _TEN, _HALF = np.uint64(1), np.uint64(10), np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFF_FFFF)
 _ZERO_LETTER, _POINT, _MINUS = 48, 46, 45
-_MOST_DIGITS = 39  # 2**127 has so many
+_MOST_DIGITS = 39  # decimal digits of 2**127
 
 
 @njit
 def times_ten(high: np.uint64, low: np.uint64, plus: int) -> tuple[np.uint64, np.uint64]:
-    """Ten times a number that is not negative, plus a digit."""
+    """Ten times a non-negative number, plus a digit."""
     lower = (low & _LOW_HALF) * _TEN + np.uint64(plus)
     upper = (low >> _HALF) * _TEN + (lower >> _HALF)
     return high * _TEN + (upper >> _HALF), (upper << _HALF) | (lower & _LOW_HALF)
@@ -43,7 +43,7 @@ def negated(high: np.uint64, low: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @njit
 def put_wide(out: Bytes8, at: int, high: int, low: int) -> int:
-    """Write an integer as `penstock.packing` does: as small as it fits."""
+    """Write an integer as `penstock.packing` does: in the smallest form."""
     if high == low >> 63:
         return put_integer(out, at, low)
     if high == 0:
@@ -64,7 +64,7 @@ def put_wide(out: Bytes8, at: int, high: int, low: int) -> int:
 
 @njit
 def _bits(high: int, low: int) -> int:
-    """How many bits the magnitude of an integer has."""
+    """The number of bits of the magnitude of an integer."""
     upper, lower = np.uint64(high), np.uint64(low)
     if high < 0:
         upper, lower = negated(upper, lower)
@@ -78,7 +78,7 @@ def _bits(high: int, low: int) -> int:
 
 @njit
 def wide_at(data: Bytes8, at: int) -> tuple[int, int]:
-    """The integer at that place, in any form that `put_wide` writes."""
+    """The integer at `at`, in any form that `put_wide` writes."""
     mark = data[at]
     if mark == _UINT_64:
         return 0, big_endian(data, at + 1, 8)
@@ -95,9 +95,9 @@ def wide_at(data: Bytes8, at: int) -> tuple[int, int]:
 
 @njit
 def put_decimal_text(out: Bytes8, at: int, high: int, low: int, scale: int) -> int:
-    """Write a scaled integer as the text that decimals of any scale are joined by: without zeros
-    behind the last digit that counts; see `penstock.catalog.number_types.DecimalType.join_key`."""
-    digits = np.empty(_MOST_DIGITS, np.uint8)  # the lowest first
+    """Write a scaled integer as the text by which decimals of any scale are joined: without
+    trailing zeros; see `penstock.catalog.number_types.DecimalType.join_key`."""
+    digits = np.empty(_MOST_DIGITS, np.uint8)  # the least significant first
     is_negative = high < 0
     upper, lower = np.uint64(high), np.uint64(low)
     if is_negative:
@@ -106,7 +106,7 @@ def put_decimal_text(out: Bytes8, at: int, high: int, low: int, scale: int) -> i
     while upper > np.uint64(0) or lower > np.uint64(0):
         upper, lower, digits[count] = _divided_by_ten(upper, lower)
         count += 1
-    skipped = 0  # zeros behind the last digit that counts
+    skipped = 0  # trailing zeros
     while skipped < scale and (skipped >= count or digits[skipped] == 0):
         skipped += 1
     letters, length = np.empty(MOST_DECIMAL_BYTES, np.uint8), 0
@@ -123,7 +123,7 @@ def put_decimal_text(out: Bytes8, at: int, high: int, low: int, scale: int) -> i
 
 @njit
 def _divided_by_ten(high: np.uint64, low: np.uint64) -> tuple[np.uint64, np.uint64, int]:
-    """A tenth of a number that is not negative, and the digit that is left."""
+    """A tenth of a non-negative number, and the remainder."""
     quotient = high // _TEN
     rest = high - quotient * _TEN
     upper = (rest << _HALF) | (low >> _HALF)

@@ -1,8 +1,8 @@
-"""Stateless matching: which subscriptions over one relation does an event concern?
+"""Stateless matching: which subscriptions over one relation does an event match?
 
-Every matcher answers the same Protocol (`interface.Matcher`) and is found by name
-(`matcher_registry.create`). `lanes` serves; those in `matchers` exist for comparison, among them
-`naive`, which tests one by one and is what all others are compared with.
+Every matcher implements one Protocol (`interface.Matcher`) and is created by name
+(`matcher_registry.create`). `lanes` is the one in production; those in `matchers` exist for
+comparison, among them `naive`, the brute-force reference for all others.
 """
 
 from penstock.matching.events import EventBatch

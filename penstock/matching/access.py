@@ -1,8 +1,8 @@
 """Which columns the events of a batch are sorted by.
 
-Each such column costs a sort and a table per stretch of lanes, whatever it finds; in return the
-boxes rooted there are walked only by the events that satisfy their root. So rare columns do not
-pay: their boxes are better rooted at their second most selective predicate.
+Each such column costs a sort and one lane table per 512 events, whether or not anything matches; in
+return the boxes rooted there are walked only by the events that satisfy their root. Columns that
+root few boxes do not pay: those boxes are better rooted at their second most selective predicate.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Floats = npt.NDArray[np.float64]
 
 _SAMPLED_BOXES = 4000
 _CELL_NANOSECONDS = 1.5
-"""To put one event into the table of one column."""
+"""Cost of entering one event into the table of one column."""
 _ROW_NANOSECONDS = 4.0 / 512
-"""To sum up one row of the table, per event."""
+"""Cost of accumulating one row of the table, per event."""
 _BOX_NANOSECONDS = 40.0 / 512
-"""To walk one box, per event that satisfies its root. The lanes are seldom full."""
+"""Cost of walking one box, per event that satisfies its root; lanes are seldom full."""
 
 
 def access_columns(table: BoxTable, shares: Floats, rows: int) -> Ints64:
-    """The columns that root clusters, chosen by leaving out the least useful, one by one.
+    """The columns that root clusters: starts with all, drops the least useful one by one.
 
-    `shares` says for each predicate of the table which part of the events it accepts.
+    `shares[p]` is the share of events that predicate `p` of the table accepts.
     """
     columns = np.flatnonzero(np.bincount(table.columns, minlength=1))
     box_count = len(table.owners)
@@ -50,7 +50,7 @@ def access_columns(table: BoxTable, shares: Floats, rows: int) -> Ints64:
 
 
 def _accepted(table: BoxTable, shares: Floats, boxes: Ints64) -> Floats:
-    """The share of events that each of some boxes accepts in each column."""
+    """The share of events that each of the given boxes accepts, by column."""
     accepted = np.ones((len(boxes), len(table.boundaries)))
     sizes = np.diff(table.offsets)[boxes]
     places = stretches(table.offsets[boxes], sizes)

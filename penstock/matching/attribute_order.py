@@ -1,10 +1,10 @@
-"""In which order attributes are tested, learnt from the subscriptions seen so far.
+"""The order in which attributes are tested, learnt from the subscriptions seen so far.
 
 Two subscriptions share the nodes of a diagram as far as their lower tests agree. Li, Hou and
-Jacobsen (2005) therefore place low what is likely to be met again: attributes that are asked for
-often (frequency), attributes whose predicates are few or concentrated (spread), and beside each
-other those that are asked for together (co-occurrence). Orders are written from the top, the roots,
-to the bottom.
+Jacobsen (2005) therefore place near the bottom what is likely to recur: attributes that are
+constrained often (frequency) and attributes whose predicates are few or concentrated (spread);
+attributes that are constrained together (co-occurrence) are placed next to each other. Orders are
+listed from the top, the roots, to the bottom.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class AttributeStatistics:
-    """What the conjunctions of the past say about each attribute."""
+    """Statistics of each attribute over the conjunctions seen so far."""
 
     frequency: Floats
-    """The share of conjunctions that ask for it."""
+    """The share of conjunctions that constrain the attribute."""
     spread: Floats
-    """How many predicates it has in effect: 1 / (chance that two drawn at random are equal)."""
+    """Effective number of distinct predicates: 1 / (probability that two random ones are equal)."""
     together: Floats
-    """The share of conjunctions that ask for both of two attributes."""
+    """The share of conjunctions that constrain both of two attributes."""
 
     @classmethod
     def of_boxes(cls, width: int, boxes: Iterable[Box]) -> AttributeStatistics:
@@ -52,15 +52,15 @@ class AttributeStatistics:
 
 
 _WIDEST_COUNTED = 64
-"""A conjunction of more predicates than this says little about pairs, and has thousands of them."""
+"""Longer conjunctions are left out of the pair counts: thousands of pairs, little information."""
 
 
 def attribute_order(statistics: AttributeStatistics) -> tuple[int, ...]:
-    """From statistics to an order: the bottom first, then upwards what goes well with it.
+    """The attribute order for these statistics, built greedily from the bottom up.
 
     A column's weight is its frequency over the square root of its spread: halfway between how
-    often the column is met again and how often one of its predicates is. Among columns of similar
-    weight, the one that is most often asked for together with the column just placed comes next.
+    often the column recurs and how often one of its predicates recurs. Among columns of similar
+    weight, the one that most often occurs together with the column just placed comes next.
     Measured against a local search over orders, this is within 1 % of the fewest nodes
     (docs/notes/matching-tree-and-diagrams.md).
     """
@@ -85,7 +85,7 @@ _SIMILAR = 0.7
 
 
 def random_order(width: int, seed: int) -> tuple[int, ...]:
-    """What an order that knows nothing looks like."""
+    """A random order, the baseline for learnt ones."""
     columns = list(range(width))
     Random(seed).shuffle(columns)
     return tuple(columns)

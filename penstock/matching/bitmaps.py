@@ -1,9 +1,9 @@
 """One event at a time over shared predicates: a bitmap of boxes for every cell of every column.
 
-The boxes that contain an event are those set in all of its cells' bitmaps. A summary has one bit
-per word that is not empty, so most words are never looked at; where there are very many boxes, the
-summary has a summary of its own. The boxes are in the order of the
-trie: boxes with the same root are neighbours, and whole words fall to one predicate.
+The boxes that contain an event are those set in the bitmaps of all its cells. A summary has one bit
+per non-zero word, so most words are never read; the summary has a summary of its own, the top,
+which is used when there are very many boxes. Boxes are in trie order: boxes with the same root are
+neighbours, so one failing predicate clears whole words.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.uint8]
 
 TALL_WORDS = 2
-"""Words of the top from which it pays to begin there: more than 262,144 boxes."""
+"""Width of the top, in words, from which starting there pays: more than 262,144 boxes."""
 ROWS_PER_ROUND = 4
-"""Rows that are looked at before it is asked whether any box is left."""
+"""Rows that are ANDed between two tests for an empty result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bitmaps:
     """Bitmaps over boxes by row (see `Trie`), their summaries, and the summaries of those.
 
-    `used` are the columns with predicates, those of most boxes first.
+    Bit `b` of row `r` of `bits` is set if box `b` of the trie accepts the cell that row `r` stands
+    for. Rows are padded to a multiple of 64 words; padding bits are 0. `used` lists the columns
+    with predicates, those of most boxes first.
     """
 
     used: Ints64
@@ -50,7 +52,7 @@ class Bitmaps:
 
 
 def bitmap_bytes(trie: Trie) -> int:
-    """What the bitmaps of a trie would take."""
+    """The memory that the bitmaps of a trie would take."""
     return int(trie.row_bases[-1]) * len(trie.box_owners) // 8
 
 
@@ -79,7 +81,7 @@ def build_bitmaps(table: BoxTable, trie: Trie) -> Bitmaps:
 def bitmap_matches(
     bitmaps: Bitmaps, cells: Ints32, dead: Flags, each_event: EachEvent
 ) -> tuple[Ints64, Ints32]:
-    """Offsets and owners: who matches each event. An owner comes once for each of its boxes."""
+    """Offsets and owners: the matches of each event. An owner occurs once per matching box."""
     match_each = _match_each if bitmaps.top.shape[1] < TALL_WORDS else _match_each_from_top
     return each_event(
         len(cells),
@@ -109,7 +111,11 @@ def _set_bits(
     lows: Ints32,
     highs: Ints32,
 ) -> None:
-    """In every row: the boxes that ask nothing of its column, and those that accept its cell."""
+    """Set, in every row, the boxes that do not constrain its column and those that accept its cell.
+
+    `place[b]` is the trie position of table box `b`; predicate `p` belongs to box `boxes[p]`. The
+    last row of each column stands for no cell and stays uninitialised: no event reads it.
+    """
     indifferent = np.empty(bits.shape[1], np.uint64)
     for column in range(len(row_bases) - 1):
         indifferent[:] = ~np.uint64(0)
@@ -149,7 +155,11 @@ def _list_boxes(
     owners: Ints32,
     found: int,
 ) -> int:
-    """Append the owners of the boxes that are set and alive; returns how many there are now."""
+    """Append the owners of the boxes that are set and alive; returns the new count.
+
+    Every owner is written and only the living advance `found`, which saves a branch. One word has
+    64 boxes, so `owners` needs 64 free entries.
+    """
     any_dead = len(dead) > 0
     while boxes != 0:
         owner = box_owners[first_box + np.uint64(trailing_zeros(boxes))]
@@ -162,8 +172,13 @@ def _list_boxes(
 def each_kernel(from_top: bool) -> Callable[..., int]:
     """A kernel that matches one event after the other.
 
-    From the top, only those words of the summary are looked at that the top does not rule out;
-    otherwise all of them, many at a time.
+    With `from_top`, only those words of the summary are read that the top does not rule out;
+    otherwise all of them, in vector instructions.
+
+    The kernel continues at event `first` and writes `owners[offsets[e] : offsets[e + 1]]` for each
+    event `e`. A word of the summary stands for 64 words of 64 boxes, so it returns the current
+    event as soon as fewer than 64 * 64 entries of `owners` are free; `EachEvent` enlarges the
+    buffer and calls it again for that event. It returns the number of events when done.
     """
 
     @njit
@@ -184,7 +199,8 @@ def each_kernel(from_top: bool) -> Callable[..., int]:
         width = bits.shape[1]
         flat = bits.reshape(bits.size)
         rows = np.zeros(len(used), np.int64)
-        # Unsigned, since negative indices would be looked out for; one more round of rows to AND.
+        # Unsigned, because numba checks signed indices for negative values. Padded by one round,
+        # so that the AND below runs in whole rounds; the padding repeats the first row.
         starts = np.zeros(len(used) + ROWS_PER_ROUND, np.uint64)
         maybe = np.zeros(summary.shape[1], np.uint64)
         places = np.arange(len(maybe))
@@ -228,8 +244,8 @@ def each_kernel(from_top: bool) -> Callable[..., int]:
 
 @njit
 def _ask_for(flat: Words, starts: Words, box_owners: Ints32, place: int, words: np.uint64) -> None:
-    """Have what a word of the summary leads to fetched side by side: with very many boxes, little
-    of it is in a cache."""
+    """Prefetch all words and owners that a word of the summary leads to, so that the cache misses
+    overlap: with very many boxes, little of it is cached."""
     while words != 0:
         word = (place << 6) + trailing_zeros(words)
         words &= words - np.uint64(1)
@@ -241,7 +257,7 @@ def _ask_for(flat: Words, starts: Words, box_owners: Ints32, place: int, words: 
 
 @njit
 def _all_of(words: Words, rows: Ints64, place: int) -> np.uint64:
-    """The word at a place of all rows, ANDed."""
+    """The AND of one word over all rows."""
     left = ~np.uint64(0)
     for i in range(len(rows)):
         left &= words[rows[i], place]
@@ -250,7 +266,7 @@ def _all_of(words: Words, rows: Ints64, place: int) -> np.uint64:
 
 @njit
 def _list_set(words: Words, rows: Ints64, places: Ints64) -> int:
-    """List the bits that are set in all rows; returns how many there are."""
+    """Write the bits that are set in all rows to `places`, one entry per bit; returns how many."""
     found = 0
     for place in range(words.shape[1]):
         left = _all_of(words, rows, place)

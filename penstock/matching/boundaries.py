@@ -1,11 +1,11 @@
-"""Cells: the stretches between the places where any predicate of one column begins or ends.
+"""Cells: the value ranges between consecutive predicate ends of one column.
 
-All values of one cell are treated alike by all predicates, so a kernel only sees cell numbers.
-Cell 0 is NULL, cell 1 everything that is not NULL and below the first boundary. An interval is a
-half-open range of cells. Since cells are local to one segment, they never leave it.
+Predicates cannot tell two values of one cell apart, so kernels see cell numbers only. Cell 0 is
+NULL, cell 1 everything that is not NULL and below the first boundary. An interval is a half-open
+range of cells. Cell numbers are local to one segment and never leave it.
 
-Keys of number columns are 64-bit integers, so "just above k" and "just below k + 1" are one place
-and a boundary is one integer. Text (and decimals beyond 64 bits) keeps cuts as they are.
+Keys of number columns are 64-bit integers, so "just above k" and "just below k + 1" are the same
+boundary, stored as one integer. Text (and decimals beyond 64 bits) keeps cuts as they are.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ NULL_CELL = 0
 FIRST_CELL = 1
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 _TABLE_ENTRIES = 1 << 18
-"""Boundaries within so many consecutive keys get a table from key to cell (1 MB at most)."""
+"""Boundaries that span at most this many keys get a lookup table from key to cell (max. 1 MB)."""
 
 
 _LISTED_PLACES = 10_000
-"""Places of a column that are kept once more as Python integers: 360 KB."""
+"""Up to this many places of a column are also kept as Python integers: 360 KB."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberBoundaries:
     """Boundaries of a column whose keys fit 64 bits.
 
-    `places` ascend; a place `b` parts the keys below `b` from the rest. `closed` remembers that it
-    was written as the end of "at most b - 1", which only matters for showing it.
+    `places` ascend; a place `b` separates the keys below `b` from the rest. `closed` records that
+    it was written as the end of "at most b - 1", which matters for display only.
     """
 
     places: Ints64
     closed: npt.NDArray[np.uint8]
     table: Ints32 | None
-    """From key - places[0] + 1 to cell, if the places lie close together."""
+    """Maps key - places[0] + 1 to a cell; None without places, or if they span too many keys."""
 
     @classmethod
     def of(cls, places: Ints64, closed: npt.NDArray[np.uint8]) -> NumberBoundaries:
@@ -115,7 +115,7 @@ class CutBoundaries:
 
     def cells(self, column: KeyColumn) -> Ints32:
         assert isinstance(column, DictionaryColumn)
-        # The last entry is what index -1, NULL, finds.
+        # NULL has index -1, which reads the last entry.
         by_entry = [self.cell(key) for key in column.dictionary]
         cells: Ints32 = np.array([*by_entry, NULL_CELL], np.int32)[column.indices]
         return cells
@@ -135,7 +135,7 @@ Boundaries: TypeAlias = NumberBoundaries | CutBoundaries
 
 
 def boundaries_of(value_type: ValueType, cuts: Iterable[Cut]) -> Boundaries:
-    """The boundaries at all these cuts (those at the ends need none)."""
+    """The boundaries at all these cuts; cuts at the ends of the domain need none."""
     if not fits_int64(value_type):
         return CutBoundaries(tuple(sorted({cut for cut in cuts if len(cut) == 3})))
     closed: dict[int, int] = {}
@@ -151,7 +151,7 @@ def boundaries_of(value_type: ValueType, cuts: Iterable[Cut]) -> Boundaries:
 
 
 def merge_boundaries(parts: Sequence[Boundaries], value_type: ValueType) -> Boundaries:
-    """The boundaries of all parts."""
+    """The union of the boundaries of all parts."""
     numbers = [part for part in parts if isinstance(part, NumberBoundaries)]
     if len(numbers) < len(parts) or not parts:
         return boundaries_of(
@@ -174,10 +174,10 @@ def moved_cells(old: Boundaries, new: Boundaries) -> Ints32:
 
 
 def interval_coder(boundaries: Boundaries) -> Callable[[Interval], tuple[int, int]]:
-    """From intervals whose ends are among the boundaries to half-open ranges of cells."""
+    """A function from intervals whose ends are among the boundaries to half-open cell ranges."""
     if isinstance(boundaries, CutBoundaries):
         return lambda i: (boundaries.cell_of_cut(i.low), boundaries.cell_of_cut(i.high))
-    # Python finds one place in a list sooner than numpy in an array, and a cut it knows at once.
+    # A bisect in a list beats numpy's searchsorted for single lookups; known cuts are cached.
     places = boundaries.places.tolist()
     top = boundaries.cell_count
     known: dict[Cut, int] = {}
@@ -197,7 +197,7 @@ def interval_coder(boundaries: Boundaries) -> Callable[[Interval], tuple[int, in
 
 
 def key_coder(boundaries: Boundaries) -> Callable[[Key | None], int]:
-    """`cell` of some boundaries, for single keys: Python's own lists answer sooner than numpy."""
+    """`cell` of these boundaries for single keys; lists are faster than numpy for that."""
     if isinstance(boundaries, CutBoundaries) or len(boundaries.places) > _LISTED_PLACES:
         return boundaries.cell
     places = boundaries.places.tolist()
@@ -213,7 +213,7 @@ def cells_interval(boundaries: Boundaries, low: int, high: int) -> Interval:
 
 
 def _place(cut: Cut) -> int | Cut:
-    """A cut between keys of 64 bits as an integer, or the end that it cannot be told from."""
+    """A cut between 64-bit keys as an integer, or the end of the domain if it lies beyond them."""
     if len(cut) == 1:
         return cut
     key = cut[1]

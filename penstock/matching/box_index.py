@@ -1,11 +1,12 @@
-"""Boxes that each have their own ranges: nothing to share, so geometry decides.
+"""An index for boxes that share few predicates: two-dimensional geometry instead of a trie.
 
-Two columns that most boxes constrain span a plane; a box is a rectangle in it, and predicates on
-other columns are tested last. For one event, rectangles are packed into blocks of 64 by sort-tile-
-recursive order (Leutenegger et al. 1997), and blocks into groups: an event outside the hull of a
-block skips it, an event inside the common part of its rectangles takes all of it. For many events
-it is the events that are indexed, in slabs along the first column, sorted along the second, and
-the rectangles stream past: a slab that lies inside a rectangle contributes one stretch of it.
+The two columns that most boxes constrain span a plane; a box is a rectangle in it, and predicates
+on other columns are tested last. For single events, rectangles are packed into blocks of 64 by
+sort-tile-recursive order (Leutenegger et al. 1997), and blocks into groups: an event outside the
+hull of a block skips it, an event inside the intersection of its rectangles matches all of them.
+For many events the events are indexed instead, in slabs along the first column, each sorted along
+the second, and the rectangles are streamed: a slab that lies inside a rectangle contributes one
+contiguous range of events.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ GROUP_BLOCKS = 64
 class BoxIndex:
     """Rectangles `ranges[:, b]` = (low x, high x, low y, high y), both ends included, in cells.
 
-    The last block is filled up with rectangles that contain nothing. `blocks` and `groups` hold
-    hulls, `cores` the common part of each block (low above high if there is none).
+    The last block is padded with empty rectangles, so every block has exactly BLOCK_BOXES of them.
+    `blocks` and `groups` hold hulls, `cores` the intersection of each block (low above high if it
+    is empty).
     """
 
     axes: tuple[int, int]
@@ -101,7 +103,7 @@ def _tiled(ranges: Ints32) -> Ints64:
 
 
 def _hulls(ranges: Ints32, size: int) -> Ints32:
-    """The hull of each `size` consecutive rectangles; (1, 0) ranges make none larger."""
+    """The hull of each `size` consecutive rectangles; empty ones, (1, 0), do not enlarge it."""
     starts = np.arange(0, ranges.shape[1], size)
     empty = ranges[0] > ranges[1]
     lows = np.where(empty, np.iinfo(np.int32).max, ranges[0::2])
@@ -113,7 +115,7 @@ def _hulls(ranges: Ints32, size: int) -> Ints32:
 
 
 def _cores(ranges: Ints32) -> Ints32:
-    """What all rectangles of a block contain; a filled-up block contains nothing."""
+    """The intersection of the rectangles of each block; empty for a padded block."""
     starts = np.arange(0, ranges.shape[1], BLOCK_BOXES)
     cores = np.empty((4, len(starts)), np.int32)
     cores[0::2] = np.maximum.reduceat(ranges[0::2], starts, axis=1) if len(starts) else 0

@@ -1,4 +1,4 @@
-"""Finding the rectangles of events, and the events of rectangles."""
+"""Kernels over `BoxIndex`: the rectangles that contain an event, the events in a rectangle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Lanes = npt.NDArray[np.uint16]
 Flags = npt.NDArray[np.uint8]
 
 PASS_EVENTS = 50_000
-"""Events indexed at once. Fewer than 65,536, so that two bytes number the events of a slab."""
+"""Events indexed per pass; below 65,536, so that two bytes number the events of a slab."""
 _SLAB_EVENTS = 800
 _BUCKETS = 1024
 
@@ -27,7 +27,10 @@ _BUCKETS = 1024
 class EventIndex:
     """Events in slabs along x, each sorted along y.
 
-    `firsts[slab, y >> shift]` is where the events of that bucket begin.
+    `slab_of[x]` is the slab of cell x. `order[i]` is the event at position `i`, and `xs[i]`,
+    `ys[i]` are its cells. `firsts[slab, y >> shift]` is the position where the events of that
+    bucket begin; a row has one entry beyond the last bucket, so `firsts[slab, bucket + 1]` is
+    always its end.
     """
 
     slab_of: Ints32
@@ -67,7 +70,7 @@ def box_part_runs(
     cells: Ints32,
     runs: RunBuffers,
 ) -> bool:
-    """The same with some of the rectangles: threads share the boxes, not the events."""
+    """`box_runs` for some of the rectangles: threads divide the boxes, not the events."""
     spans, starts, listed, lanes = runs.arrays
     listed[: len(events.order)] = events.order
     counts = _stream_boxes(
@@ -116,6 +119,13 @@ def _stream_boxes(
     starts: Ints64,
     lanes: Lanes,
 ) -> tuple[int, int]:
+    """The numbers of runs and lanes written; -1 runs if the buffers were too small.
+
+    Only the first and the last slab of a rectangle can hold events outside its x range, so the
+    slabs between them become CONTIGUOUS runs without lanes, unless further predicates remain. A
+    run is one box and one slab, and adds at most `stop - start` lanes: both are checked before it
+    is written. `np.uint16` holds a lane because a pass has at most PASS_EVENTS events.
+    """
     run_count = picked = 0
     any_dead = len(dead) > 0
     for box in range(first_box, last_box):
@@ -164,7 +174,7 @@ def _stream_boxes(
 def box_matches(
     index: BoxIndex, cells: Ints32, dead: Flags, each_event: EachEvent
 ) -> tuple[Ints64, Ints32]:
-    """Offsets and owners: who matches each event. An owner comes once for each of its boxes."""
+    """Offsets and owners: the matches of each event. An owner occurs once per matching box."""
     return each_event(
         len(cells),
         lambda first, offsets, owners: _match_each(
@@ -190,7 +200,7 @@ def box_matches(
 
 @njit
 def contains(ranges: Ints32, i: int, x: int, y: int) -> bool:
-    """Whether a rectangle contains a place."""
+    """Whether rectangle `i` contains the point (x, y)."""
     return bool(
         (ranges[0, i] <= x) & (x <= ranges[1, i]) & (ranges[2, i] <= y) & (y <= ranges[3, i])
     )
@@ -215,6 +225,12 @@ def _match_each(
     offsets: Ints64,
     owners: Ints32,
 ) -> int:
+    """Match from `first_event` on; returns the first event without room, or the event count.
+
+    A block adds at most BLOCK_BOXES owners, so that many free entries are required before one is
+    read. Inside a block every owner is written and only the matching ones advance `found`: no
+    branch to mispredict.
+    """
     found = offsets[first_event]
     any_check = len(dead) > 0 or len(rest_columns) > 0
     inside = np.zeros(BLOCK_BOXES, np.int32)
@@ -278,7 +294,7 @@ def _keep_alive(
     rest_lows: Ints32,
     rest_highs: Ints32,
 ) -> None:
-    """Of the boxes that are inside, keep those that are alive and whose other predicates hold."""
+    """Clear `inside` for boxes that are dead or whose predicates on other columns fail."""
     for k in range(BLOCK_BOXES):
         if inside[k] == 0:
             continue

@@ -1,4 +1,4 @@
-"""Conditions in one spelling, so that equal conditions are found to be equal."""
+"""Conditions in canonical form, so that equal conditions compare equal."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from penstock.predicates.boxes import Box, is_empty
 from penstock.predicates.intervals import EVERYTHING, Interval, normalise
 
 _MOST_REMEMBERED = 100_000
-"""Spellings, about 20 MB; beyond that the memory is emptied."""
+"""Cached intervals, about 20 MB; the cache is cleared when it exceeds this."""
 
 
 class Spelling:
-    """Normalises boxes, and remembers how intervals are spelled: most of them come again."""
+    """Normalises boxes and caches normalised intervals, most of which recur."""
 
     def __init__(self, relation: Relation) -> None:
         self._types = [column.type for column in relation.columns]
         self._known: dict[tuple[int, Interval], Interval] = {}
 
     def distinct(self, boxes: Sequence[Box]) -> list[Box]:
-        """The boxes that can contain a row, each once, with normal intervals."""
+        """The distinct non-empty boxes, with normalised intervals."""
         spelled = dict.fromkeys(self._box(one) for one in boxes)
         return [one for one in spelled if not is_empty(one)]
 

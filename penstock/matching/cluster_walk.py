@@ -1,6 +1,6 @@
-"""Walking one cluster of the trie with some words of lanes.
+"""Walking one cluster of the trie with a fixed number of lane words.
 
-How many words is fixed when a walk is compiled, so that a node takes a few vector instructions.
+The number is a compile-time constant, so that a node takes a few vector instructions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.uint8]
 
 _FEW_BITS = 5
-"""Up to so many set bits of a word are taken one by one, more byte by byte through a table."""
+"""Words with at most this many set bits are decoded bit by bit, others bytewise by a table."""
 _BITS_OF_BYTE = np.array(
     [([k for k in range(8) if byte >> k & 1] + [0] * 8)[:8] for byte in range(256)], np.uint16
 )
@@ -46,9 +46,12 @@ def cluster_walk(width: int) -> Callable[..., tuple[int, int]]:
         run_count: int,
         picked: int,
     ) -> tuple[int, int]:
-        """The numbers of runs and lanes written so far; -1 runs if there was no room.
+        """The numbers of runs and lanes written so far; -1 runs if the buffers were too small.
 
-        `live[0]` are the lanes that enter; lane 0 of it is lane 64 * `first_word` of `below`.
+        `live[d]` holds the lanes that satisfy all predicates of the path down to depth `d`;
+        `live[0]` are the lanes that enter. Its lane 0 is lane 64 * `first_word` of `below`. A node
+        adds at most 64 * `width` lanes, and `pick_lanes` overwrites up to 8 entries more. With
+        `is_implied`, the root's predicate is known to hold and is not tested.
         """
         node = np.int64(root)
         end = np.int64(nodes[node, 2])
@@ -95,7 +98,7 @@ def cluster_walk(width: int) -> Callable[..., tuple[int, int]]:
 
 @njit
 def alive_until(box: int, box_end: int, box_owners: Ints32, dead: Flags) -> int:
-    """The end of the boxes from `box` on whose owners are alive."""
+    """The end of the run of boxes from `box` on whose owners are alive."""
     if len(dead) == 0:
         return box_end
     while box < box_end and dead[box_owners[box]] == 0:
@@ -105,7 +108,7 @@ def alive_until(box: int, box_end: int, box_owners: Ints32, dead: Flags) -> int:
 
 @njit
 def set_lanes(words: Words, start: int, stop: int) -> None:
-    """Set the lanes from `start` to `stop`, and no others."""
+    """Set exactly the lanes from `start` up to `stop`."""
     for word in range(len(words)):
         low = min(64, max(0, start - word * 64))
         high = min(64, max(0, stop - word * 64))
@@ -117,7 +120,10 @@ def set_lanes(words: Words, start: int, stop: int) -> None:
 
 @njit
 def pick_lanes(words: Words, width: int, first_word: int, lanes: Lanes, picked: int) -> int:
-    """Append the numbers of the set bits to `lanes`; up to 8 entries beyond may be overwritten."""
+    """Append the numbers of the set bits to `lanes`; up to 8 entries beyond may be overwritten.
+
+    The table writes eight entries for each byte, of which only the set bits count.
+    """
     for i in range(width):
         bits = words[i]
         if bits == 0:

@@ -1,4 +1,4 @@
-"""Several boxes of one subscription may contain one event; it is reported once."""
+"""Deduplication: several boxes of one subscription may contain the same event."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Flags = npt.NDArray[np.uint8]
 
 
 def deduplicated(runs: Runs, doubtful: Flags) -> tuple[Runs, ...]:
-    """The same pairs, each once. Only runs with `doubtful` boxes are looked at."""
+    """The same pairs, each once. Runs without `doubtful` boxes pass unchanged."""
     before = np.concatenate([[0], np.cumsum(doubtful, dtype=np.int64)])
     ends = runs.spans[:, FIRST] + runs.spans[:, COUNT]
     looked_at = before[ends] > before[runs.spans[:, FIRST]]
@@ -29,7 +29,7 @@ def deduplicated(runs: Runs, doubtful: Flags) -> tuple[Runs, ...]:
 
 
 def _each_once(runs: Runs, chosen: Ints64) -> Runs:
-    """The pairs of some runs, each once: the runs are taken apart and sorted by subscription."""
+    """The pairs of the chosen runs, each once, as one run per subscription and source run."""
     counts = runs.spans[chosen, COUNT]
     run = np.repeat(chosen, counts)
     place = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -58,9 +58,11 @@ def _first_seen(
     lanes: Lanes,
     out: Ints32,
 ) -> Ints64:
-    """Write the events of each entry that no earlier one of its id has; returns where they end.
+    """Write the events of each entry that no earlier entry of its id has; returns the ends.
 
-    The entries are sorted by id. `seen` holds for each event the last entry that had it.
+    Entry `i` is subscription `ids[i]` in run `run_of[i]`; entries are sorted by id. `seen` holds
+    for each event the last entry that had it, so an event is new to an id if that entry precedes
+    the id's first. `out` has room for all events of all entries (see the caller).
     """
     last_event = 0
     for event in events:

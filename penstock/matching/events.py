@@ -19,7 +19,7 @@ from penstock.matching.key_arrays import check_stored, double_keys, fits_int64
 
 @dataclass(frozen=True, slots=True)
 class NumberColumn:
-    """Keys that fit 64 bits. Where `nulls` is True the key means nothing."""
+    """Keys that fit 64 bits. Where `nulls` is True, the key is undefined."""
 
     keys: npt.NDArray[np.int64]
     nulls: npt.NDArray[np.bool_] | None = None
@@ -37,7 +37,7 @@ class NumberColumn:
 
 @dataclass(frozen=True, slots=True)
 class DictionaryColumn:
-    """Strings, and decimals beyond 64 bits: each key once, and where it occurs; -1 is NULL."""
+    """Strings, and decimals beyond 64 bits, dictionary-encoded; index -1 is NULL."""
 
     indices: npt.NDArray[np.int32]
     dictionary: tuple[Key, ...]
@@ -84,8 +84,8 @@ class EventBatch:
     def of_stored(
         cls, relation: Relation, rows: Sequence[Row], columns: Collection[int] | None = None
     ) -> EventBatch:
-        """From rows as the relation has stored them, which need no second look; if only some
-        columns matter, others are NULL throughout."""
+        """From rows that are known to fit the relation, so they are not checked again. With
+        `columns`, all other columns are NULL throughout."""
         found = {
             i: _of_keys(relation.columns[i], list(map(itemgetter(i), rows)))
             for i in (range(len(relation.columns)) if columns is None else columns)
@@ -200,7 +200,7 @@ def _of_keys(column: Column, values: list[Stored]) -> KeyColumn:
     """A column of stored values that fit it."""
     if not fits_int64(column.type):
         places: dict[Stored, int] = {None: -1}
-        # Those beyond 64 bits are their own keys, as texts are.
+        # Decimals beyond 64 bits are their own keys, like texts.
         indices = [places.setdefault(value, len(places) - 1) for value in values]
         del places[None]
         return DictionaryColumn(np.array(indices, np.int32), tuple(cast(Iterable[Key], places)))
@@ -211,7 +211,7 @@ def _of_keys(column: Column, values: list[Stored]) -> KeyColumn:
 
 
 _NUMPY_KINDS: dict[type, str] = {float: "f", bool: "b", int: "iu"}
-"""The kinds of NumPy arrays that hold stored values of a Python type."""
+"""NumPy dtype kinds that can hold stored values of a Python type."""
 
 
 def _of_array(column: Column, array: npt.NDArray[np.generic]) -> KeyColumn:

@@ -1,7 +1,7 @@
-"""Whether events match any subscription: for each, the first match ends the search.
+"""Whether events match any subscription: the search ends at the first match of each event.
 
 A message to all subscriptions needs no more than that. The more subscriptions an event matches,
-the sooner one of them is found; only events that match nobody cost what finding all would.
+the sooner one is found; only events without a match cost as much as a full search.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Flags = npt.NDArray[np.uint8]
 
 
 def any_box(index: BoxIndex, cells: Ints32, dead: Flags) -> Mask:
-    """Which events some rectangle contains, by its blocks."""
+    """Which events lie in some rectangle, by a search through the blocks."""
     found = np.zeros(len(cells), np.bool_)
     _any_box(
         cells,
@@ -74,7 +74,7 @@ def _any_box(
                 end = (block + 1) * BLOCK_BOXES
                 box = _next_with(ranges, block * BLOCK_BOXES, end, x, y)
                 while box < end and not found[event]:
-                    # Alive, and with all predicates on other columns.
+                    # The owner must be alive, and all predicates on other columns hold.
                     holds = len(dead) == 0 or dead[box_owners[box]] == 0
                     for p in range(rest_offsets[box], rest_offsets[box + 1]):
                         cell = cells[event, rest_columns[p]]
@@ -87,14 +87,14 @@ def _any_box(
 
 @njit
 def _next_with(ranges: Ints32, first: int, end: int, x: int, y: int) -> int:
-    """The next rectangle that contains a place, or the end."""
+    """The first rectangle from `first` on that contains the point (x, y), or `end`."""
     while first < end and not contains(ranges, first, x, y):
         first += 1
     return first
 
 
 def any_walk(trie: Trie, doors: RootIndex, cells: Ints32, dead: Flags) -> Mask:
-    """Which events match some box, by a walk through the trie that ends at the first."""
+    """Which events match some box, by a walk through the trie that ends at the first match."""
     found = np.zeros(len(cells), np.bool_)
     owners = trie.unconditional
     if len(owners) and not (len(dead) and dead[owners].all()):
@@ -157,7 +157,7 @@ def _any_in(
     box_owners: Ints32,
     dead: Flags,
 ) -> bool:
-    """Whether some box of these clusters contains the event whose rows these are."""
+    """Whether some living box of these clusters contains the event; `rows` are its trie rows."""
     for root in roots:
         node, end = np.int64(root), np.int64(nodes[root, 2])
         while node < end:

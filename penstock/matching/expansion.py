@@ -1,4 +1,4 @@
-"""Kernels that write out runs (see `Runs`)."""
+"""Kernels that expand runs (see `Runs`) into pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Ints64 = npt.NDArray[np.int64]
 Lanes = npt.NDArray[np.uint16]
 
 SLACK = 8
-"""Entries that must follow the last that is written."""
+"""Free entries that output arrays need beyond the last pair."""
 
 
 @njit
@@ -28,10 +28,12 @@ def write_pairs(
     out_events: Ints32,
     out_ids: Ints64,
 ) -> tuple[int, int, int]:
-    """Write the pairs from subscription `offset` of a run on, as many as there is room for.
+    """Write pairs, starting at subscription `offset` of `run`, until the output is full.
 
-    Returns how many were written, and the run and the subscription at which to go on. Lists are
-    short, so they are copied eight at a time: up to SLACK entries beyond may be overwritten.
+    Returns the number written, and the run and subscription to continue at. Event lists are short,
+    so they are copied eight entries at a time, which overwrites up to SLACK entries beyond the end:
+    a subscription is written only if `length + SLACK` entries are free. The caller's arrays have
+    room for at least one whole batch of events, so every call makes progress.
     """
     listed = np.empty(len(out_events) + SLACK, np.int32)
     written = 0
@@ -65,7 +67,11 @@ def write_pairs(
 def mark_listed(
     spans: Ints32, starts: Ints64, events: Ints32, lanes: Lanes, seen: npt.NDArray[np.bool_]
 ) -> None:
-    """Mark the events that any run lists. A stretch of events costs two numbers, however long."""
+    """Mark the events of all runs.
+
+    A contiguous run only marks its two ends in `begun`; one prefix sum over all of them replaces a
+    loop over its events.
+    """
     begun = np.zeros(len(events) + 1, np.int32)
     for run in range(len(spans)):
         base, start, length = spans[run, 2], starts[run], spans[run, 3]

@@ -1,4 +1,4 @@
-"""Named arrays in one file, aligned to cache lines, so that one mapping serves them all."""
+"""Named arrays in one file, aligned to cache lines, so that one memory mapping holds them all."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def write_arrays(path: Path, arrays: Mapping[str, AnyArray], texts: Mapping[str,
 
 
 def read_arrays(path: Path) -> tuple[dict[str, AnyArray], dict[str, str]]:
-    """Map a file. The arrays are views that nobody writes to; the mapping lives as long as they."""
+    """Map a file. The arrays are views, never written to, that keep the mapping alive."""
     try:
         with path.open("rb") as file:
-            # A private mapping shares its pages just as well, and its arrays count as writable:
-            # for read-only ones numba would compile every kernel a second time.
+            # A private mapping shares its pages just as well, and its arrays are writable: numba
+            # would compile every kernel a second time for read-only arrays.
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError) as error:
         raise CorruptionError(f"{path} cannot be read", detail=str(error)) from None

@@ -25,9 +25,9 @@ class Failure:
     """Position of the box in the subscription's union."""
     column: str
     condition: str
-    """The predicate as a person reads it: `45 <= per <= 70`."""
+    """The predicate in readable form: `45 <= per <= 70`."""
     value: str
-    """What the row has, as SQL would write it."""
+    """The row's value as an SQL literal."""
     passing: str | None
     """A value near the row's own with which the predicate would be true, if there is one."""
 
@@ -49,7 +49,7 @@ class MatchExplanation:
 
 @dataclass(frozen=True, slots=True)
 class MatcherStatistics:
-    """Sizes of a matcher. `details` is whatever says most about its structure and its work."""
+    """Sizes of a matcher. `details` are specific to its structure."""
 
     subscriptions: int
     boxes: int
@@ -79,7 +79,7 @@ class Matcher(Protocol):
     def insert(self, subscription: int, boxes: Sequence[Box]) -> None: ...
 
     def insert_many(self, subscriptions: Iterable[tuple[int, Sequence[Box]]]) -> None:
-        """Like `insert` for each, at the price of a bulk build."""
+        """Like `insert` for each, at the cost of one bulk build."""
         ...
 
     def remove(self, subscription: int) -> bool:
@@ -96,7 +96,7 @@ class Matcher(Protocol):
     def match_batch(self, batch: EventBatch) -> Pairs: ...
 
     def any_match(self, batch: EventBatch) -> Mask:
-        """Which events match anybody at all."""
+        """Which events match at least one subscription."""
         ...
 
     def statistics(self) -> MatcherStatistics: ...

@@ -22,7 +22,7 @@ def fits_int64(value_type: ValueType) -> bool:
 
 
 def check_stored(column: Column, value: Stored) -> None:
-    """ChangeError if a value is not of the kind in which the column stores its values."""
+    """ChangeError if a value is not of the Python type in which the column stores its values."""
     wanted = column.type.stored_as
     if type(value) is not wanted:
         raise ChangeError(
@@ -32,7 +32,7 @@ def check_stored(column: Column, value: Stored) -> None:
 
 
 def double_keys(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """What `DoubleType.key` gives, for all values at once."""
+    """`DoubleType.key` of every value."""
     bits = (values + 0.0).view(np.int64)  # -0.0 + 0.0 is 0.0
     keys = np.where(bits >= 0, bits, -(bits & _MAGNITUDE))
     return np.where(np.isnan(values), np.int64(NAN_KEY), keys)

@@ -1,10 +1,10 @@
-"""Many events at once: the trie is walked with 512 events as the lanes of eight 64-bit words.
+"""Bit-parallel matching: the trie is walked with 512 events as the lanes of eight 64-bit words.
 
 For each column that roots clusters, the events are sorted by their cell in that column. The events
 that satisfy a cluster's root are then neighbours, so the lanes that walk the cluster are full,
-however rare the root predicate is. For each stretch of 512 events a table says, for each cell of
-each column, which lanes lie below it; any predicate is then one AND-NOT of two of its rows, so the
-number of distinct predicates does not matter. A lane mask that becomes empty skips the subtree.
+however rare the root predicate is. For each 512 events a table holds, for each cell of each column,
+the lanes whose cell is lower; any predicate is then one AND-NOT of two of its rows, so the number
+of distinct predicates does not matter. A lane mask that becomes empty skips the subtree.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ Flags = npt.NDArray[np.uint8]
 WORDS = 8
 LANES = 64 * WORDS
 NARROW_WORDS = 2
-"""Most clusters are entered by few events; these walk it with so many words."""
+"""Words of the narrow walk, for the many clusters that few events enter."""
 _PASS_BYTES = 1 << 19
 _FEWEST_PASS_EVENTS, _MOST_PASS_EVENTS = 8192, 262_144
 _MANY_NODES = 1_000_000
-"""So many are 18 MB: more than a core's share of the last cache."""
+"""1M nodes take 18 MB: more than a core's share of the last-level cache."""
 _FULL_LANES = LANES // 2
-"""Events that enter a cluster in one go should be so many, on average."""
+"""Average number of events per pass that should enter a cluster."""
 
 _walk_narrow = cluster_walk(NARROW_WORDS)
 _walk_wide = cluster_walk(WORDS)
 
 
 def pass_events(trie: Trie, columns: int) -> int:
-    """How many events to sort and walk in one go.
+    """Events per pass of sorting and walking.
 
-    As many as have their cells in half a megabyte, so that they stay in the second-level cache;
-    but so many that a cluster entered by one event in 200 still fills 40 lanes, more where the
-    nodes come from memory anew for each pass, and more where most clusters are entered by few.
+    The cells of a pass should fit half a megabyte, so that they stay in the second-level cache; but
+    a cluster entered by one event in 200 should still fill 40 lanes. Passes are larger if the nodes
+    do not fit the cache, and if few events enter most clusters.
     """
     fitting = _PASS_BYTES // (4 * max(1, columns))
     fewest = _FEWEST_PASS_EVENTS if len(trie.nodes) < _MANY_NODES else 4 * _FEWEST_PASS_EVENTS
@@ -56,8 +56,8 @@ def lane_runs(
 ) -> bool:
     """Add the matches of all events with all boxes that have predicates.
 
-    With `columns`, only those in clusters rooted there. `dead` owners match nothing (no array:
-    nobody is dead). False if the buffers were too small.
+    With `columns`, only those in clusters rooted there. `dead` owners match nothing (empty array:
+    none is dead). False if the buffers were too small.
     """
     chosen = columns or range(cells.shape[1])
     counts = _walk_all(
@@ -99,7 +99,12 @@ def _walk_all(
     events: Ints32,
     lanes: Lanes,
 ) -> tuple[int, int, int]:
-    """The numbers of runs, events and lanes written; -1 runs if there was no room."""
+    """The numbers of runs, events and lanes written; -1 runs if the buffers were too small.
+
+    `below` has one row per trie row (cell of a column), `live` one per depth of the trie: path
+    depths are at most `height`. `events` receives one permutation of the batch per column that
+    roots clusters; the caller makes room for one per column. The walks check `spans` and `lanes`.
+    """
     event_count, column_count = cells.shape
     below = np.zeros((row_bases[column_count], WORDS), np.uint64)
     live = np.zeros((height + 1, WORDS), np.uint64)
@@ -127,7 +132,7 @@ def _walk_all(
                     _fill_below(below, cells, row_bases, order[first:last], column)
                     is_filled = True
                 node = root_nodes[root]
-                # Lanes sorted by the root's own column were chosen by it: it holds for all.
+                # If the root is on the sort column, the lanes were selected by its predicate.
                 is_implied = row_bases[column] <= nodes[node, 0] < row_bases[column + 1]
                 base = listed + first
                 start, stop = start - first, stop - first
@@ -178,7 +183,10 @@ def _walk_all(
 
 @njit
 def _sort_by_cell(cells: Ints32, column: int, cell_count: int, order: Ints32) -> Ints32:
-    """Sort the events by one column into `order`; returns where each cell begins."""
+    """Counting sort of the events by one column into `order`; returns where each cell begins.
+
+    Counts are shifted by two, so that after the scatter entry `c` is the begin of cell `c`.
+    """
     first_of_cell = np.zeros(cell_count + 2, np.int32)
     for event in range(len(order)):
         first_of_cell[cells[event, column] + 2] += 1
@@ -195,10 +203,10 @@ def _sort_by_cell(cells: Ints32, column: int, cell_count: int, order: Ints32) ->
 def _fill_below(
     below: Words, cells: Ints32, row_bases: Ints32, chosen: Ints32, skipped: int
 ) -> None:
-    """below[row_bases[c] + cell] becomes the lanes whose cell in column c is lower.
+    """Fill the table: `below[row_bases[c] + cell]` is the lanes whose cell in column `c` is lower.
 
-    The column that the lanes are sorted by is skipped: the roots on it hold for their lanes, and a
-    box has no second predicate on it.
+    The sort column is skipped: roots on it hold for all their lanes, and a box has no second
+    predicate on it. Each column has one row more than cells, for the end of the last cell.
     """
     for column in range(cells.shape[1]):
         if column != skipped:

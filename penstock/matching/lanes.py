@@ -26,9 +26,9 @@ from penstock.matching.table import BoxTable
 from penstock.predicates.boxes import Box
 
 _PARALLEL_EVENTS = 4096
-"""Batches of fewer events are matched by one thread."""
+"""Smaller batches are matched by one thread."""
 _INLINE_MERGE_BOXES = 4096
-"""Merges of so few boxes are done at once, in a few milliseconds; larger ones in the background."""
+"""Merges of up to this many boxes run inline, in a few milliseconds, larger ones in a thread."""
 
 
 # Many methods: the protocol alone has 11, and merging needs the same lock and segments.
@@ -37,12 +37,12 @@ class LaneMatcher:
     """Subscriptions in immutable segments (`BoxSegment`), newest last.
 
     New subscriptions wait until the next match, become a small segment that is scanned, and are
-    merged into ever larger ones, four of about equal size at a time. Small merges are done at
-    once, large ones by a background thread that builds aside and then swaps the list of segments.
-    Removed subscriptions are marked dead and left out of the next merge.
+    merged into ever larger ones, four of about equal size at a time. Small merges run inline, large
+    ones in a background thread that builds aside and then swaps the list of segments. Removed
+    subscriptions are marked dead and left out of the next merge.
 
-    Any number of threads may match while one inserts and removes: they work on the list of
-    segments they found and never wait for a merge.
+    Any number of threads may match while one inserts and removes: a match works on the list of
+    segments it read at its start and never waits for a merge.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class LaneMatcher:
         return True
 
     def boxes_of(self, subscription: int) -> Sequence[Box] | None:
-        """What a subscription asks for; None if it is not here."""
+        """The boxes of a subscription; None if it is not held."""
         with self._changing:
             boxes: Sequence[Box] | None = self._waiting.get(subscription)
             found = self._find(subscription) if boxes is None else None
@@ -174,7 +174,7 @@ class LaneMatcher:
         return np.concatenate(list(pool.map(lambda part: _any_match(segments, part), slices)))
 
     def _sharing(self, batch: EventBatch) -> tuple[ThreadPoolExecutor, int]:
-        """The threads that share a batch, and how many events that makes for each."""
+        """The thread pool, and the number of events per thread."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads, "penstock-match")
         return self._pool, -(-len(batch) // self._threads)
@@ -182,7 +182,7 @@ class LaneMatcher:
     # --- segments -------------------------------------------------------------------------------
 
     def _settle(self) -> tuple[BoxSegment, ...]:
-        """The segments, with all that was inserted so far."""
+        """The segments, after indexing all pending insertions."""
         if self._waiting:
             with self._changing:
                 if self._waiting:
@@ -194,7 +194,7 @@ class LaneMatcher:
         return self._segments
 
     def _merge_what_is_due(self) -> None:
-        """Merge small segments now, and see to it that larger ones are merged soon."""
+        """Run small merges inline and start a background thread for larger ones."""
         with self._changing:
             while due := self._due():
                 if sum(len(s.table.owners) for s in due) > _INLINE_MERGE_BOXES:
@@ -214,14 +214,14 @@ class LaneMatcher:
         return next_merge([s for s in self._segments if s not in self._merging])
 
     def _merge_aside(self) -> None:
-        """In the background: merge as long as a merge is due."""
+        """Body of the background thread: merge as long as a merge is due."""
         while self._merging:
             self._swap(self._merging)
             with self._changing:
                 self._merging = tuple(self._due())
 
     def _swap(self, old: Sequence[BoxSegment]) -> None:
-        """Replace segments by one that holds what is alive of them."""
+        """Replace segments by one that holds their living subscriptions."""
         merged = merge_segments(old, self._sample.batch, self._policy)
         with self._changing:
             bury_missing(merged, old)
@@ -229,7 +229,7 @@ class LaneMatcher:
             self._segments = (merged, *kept)
 
     def wait(self) -> None:
-        """Until no merge is due or under way."""
+        """Block until no merge is due or running."""
         merger = self._merger
         if merger is not None:
             merger.join()
@@ -241,11 +241,11 @@ class LaneMatcher:
         if self._segments:
             self._swap(self._segments)
 
-    # --- looking in -----------------------------------------------------------------------------
+    # --- inspection -----------------------------------------------------------------------------
 
     @property
     def segments(self) -> tuple[BoxSegment, ...]:
-        """The segments, with all that was inserted so far; largest first."""
+        """The segments, after indexing all pending insertions; largest first."""
         return self._settle()
 
     def statistics(self) -> MatcherStatistics:
@@ -274,14 +274,14 @@ class LaneMatcher:
         return explain_boxes(self.relation, subscription, boxes, row)
 
     def with_threads(self, threads: int) -> LaneMatcher:
-        """Another matcher over the same segments, for reading only."""
+        """A read-only matcher over the same segments."""
         other = LaneMatcher(self.relation, threads=threads, policy=self._policy)
         other._segments = self._settle()
         return other
 
     def only(self, wanted: Callable[[Ints64], Mask]) -> LaneMatcher:
-        """Another matcher over the same segments, for reading only, of those subscriptions whose
-        numbers are wanted."""
+        """A read-only matcher over the same segments, restricted to the subscriptions whose ids
+        are `wanted`."""
         other = LaneMatcher(self.relation, threads=self._threads, policy=self._policy)
         other._segments = tuple(one.only(wanted(one.table.ids)) for one in self._settle())
         return other

@@ -1,7 +1,7 @@
 """Matchers by name.
 
-The one that serves is `penstock.matching.lanes`; those that exist for comparison are modules of
-`penstock.matching.matchers`, and adding one is adding a module of its name there.
+The one in production is `penstock.matching.lanes`; those for comparison are modules of
+`penstock.matching.matchers`. To add one, add a module of its name there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def register(name: str) -> Callable[[F], F]:
 
 
 def matcher_names() -> list[str]:
-    """All matchers, the brute-force twin first."""
+    """All matchers, the brute-force reference first."""
     _import_all()
     return sorted(_factories, key=lambda name: (name != "naive", name))
 
@@ -50,7 +50,7 @@ def create(name: str, relation: Relation, **options: object) -> Matcher:
 
 @cache
 def _modules() -> dict[str, str]:
-    """The modules of all matchers by the names of these."""
+    """The modules of all matchers, by matcher name."""
     found = {DEFAULT_MATCHER: f"penstock.matching.{DEFAULT_MATCHER}"}
     for module in pkgutil.iter_modules(importlib.import_module(_COMPARATORS).__path__):
         found[module.name] = f"{_COMPARATORS}.{module.name}"

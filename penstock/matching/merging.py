@@ -13,12 +13,12 @@ from penstock.matching.tiers import TierPolicy
 
 POLICY = TierPolicy(delta_items=1, smallest=64, ratio_bits=2, fanout=4)
 """Sizes in boxes. A subscription is indexed about log4(N / 2000) times (smaller segments are
-scanned), and there are at most three segments per tier to match against. New subscriptions become a
-segment with the next match, however few they are."""
+scanned), and there are at most three segments per tier to match against. The next match turns new
+subscriptions into a segment, however few they are."""
 
 
 def next_merge(segments: Sequence[BoxSegment]) -> list[BoxSegment]:
-    """The segments to merge next; none if all is well."""
+    """The segments to merge next; empty if no merge is due."""
     for segment in segments:
         if POLICY.is_mostly_dead(segment.dead_count, len(segment.table.ids)):
             return [segment]
@@ -29,13 +29,13 @@ def next_merge(segments: Sequence[BoxSegment]) -> list[BoxSegment]:
 def merge_segments(
     old: Sequence[BoxSegment], sample: EventBatch | None, policy: Policy
 ) -> BoxSegment:
-    """One segment with all that is alive in the old ones, which stay as they are."""
+    """One segment with the living subscriptions of the old ones, which are not changed."""
     dead = [s.dead != 0 if len(s.dead) else np.zeros(len(s.table.ids), np.bool_) for s in old]
     return BoxSegment.build(BoxTable.merge([s.table for s in old], dead), sample, policy)
 
 
 def bury_missing(merged: BoxSegment, old: Sequence[BoxSegment]) -> None:
-    """Mark dead what has died in the old segments since they were merged."""
+    """Mark as dead what was removed from the old segments while they were being merged."""
     for segment in old:
         for subscription in segment.table.ids[: len(segment.dead)][segment.dead == 1].tolist():
             place = merged.table.place_of(subscription)

@@ -1,7 +1,7 @@
 """Whether the boxes of one subscription can contain the same row.
 
-IN lists and negations give boxes that are disjoint, and then nothing has to be deduplicated. A
-cheap test that errs towards "may overlap" is enough.
+IN lists and negations give disjoint boxes, which need no deduplication. The test is cheap and
+conservative: it may answer "may overlap" for disjoint boxes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.predicates.boxes import Box, interval_of, is_empty
 from penstock.predicates.boxes import intersect as intersect_boxes
 
 _PAIRWISE_BOXES = 16
-"""Up to so many boxes, every pair is looked at: 120 intersections."""
+"""Up to this many boxes, all pairs are tested: 120 intersections."""
 
 
 def may_overlap(boxes: Sequence[Box]) -> bool:

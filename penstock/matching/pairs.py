@@ -1,4 +1,4 @@
-"""The (event, subscription) pairs of one batch, kept short until somebody needs them long."""
+"""The (event, subscription) pairs of one batch, in factored form until they are expanded."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Mask = npt.NDArray[np.bool_]
 NO_LANES: Lanes = np.empty(0, np.uint16)
 CONTIGUOUS = -1
 FIRST, COUNT, BASE, LENGTH = range(4)
-"""What the four numbers of a span are."""
+"""Columns of a span."""
 _CHUNK_PAIRS = 1 << 14
-"""So many pairs are 192 KB: they stay in the second-level cache until they are read."""
+"""Pairs per chunk: 192 KB, which stays in the second-level cache until it is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Matches as products: some subscriptions, each of which matches the same events.
+    """Matches as products: a run is a set of subscriptions that all match the same events.
 
     Run `i` has the span (first, count, base, length) and stands for count * length pairs. Its
     subscriptions are `ids[first : first + count]`. Its events are `events[base + lanes[start + k]]`
-    for k below length, where start is `starts[i]`; or, if that is CONTIGUOUS, the stretch
+    for k below length, where start is `starts[i]`; or, if that is CONTIGUOUS,
     `events[base : base + length]`. So a match costs two bytes or none, and a thousand equal
-    subscriptions cost as much as one. Events are counted from `first_event` of the batch.
+    subscriptions cost as much as one. Event numbers are relative to `first_event` of the batch.
     """
 
     ids: Ints64
@@ -55,9 +55,9 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """All pairs of a batch, in parts that were found apart. No pair occurs twice.
+    """All pairs of a batch, in parts that were computed separately. No pair occurs twice.
 
-    `by_event`, `by_subscription`, `expand` and `chunks` write them out, for the edge.
+    `by_event`, `by_subscription`, `expand` and `chunks` materialise them.
     """
 
     event_count: int
@@ -86,9 +86,9 @@ class Pairs:
 
     @classmethod
     def join(cls, found: Sequence[Pairs], event_count: int, first_events: Sequence[int]) -> Pairs:
-        """Pairs of one batch that were found apart.
+        """Concatenate pairs of one batch that were computed separately.
 
-        Those of `found[i]` number their events from `first_events[i]` of the whole batch.
+        Event 0 of `found[i]` is event `first_events[i]` of the whole batch.
         """
         moved = (
             replace(part, first_event=part.first_event + first)
@@ -107,10 +107,10 @@ class Pairs:
         return sum(part.nbytes for part in self.parts)
 
     def chunks(self, pairs: int = _CHUNK_PAIRS) -> Iterator[tuple[Ints32, Ints64]]:
-        """All pairs, some at a time: event positions and subscription ids.
+        """All pairs in chunks: event positions and subscription ids.
 
-        The arrays of a chunk are overwritten by the next, so that writing out any number of pairs
-        takes no more memory than one chunk. A chunk has room for a whole batch of events at least.
+        The next chunk overwrites the arrays, so any number of pairs takes the memory of one chunk.
+        A chunk has room for a whole batch of events, the most that one subscription can need.
         """
         size = max(pairs, self.event_count) + SLACK
         events, ids = np.empty(size, np.int32), np.empty(size, np.int64)
@@ -166,7 +166,7 @@ class Pairs:
         return [ids[low:high].tolist() for low, high in pairwise(offsets)]
 
     def any_match(self) -> Mask:
-        """Which events match anybody at all."""
+        """Which events match at least one subscription."""
         seen = np.zeros(self.event_count, np.bool_)
         for part in self.parts:
             mark_listed(part.spans, part.starts, part.events, part.lanes, seen[part.first_event :])
@@ -174,7 +174,7 @@ class Pairs:
 
 
 def runs_by_event(counts: Ints64, ids: Ints64) -> Runs:
-    """Runs of the subscriptions `ids`, of which the first event has `counts[0]`, and so on."""
+    """One run per event: event `e` has the next `counts[e]` of the subscriptions `ids`."""
     some = np.flatnonzero(counts)
     spans = np.ones((len(some), 4), np.int32)
     spans[:, FIRST] = (np.cumsum(counts) - counts)[some]

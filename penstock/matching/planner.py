@@ -1,10 +1,10 @@
-"""Which strategy to take, from what the strategies have cost so far.
+"""Choice of a matching strategy by measured cost.
 
-A strategy is one way of matching a segment. What it costs per event depends on the subscriptions,
-the events, the size of the batch and the machine, so nothing is predicted: a strategy that has not
-been tried on batches of about this size is tried, and the cheapest is taken from then on. A large
-batch is not risked on the unknown: strategies are first compared on a few of its events, then on
-some more, and one that is hopelessly dear is left out.
+A strategy is one way of matching a segment. Its cost per event depends on the subscriptions, the
+events, the batch size and the machine, so nothing is predicted: a strategy that was never run on
+batches of about this size is tried, and from then on the cheapest is used. Large batches are not
+risked on an unmeasured strategy: strategies are first compared on a few of their events, then on
+some more, and far too expensive ones are dropped.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PROBE_EVENTS = (128, 2048)
-"""Before a larger batch, strategies are compared on so many of its events."""
+"""Strategies are compared on prefixes of these lengths before a larger batch."""
 _HOPELESS = 6.0
-"""A strategy so many times dearer than the best one on a smaller batch is not tried on a larger."""
+"""Cost relative to the best, on smaller batches, above which a strategy is not tried on larger."""
 _SECOND_LOOK = 64
-"""Every so many batches the second best is taken: times change, and measurements err. The dearer it
-is the more seldom, so that these looks cost 2 % at most."""
+"""The second best is used every this many batches, because costs change and measurements err. The
+interval grows with its relative cost, so that this costs 2 % at most."""
 _LOOK_AGAIN = 16
 _MEMORY = 0.2
 """Weight of the latest measurement."""
 
 
 class Planner:
-    """Measured nanoseconds per event, by strategy and size of batch. Safe to share among threads:
-    a lost update loses one measurement.
+    """Measured nanoseconds per event, by strategy and batch size. Safe to share among threads: a
+    lost update loses one measurement.
 
-    `steady` strategies take one event at a time: what they cost in a small batch they cost in a
-    large one. The others may be many times cheaper per event in a larger batch.
+    `steady` strategies take one event at a time, so their cost per event does not depend on the
+    batch size. The others may be many times cheaper per event in a larger batch.
     """
 
     def __init__(self, steady: Collection[str] = ()) -> None:
@@ -47,11 +47,11 @@ class Planner:
         return dict(self._costs)
 
     def cost(self, strategy: str, events: int) -> float:
-        """Nanoseconds per event of a strategy in batches of about this size; 0 if never taken."""
+        """Nanoseconds per event of a strategy in batches of about this size; 0 if not measured."""
         return self._costs.get(self._key(strategy, size_class(events)), 0.0)
 
     def choose(self, strategies: Sequence[str], events: int) -> str:
-        """The strategy for a batch of so many events; one that was never tried comes first."""
+        """The strategy for a batch of `events` events; one that was never tried comes first."""
         size = size_class(events)
         self._choices += 1
         ranked = self._rankings.get(size)
@@ -61,7 +61,7 @@ class Planner:
         return second if self._choices % interval == 0 else first
 
     def _ranked(self, strategies: Sequence[str], events: int) -> tuple[str, str, int]:
-        """The cheapest strategy, the next one, and how often to look at that again."""
+        """The cheapest strategy, the second, and the interval at which the second is used."""
         by_cost = sorted(
             self.hopeful(strategies, events), key=lambda strategy: self.cost(strategy, events)
         )
@@ -70,7 +70,7 @@ class Planner:
         return first, second, int(_SECOND_LOOK * max(1.0, ratio))
 
     def probes(self, strategies: Sequence[str], events: int) -> Iterator[int]:
-        """How many events the strategies should be compared on before a batch of so many."""
+        """The prefix lengths to compare strategies on before a batch of `events` events."""
         for probe in PROBE_EVENTS if len(strategies) > 1 else ():
             if events > 4 * probe and any(
                 self.cost(strategy, probe) == 0.0 for strategy in self.hopeful(strategies, probe)
@@ -78,10 +78,10 @@ class Planner:
                 yield probe
 
     def timed(self, strategy: str, events: int, work: Callable[[], T]) -> T:
-        """Do the work and remember what it cost (time of this thread, not of the clock).
+        """Do the work and record its cost (thread CPU time, not wall time).
 
-        Asking for the time of a thread is a system call that may take longer than to match an
-        event, so the cost of small batches is looked at only now and then.
+        Reading the thread clock is a system call that may take longer than matching an event, so
+        small batches are measured only now and then.
         """
         key = self._key(strategy, size_class(events))
         known = self._costs.get(key)
@@ -95,10 +95,10 @@ class Planner:
         return result
 
     def hopeful(self, strategies: Sequence[str], events: int) -> list[str]:
-        """The strategies that smaller batches have not shown to be far too dear for this one.
+        """The strategies without those that smaller batches showed to be far too expensive.
 
-        A strategy that is not steady gets the benefit of the doubt: its cost per event may go down
-        as batches grow.
+        The limit is looser for strategies that are not steady: their cost per event may fall as
+        batches grow.
         """
         size = size_class(events)
         for smaller in range(size - 1, -1, -1):

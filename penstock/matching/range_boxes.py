@@ -1,4 +1,4 @@
-"""Boxes over number columns as flat arrays: how a million are handed over at once."""
+"""Boxes over number columns as flat arrays, for bulk insertion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RangeBoxes:
     """Boxes of closed key ranges, NULL excluded, one column at most once in a box.
 
     Box `i` belongs to `subscriptions[i]` and has the ranges `offsets[i] : offsets[i + 1]` of
-    `columns`, `lows` and `highs`. The boxes of one subscription follow each other.
+    `columns`, `lows` and `highs`. The boxes of one subscription are contiguous.
     """
 
     subscriptions: Ints64

@@ -1,4 +1,4 @@
-"""What the kernels compute, said plainly and slowly: the tests compare the kernels with it."""
+"""Reference implementations of the kernels, slow and readable, for the tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Flags = npt.NDArray[np.uint8]
 
 
 def plain_matches(table: BoxTable, cells: Ints32, dead: Flags) -> list[tuple[int, int]]:
-    """All pairs of event and owner, ascending: what every strategy finds, one box at a time."""
+    """All (event, owner) pairs, ascending: the result of every strategy, one box at a time."""
     found = []
     for box, owner in enumerate(table.owners.tolist()):
         holds = np.full(len(cells), not dead[owner])
@@ -28,7 +28,7 @@ def plain_matches(table: BoxTable, cells: Ints32, dead: Flags) -> list[tuple[int
 
 
 def plain_pairs(runs: Runs) -> list[tuple[int, int]]:
-    """All pairs of event and subscription that runs stand for, ascending."""
+    """All (event, subscription) pairs of the runs, ascending."""
     found = []
     for (first, count, base, length), start in zip(runs.spans, runs.starts, strict=True):
         for k in range(length):

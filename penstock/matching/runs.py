@@ -1,4 +1,4 @@
-"""Room for the runs that a kernel finds."""
+"""Output buffers for the runs that a kernel finds."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _FIRST_LANES = 1 << 18
 _FEW_MATCHES = 1 << 12
 _MATCHES_PER_EVENT = 1 << 10
 _KEPT_MATCHES = 1 << 22
-"""Memory for so many, 16 MB, is kept for the next call of a thread."""
+"""Largest buffer, 16 MB, that a thread keeps for its next call."""
 
 
 @dataclass(slots=True)
 class Room:
-    """How much room results have needed lately; one per matcher and size of batch."""
+    """Buffer sizes that results needed so far, by strategy of a segment; they only grow."""
 
     runs: int = _FIRST_RUNS
     events: int = 0
@@ -41,11 +41,11 @@ class Room:
 
 @dataclass(slots=True)
 class RunBuffers:
-    """Spans, starts, events and lanes, as `Runs` has them, to be filled.
+    """Spans, starts, events and lanes, as in `Runs`, for a kernel to fill.
 
-    The arrays come from numpy, which asks for huge pages where results are large, and what is not
-    touched costs nothing. So it is cheaper to ask for too much than to grow: growing inside a
-    kernel took longer than matching (docs/notes/matching.md).
+    numpy requests huge pages for large arrays, and untouched pages cost nothing. So allocating too
+    much is cheaper than growing: growing inside a kernel took longer than matching
+    (docs/notes/matching.md).
     """
 
     arrays: Arrays
@@ -63,22 +63,22 @@ class RunBuffers:
         )
 
     def set_counts(self, runs: int, events: int, lanes: int) -> bool:
-        """What a kernel says that it wrote; False if it ran out of room."""
+        """Record the counts that a kernel returned; False if it ran out of room."""
         self.counts = (max(runs, 0), events, lanes)
         return runs >= 0
 
     def found(self, ids: Ints64, first_event: int = 0) -> Runs:
-        """What was written, over the subscriptions whose boxes the kernel numbered."""
+        """The runs written; `ids` are the subscriptions by box number."""
         spans, starts, events, lanes = self.arrays
         runs, listed, picked = self.counts
         return Runs(ids, spans[:runs], starts[:runs], events[:listed], lanes[:picked], first_event)
 
 
 class EachEvent:
-    """Matches of one event after the other, in memory that is used again.
+    """Runs kernels that match one event at a time, in a buffer that each thread reuses.
 
-    A thread's results are overwritten by its next call: fresh memory for each would take longer
-    than finding them, where an event matches thousands of subscriptions. Safe to share.
+    A thread's next call overwrites its results: where an event matches thousands of subscriptions,
+    fresh memory would take longer than matching. Safe to share among threads.
     """
 
     def __init__(self) -> None:
@@ -88,10 +88,10 @@ class EachEvent:
     def __call__(
         self, event_count: int, kernel: Callable[[int, Ints64, Ints32], int]
     ) -> tuple[Ints64, Ints32]:
-        """Offsets and owners: who matches each event.
+        """Offsets and owners: the matches of each event.
 
-        The kernel fills both from an event on and says which event found no room; it goes on
-        there with more.
+        The kernel fills both from a given event on and returns the event for which there was no
+        room; it continues there with twice the buffer.
         """
         offsets = np.zeros(event_count + 1, np.int64)
         owners = self._room_for(_FEW_MATCHES + self._room_per_event * event_count)

@@ -11,14 +11,14 @@ SAMPLE_EVENTS = 2000
 
 
 class EventSample:
-    """Some events of the first batches; all of those given, if any are."""
+    """The given events, or a larger sample of one of the first batches."""
 
     def __init__(self, relation: Relation, given: EventBatch | None = None) -> None:
         self._relation = relation
         self.batch: EventBatch | None = given
 
     def observe(self, batch: EventBatch) -> None:
-        """Keep some events if there are still too few: the larger sample of old and new."""
+        """Sample the batch if there are too few events so far; the larger sample is kept."""
         have = 0 if self.batch is None else len(self.batch)
         if have < SAMPLE_EVENTS and len(batch) > have:
             places = np.linspace(0, len(batch) - 1, min(SAMPLE_EVENTS, len(batch)))

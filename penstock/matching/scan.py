@@ -1,4 +1,4 @@
-"""No index at all: every box against every event. For the few boxes that are new."""
+"""No index: every box against every event. For small segments of new boxes."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ def _scan(
     starts: Ints64,
     events: Ints32,
 ) -> tuple[int, int]:
-    """The numbers of runs and events written; -1 runs if there was no room.
+    """The numbers of runs and events written; -1 runs if the buffers were too small.
 
-    The events that have passed all predicates so far are kept in place, one predicate after the
-    other, without a branch that could be guessed wrong.
+    `cells` is by column and event. Each predicate compacts the remaining events of its box in
+    place, without a branch to mispredict. A box lists at most all events, so that many free entries
+    are required before it is tested.
     """
     event_count = cells.shape[1]
     run_count = listed = 0

@@ -1,6 +1,6 @@
-"""A segment: the conditions of some subscriptions, with the indexes that pay for them.
+"""A segment: the conditions of some subscriptions, with the indexes that pay off for them.
 
-Immutable but for the flags of the dead, what the planner learns, and bitmaps, which are built once
+Immutable except for the dead flags, the planner's measurements, and bitmaps, which are built once
 single events have cost as much without them as building would.
 """
 
@@ -31,22 +31,22 @@ Ints64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8]
 
 UNINDEXED_BOXES = 256
-"""Fewer boxes are scanned: about 3 ns per box and event, and nothing to build."""
+"""Smaller segments are scanned: about 3 ns per box and event, and nothing to build."""
 MAX_ROWS = 1 << 16
-"""Cells of all columns for which lanes are worth a try: a table of 4 MB per stretch."""
+"""Maximum cells over all columns for the lanes strategy: a table of 4 MB per 512 events."""
 _BITMAP_NANOSECONDS = 4
-"""To build one byte of bitmaps, about."""
+"""Approximate cost of building one byte of bitmaps."""
 _OWN_RANGES = 0.25
-"""Distinct predicates per box from which the box index is worth a try."""
+"""Minimum distinct predicates per box for the box index."""
 _IN_PLANE = 0.5
-"""Share of the predicates that must be on the two columns it knows."""
+"""Minimum share of predicates on the two columns of the box index."""
 
 _NOBODY: Flags = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How segments are built and matched. With a `strategy`, always by that one (for measuring)."""
+    """How segments are built and matched. `strategy` forces one strategy, for benchmarks."""
 
     unindexed_boxes: int = UNINDEXED_BOXES
     strategy: str | None = None
@@ -57,14 +57,14 @@ class Policy:
 
 DEFAULT_POLICY = Policy()
 FIRST, ALL = "first match", "all matches"
-"""How to find out whether events match anybody."""
+"""The two ways to test whether events match any subscription."""
 
 
 class BoxSegment:
     """Matches batches against one `BoxTable`.
 
-    Threads may match at once; `kill` may run beside them and is seen by the next batch at the
-    latest.
+    Threads may match concurrently; `kill` may run at the same time and takes effect with the next
+    batch at the latest.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class BoxSegment:
     def build(
         cls, table: BoxTable, sample: EventBatch | None, policy: Policy = DEFAULT_POLICY
     ) -> BoxSegment:
-        """Index a table, for events like those of the sample."""
+        """Index a table; the sample gives predicate selectivities."""
         if len(table.owners) < policy.unindexed_boxes or policy.strategy == "scan":
             return cls(table, None, None, policy)
         rows = sum(boundaries.cell_count + 1 for boundaries in table.boundaries)
@@ -111,7 +111,7 @@ class BoxSegment:
         return len(self.table.ids) - self.dead_count
 
     def place_of(self, subscription: int) -> int | None:
-        """The position of a subscription that is here and alive."""
+        """The position of a subscription; None if it is not held or dead."""
         place = self.table.place_of(subscription)
         if place is None or (len(self.dead) and self.dead[place]):
             return None
@@ -124,12 +124,12 @@ class BoxSegment:
         self.dead[place] = 1
 
     def bury(self, dead: Flags) -> None:
-        """Mark as dead what a snapshot says was dead."""
+        """Restore the dead flags of a snapshot."""
         self.dead = dead.copy()
         self.dead_count = int(dead.sum(dtype=np.int64))
 
     def only(self, wanted: Mask) -> BoxSegment:
-        """The same, for reading, with nobody alive but those of the living that are wanted."""
+        """A read-only copy in which only living subscriptions that are wanted stay alive."""
         other = BoxSegment(self.table, self.trie, self.box_index, self.policy, self.strategies)
         other.bury(np.where(wanted, self.dead if len(self.dead) else 0, 1).astype(np.uint8))
         return other
@@ -144,7 +144,7 @@ class BoxSegment:
         return sum(part.nbytes for part in parts if part is not None) + self.dead.nbytes
 
     def choose(self, events: int) -> str:
-        """The strategy to take for a batch of so many events."""
+        """The strategy for a batch of `events` events."""
         return self.planner.choose(self._names(events), events)
 
     def _names(self, events: int) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ class BoxSegment:
         return self.strategies.names(events) if forced is None or not self.is_indexed else (forced,)
 
     def match_batch(self, batch: EventBatch) -> Pairs:
-        """All pairs of the batch, by the strategy that is cheapest."""
+        """All pairs of the batch, by the cheapest strategy."""
         if not len(batch) or not len(self.table.ids):
             return Pairs.none(len(batch))
         return self._matched(self.table.cells(batch))
@@ -166,8 +166,8 @@ class BoxSegment:
         return Pairs(len(cells), self._batch(strategy, cells))
 
     def any_match(self, batch: EventBatch) -> Mask:
-        """Which events match anybody: by a search that ends with the first match, unless finding
-        all matches of many events at once turns out to be cheaper."""
+        """Which events match any subscription: by a search that ends at the first match, unless
+        finding all matches in bulk measures cheaper."""
         if not len(batch) or not len(self.table.ids):
             return np.zeros(len(batch), np.bool_)
         cells = self.table.cells(batch)
@@ -188,14 +188,14 @@ class BoxSegment:
     def _compare(
         planner: Planner, names: Sequence[str], cells: Ints32, work: Callable[[str, Ints32], object]
     ) -> None:
-        """Before many events, try what is not known to be hopeless on some of them."""
+        """Before a large batch, measure the promising strategies on prefixes of it."""
         for probe in planner.probes(names, len(cells)):
             for name in planner.hopeful(names, probe):
                 work(name, cells[:probe])
 
     def shared_strategy(self, events: int, threads: int) -> str | None:
-        """The strategy by which threads had better share the boxes of a batch, not `events` events
-        each; none before it is known what that costs."""
+        """The strategy for which threads should divide the boxes instead of taking `events` events
+        each; None if there is none or its cost is not known yet."""
         strategy = self.choose(events)
         known = self.policy.strategy == strategy or self.planner.cost(strategy, events) > 0.0
         return (
@@ -211,7 +211,7 @@ class BoxSegment:
         return Pairs(len(cells), parts)
 
     def match_keys(self, keys: Sequence[Key | None]) -> Ints64:
-        """The subscriptions that one event matches, in no order."""
+        """The subscriptions that one event matches, unordered."""
         if not len(self.table.ids):
             return self.table.ids
         found = [coder(key) for coder, key in zip(self._coders, keys, strict=True)]
@@ -235,9 +235,9 @@ class BoxSegment:
     def match_each(
         self, batch: EventBatch, strategy: str, at_once: int
     ) -> Iterator[tuple[Ints64, Ints32]]:
-        """Offsets and owners by event, found one event at a time, handed out for `at_once` events.
+        """Offsets and owners by event, matched one at a time, yielded per `at_once` events.
 
-        For measuring: an owner comes once for each of its boxes.
+        For benchmarks: an owner occurs once per matching box.
         """
         cells = self.table.cells(batch)
         for first in range(0, len(cells), at_once):
@@ -253,13 +253,13 @@ class BoxSegment:
 
     def _timed(self, planner: Planner, name: str, cells: Ints32, work: Callable[[Ints32], T]) -> T:
         if name not in self._warm:
-            # The first call loads a kernel, or makes what it needs, which says nothing of its cost.
+            # The first call loads the kernel or builds its index; that must not count as its cost.
             work(cells[:1])
             self._warm.add(name)
         return planner.timed(name, len(cells), lambda: work(cells))
 
     def _pay_for_bitmaps(self, strategy: str, events: int) -> None:
-        """Build the bitmaps once single events have cost about as much without them."""
+        """Build the bitmaps once small batches have cost about as much as building them would."""
         if self.strategies.has_bitmaps or not self.strategies.affords_bitmaps:
             return
         self._bitmap_debt_ns += int(self.planner.cost(strategy, events) * events)
@@ -268,7 +268,7 @@ class BoxSegment:
 
 
 def _in_plane(table: BoxTable) -> bool:
-    """Whether boxes have ranges of their own, most of them in the same two columns."""
+    """Whether boxes share few predicates and most predicates are on the same two columns."""
     uses = np.sort(np.bincount(table.columns, minlength=2))
     own = table.distinct_predicates >= _OWN_RANGES * len(table.owners)
     return own and bool(uses[-2:].sum() >= _IN_PLANE * uses.sum())

@@ -45,7 +45,7 @@ _BOXES = (
 
 
 def pack_segment(segment: BoxSegment) -> tuple[dict[str, AnyArray], dict[str, str]]:
-    """Arrays and texts that `unpack_segment` makes the segment of."""
+    """The arrays and texts from which `unpack_segment` restores the segment."""
     arrays: dict[str, AnyArray] = {"dead": segment.dead}
     texts: dict[str, str] = {}
     for name in _TABLE:

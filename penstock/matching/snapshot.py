@@ -1,8 +1,8 @@
-"""Segments as files: flat arrays that are mapped into memory, and a manifest that names them.
+"""Segments as files: flat arrays that are memory-mapped, and a manifest that lists them.
 
-The only module of this package that touches files. A segment is written once under a name of its
-own and never changed; the manifest is replaced in one step, so a reader finds the old snapshot or
-the new one. Files that the new manifest does not name are left for `sweep`.
+A segment is written once under a unique name and never changed; the manifest is replaced
+atomically, so a reader finds the old snapshot or the new one. Files that the new manifest does not
+list are left for `sweep`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def save_segments(directory: Path, segments: Iterable[BoxSegment]) -> None:
 
 
 def load_segments(directory: Path, relation: Relation) -> tuple[BoxSegment, ...]:
-    """Map the segments that the manifest names."""
+    """Map the segments that the manifest lists."""
     return tuple(
         unpack_segment(relation, *read_arrays(directory / name)) for name, _ in _named(directory)
     )
 
 
 def sweep(directory: Path) -> int:
-    """Delete the segments that the manifest no longer names; returns how many."""
+    """Delete the segments that the manifest no longer lists; returns how many."""
     named = {name for name, _ in _named(directory)}
     stale = [path for path in directory.glob("segment-*.bin") if path.name not in named]
     for path in stale:
@@ -60,7 +60,7 @@ def sweep(directory: Path) -> int:
 
 
 def damaged_segments(directory: Path) -> list[str]:
-    """The segments that are not as they were written. All bytes are read, which mapping avoids;
+    """The segments whose checksum does not match. Reads all bytes, which mapping avoids;
     CorruptionError if the manifest itself is damaged."""
     return [
         name for name, checksum in _named(directory) if _checksum_of(directory / name) != checksum

@@ -1,11 +1,11 @@
-"""The ways of matching the boxes of one segment.
+"""The strategies for matching the boxes of one segment.
 
 ======== ============================================================ ======================
 scan     every box against every event                                no index, few boxes
 lanes    many events at once through the trie                         `lane_kernel`
-walk     one event at a time through the trie                         `walk`
+walk     one event at a time through the trie                         `trie_single`
 bitmaps  one event at a time, a bitmap of boxes for every cell        `bitmaps`
-boxes    rectangles stream past indexed events                        `box_kernel`
+boxes    rectangles streamed over indexed events                      `box_kernel`
 blocks   one event at a time through blocks of rectangles             `box_kernel`
 ======== ============================================================ ======================
 """
@@ -47,22 +47,22 @@ Flags = npt.NDArray[np.uint8]
 Kernel = Callable[[Ints32, RunBuffers], bool]
 
 SINGLE_EVENTS = 64
-"""Up to so many events, strategies that take one event at a time compete."""
+"""Largest batch for which strategies that take one event at a time are considered."""
 EACH = ("walk", "bitmaps", "blocks")
 """The strategies that take one event at a time."""
 BITMAP_BYTES_PER_BOX = 1024
 _SCAN_EVENTS = 4096
 _SCANNED_LISTS = 64
-"""Lists of events for which a scan has room at first."""
+"""Event lists for which a scan has room initially."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoxNames:
-    """Whose the boxes are, in the order in which an index holds them."""
+    """The subscriptions of the boxes, in the order of an index."""
 
     ids: Ints64
     doubtful: Flags
-    """Boxes that may contain a row together with another of their subscription; none: no array."""
+    """Flags boxes that may overlap another box of their subscription; empty if there are none."""
 
     @property
     def nbytes(self) -> int:
@@ -75,12 +75,12 @@ class BoxNames:
         return cls(table.ids[owners], doubtful)
 
 
-# Many methods: two for each strategy, and one for each index that they share and that is made late.
+# Many methods: two for each strategy, and one for each lazily built index that they share.
 class Strategies:
-    """What can be done with a table, a trie and a box index.
+    """The strategies that are possible with a table, a trie and a box index.
 
-    The root index, bitmaps and names are made when first needed, so that opening a snapshot reads
-    no more than a header. Threads may use strategies at once.
+    The root index, bitmaps and names are built on first use, so that opening a snapshot reads no
+    more than a header. Safe for concurrent use by threads.
     """
 
     def __init__(self, table: BoxTable, trie: Trie | None, box_index: BoxIndex | None) -> None:
@@ -94,7 +94,7 @@ class Strategies:
         self._names: dict[bool, tuple[str, ...]] = {}
 
     def names(self, events: int) -> tuple[str, ...]:
-        """The strategies that can be taken for so many events."""
+        """The strategies that are possible for `events` events."""
         few = events <= SINGLE_EVENTS
         if few not in self._names:
             self._names[few] = tuple(self._possible(few))
@@ -116,7 +116,7 @@ class Strategies:
 
     @property
     def nbytes(self) -> int:
-        """What was made beside the indexes."""
+        """The size of what was built on first use."""
         made = ("_doors", "_trie_names", "_block_names", "_table_names")
         parts = [self._bitmaps, *(self.__dict__.get(name) for name in made)]
         return sum(int(part.nbytes) for part in parts if part is not None)
@@ -124,7 +124,7 @@ class Strategies:
     # --- many events ----------------------------------------------------------------------------
 
     def batch(self, strategy: str, cells: Ints32, dead: Flags) -> tuple[Runs, ...]:
-        """All matches of some events, each once."""
+        """All matches of the events, each once."""
         if strategy in EACH:
             offsets, owners = self.each(strategy, cells, dead)
             return (self._each_once(np.diff(offsets), self._table.ids[owners]),)
@@ -159,11 +159,11 @@ class Strategies:
         )
 
     def shares_boxes(self, strategy: str, events: int, threads: int) -> bool:
-        """Whether threads had better share the boxes of a batch than take `events` of it each.
+        """Whether threads should divide the boxes instead of taking `events` events each.
 
-        Indexed events are cheaper the more of them there are, and so are those that walk the trie
-        side by side, up to the size of a pass; but to share boxes there, the columns that events
-        are sorted by must be enough for everybody.
+        Both `boxes` and `lanes` cost less per event the more events a pass has (`lanes` up to
+        `pass_events`). `lanes` divides boxes by sort column, so there must be enough columns for
+        all threads.
         """
         if strategy != "lanes":
             return strategy == "boxes"
@@ -175,13 +175,13 @@ class Strategies:
     def batch_sharing_boxes(
         self, strategy: str, cells: Ints32, dead: Flags, pool: Executor, threads: int
     ) -> tuple[Runs, ...]:
-        """The same by a strategy that shares boxes: each thread takes some of them."""
+        """`batch` by a strategy that divides boxes: each thread takes some of them."""
         if strategy == "lanes":
             return self._sharing_columns(cells, dead, pool)
         return self._sharing_rectangles(cells, dead, pool, threads)
 
     def _sharing_columns(self, cells: Ints32, dead: Flags, pool: Executor) -> tuple[Runs, ...]:
-        """Whoever is free takes the clusters rooted at the next column."""
+        """One task per pass and column: the clusters rooted at that column."""
         trie = self._trie
         assert trie is not None
         names, size = self._trie_names, pass_events(trie, cells.shape[1])
@@ -213,7 +213,7 @@ class Strategies:
             events = index_events(index, part)
             kernels = [partial(box_part_runs, index, events, dead, share) for share in shares]
             work = partial(self._with_room, "boxes", self._block_names, part, first)
-            # A subscription's boxes may be in different shares, so doubts are settled at the end.
+            # A subscription's boxes may be in different shares: deduplicate after concatenation.
             parts = list(pool.map(work, kernels))
             found += parts if not len(self._block_names.doubtful) else [_concat(parts)]
         return self._settled(found, self._block_names)
@@ -236,7 +236,7 @@ class Strategies:
     def _with_room(
         self, strategy: str, names: BoxNames, cells: Ints32, first_event: int, kernel: Kernel
     ) -> Runs:
-        """Run a kernel with as much room as it needs."""
+        """Run a kernel, with ever larger buffers until its output fits."""
         room = self._room.setdefault(strategy, Room())
         columns = cells.shape[1] if strategy != "scan" else _SCANNED_LISTS
         while True:
@@ -261,10 +261,10 @@ class Strategies:
     # --- one event at a time --------------------------------------------------------------------
 
     def each(self, strategy: str, cells: Ints32, dead: Flags) -> tuple[Ints64, Ints32]:
-        """Offsets and owners by event, found one event at a time, nothing shared.
+        """Offsets and owners by event, matched one event at a time.
 
-        An owner (a place among the ids of the table) comes once for each of its boxes. The next
-        call of the same thread overwrites them.
+        An owner (a position in the ids of the table) occurs once per matching box. The next call
+        of the same thread overwrites the arrays.
         """
         room = self._each.setdefault(strategy, EachEvent())
         if strategy == "bitmaps":
@@ -276,7 +276,7 @@ class Strategies:
         return box_matches(self._box_index, cells, dead, room)
 
     def each_strategies(self) -> list[str]:
-        """The strategies of `each`; bitmaps are among them if they can be made."""
+        """The strategies of `each`; includes bitmaps if they are affordable."""
         strategies = ["walk"] if self._trie is not None else []
         if self.affords_bitmaps:
             strategies.append("bitmaps")
@@ -291,16 +291,16 @@ class Strategies:
         both = np.unique(np.stack([events, ids]), axis=1)
         return runs_by_event(np.bincount(both[0], minlength=len(counts)), both[1])
 
-    # --- anybody --------------------------------------------------------------------------------
+    # --- any match ------------------------------------------------------------------------------
 
     def any_match(self, cells: Ints32, dead: Flags) -> Mask:
-        """Which events match anybody; for each, the first match ends the search."""
+        """Which events match any subscription; the search ends at an event's first match."""
         if self._box_index is not None:
             return any_box(self._box_index, cells, dead)
         assert self._trie is not None
         return any_walk(self._trie, self._doors, cells, dead)
 
-    # --- made when needed -----------------------------------------------------------------------
+    # --- built on first use ---------------------------------------------------------------------
 
     @cached_property
     def _doors(self) -> RootIndex:
@@ -356,7 +356,7 @@ class Strategies:
 
 
 def _concat(parts: list[Runs]) -> Runs:
-    """Runs over the same boxes and the same list of events as one."""
+    """Concatenate runs over the same boxes and the same list of events."""
     lanes_before = np.cumsum([0, *(len(part.lanes) for part in parts)])
     starts = [
         np.where(part.starts == CONTIGUOUS, CONTIGUOUS, part.starts + before)

@@ -35,7 +35,7 @@ class BoxTable:
 
     Box `b` belongs to the subscription `ids[owners[b]]` and holds the predicates
     `offsets[b] : offsets[b + 1]`; predicate `p` says that the cell of column `columns[p]` is in
-    `[lows[p], highs[p])`. Boxes that contain no row are left out. `overlapping[s]` says that two
+    `[lows[p], highs[p])`. Empty boxes are left out. `overlapping[s]` says that two
     boxes of a subscription may contain the same row.
     """
 
@@ -118,7 +118,7 @@ class BoxTable:
     def merge(
         cls, tables: Sequence[BoxTable], dropped: Sequence[npt.NDArray[np.bool_]]
     ) -> BoxTable:
-        """All subscriptions of several tables, but for those marked as dropped."""
+        """All subscriptions of several tables, except those marked as dropped."""
         relation = tables[0].relation
         kept = [table.without(drop) for table, drop in zip(tables, dropped, strict=True)]
         boundaries = tuple(
@@ -195,7 +195,7 @@ class BoxTable:
         return place if held else None
 
     def boxes_of(self, place: int) -> list[Box]:
-        """The boxes of one subscription, as they came."""
+        """The boxes of one subscription, in their original order."""
         found: list[Box] = []
         for b in np.flatnonzero(self.owners == place):
             predicates = range(int(self.offsets[b]), int(self.offsets[b + 1]))
@@ -223,9 +223,9 @@ class BoxTable:
 
     @property
     def predicate_keys(self) -> Ints64:
-        """One number per predicate, the same for equal ones.
+        """One number per predicate, equal for equal predicates.
 
-        It has room for 4M cells in a column, which takes two million constants.
+        The packing has room for 4M cells in a column, which takes two million constants.
         """
         keys = self.columns.astype(np.int64) << 44
         return keys | (self.lows.astype(np.int64) << 22) | self.highs
@@ -242,7 +242,7 @@ class BoxTable:
 
 
 def _needed(boxes: Sequence[Box]) -> list[Box]:
-    """Without boxes that contain nothing, or beside one that contains everything."""
+    """Without empty boxes; only the unconstrained box if there is one."""
     return [()] if () in boxes else [one for one in boxes if not is_empty(one)]
 
 
@@ -251,7 +251,7 @@ def _offsets(sizes: Sequence[int] | npt.NDArray[np.integer]) -> Ints64:
 
 
 def stretches(starts: Ints64, sizes: Ints64) -> Ints64:
-    """The positions `starts[i] : starts[i] + sizes[i]` of all i, one after the other."""
+    """The concatenated ranges `starts[i] : starts[i] + sizes[i]`."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
     places: Ints64 = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - sizes), sizes)

@@ -1,8 +1,8 @@
-"""When an index of immutable segments builds and merges them, for every index that is made so.
+"""Log-structured merging: when an index of immutable segments builds and merges them.
 
-New items wait in a small *delta*, which is cheap to look through or to index anew. A full delta
-becomes a segment, and segments of about equal size are merged, so an item is built into a segment
-O(log n) times. Removed items stay in their segments, dead, until most of a segment is dead.
+New items go to a small *delta*, which is cheap to scan or to rebuild. A full delta becomes a
+segment, and segments of about equal size are merged, so an item is built into a segment O(log n)
+times. Removed items stay in their segments, marked dead, until a segment is mostly dead.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class TierSegment(Protocol):
-    """What is asked of a segment to decide whether to merge it."""
+    """What the merge policy needs to know of a segment."""
 
     def __len__(self) -> int:
         """Its items, dead ones included."""
@@ -27,21 +27,19 @@ class TierPolicy:
     """Sizes, in items."""
 
     delta_items: int
-    """A delta of so many items becomes a segment."""
+    """The delta becomes a segment at this size."""
     smallest: int
-    """Smaller segments are all of one tier; each further tier is `2 ** ratio_bits` times larger."""
+    """Smaller segments are all in tier 0; each further tier is `2 ** ratio_bits` times larger."""
     ratio_bits: int
     fanout: int
-    """So many segments of one tier are merged. Fewer segments make reading cheaper, more of them
-    writing."""
+    """Segments of one tier that trigger a merge. Low values favour reads, high ones writes."""
 
     def tier(self, size: int) -> int:
         return -(-(size // self.smallest).bit_length() // self.ratio_bits)
 
     def next_merge(self, segments: Sequence[tuple[int, int]]) -> list[int]:
-        """Which segments, given by their sizes and how many of their items are dead, to merge
-        next: one that is mostly dead, alone; or the smallest tier that is full. None if all is
-        well."""
+        """The segments to merge next, given (size, dead items) of each: a mostly dead one alone, or
+        the smallest full tier; empty if no merge is due."""
         tiers: dict[int, list[int]] = {}
         for number, (size, dead) in enumerate(segments):
             if self.is_mostly_dead(dead, size):
@@ -51,8 +49,8 @@ class TierPolicy:
         return tiers[min(full)] if full else []
 
     def merges_due(self, segments: Sequence[tuple[int, int]]) -> list[list[int]]:
-        """All merges that follow from one another, as the groups of segments that end up in one:
-        each is then built once."""
+        """All cascading merges, as groups of segments that end up in one, so that each result is
+        built once."""
         groups = [([number], size, dead) for number, (size, dead) in enumerate(segments)]
         touched: set[int] = set()
         while due := self.next_merge([(size, dead) for _, size, dead in groups]):
@@ -82,8 +80,8 @@ class Tiers(Generic[K, T, S]):
         build: Callable[[Sequence[T], Sequence[S]], S | None],
         segments: Iterable[S] = (),
     ) -> None:
-        """`build` makes one segment of new items and of what is alive in old segments; None if
-        that is nothing."""
+        """`build` makes one segment of new items and of the living items of old segments; None if
+        there are none."""
         self._policy, self._build = policy, build
         self.segments: list[S] = list(segments)
         self.delta: dict[K, T] = {}
@@ -95,12 +93,12 @@ class Tiers(Generic[K, T, S]):
             self._merge(items)
 
     def item_died(self, segment: S) -> None:
-        """To be called after an item of a segment has died."""
+        """Call after an item of a segment was marked dead."""
         if self._policy.is_mostly_dead(segment.dead_count, len(segment)):
             self._merge([])
 
     def _merge(self, items: list[T]) -> None:
-        """Build new items into a segment, and merge what is due then."""
+        """Build new items into a segment, and run the merges that become due."""
         old = self.segments
         sizes = [(len(one), one.dead_count) for one in old]
         new = len(old)

@@ -1,10 +1,10 @@
-"""The trie of a segment: boxes that begin with the same predicates share their nodes.
+"""The trie of a segment: boxes with a common prefix of predicates share its nodes.
 
-The predicates of each box are put in one order, the most selective first, and the boxes are sorted
-by these lists. Nodes lie in preorder; each knows where its subtree ends, so a subtree that no
-event can match is skipped by one jump. The nodes at the top are the roots of *clusters*: the
-boxes whose most selective predicate is the root's. Sorting a batch by a column has a price, so
-only some columns may root clusters; `access.py` chooses them.
+The predicates of each box are ordered by selectivity, the most selective first, and the boxes are
+sorted by these lists. Nodes are in preorder and store where their subtree ends, so a subtree that
+no event can match is skipped by one jump. The nodes at the top are the roots of *clusters*: the
+boxes whose most selective predicate is the root's. Sorting a batch by a column costs time, so only
+some columns may root clusters; `access.py` chooses them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Ints64 = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 LOW_ROW, HIGH_ROW, SKIP, FIRST_BOX = range(4)
-"""What the four numbers of a node are."""
+"""Columns of a node."""
 
 _SORTED_PREDICATES = 32
-"""Boxes are sorted by so many predicates; beyond, equal beginnings may go unshared."""
+"""Sort depth: longer common prefixes may stay unshared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Trie:
     """Boxes in preorder.
 
     A *row* stands for one cell of one column: row `row_bases[c] + cell`. A node's predicate holds
-    for the cells between its low and its high row. Node `i` ends the boxes `nodes[i, FIRST_BOX]`
-    to `nodes[i + 1, FIRST_BOX]`; the last node is a sentinel. The boxes before the first node's
-    have no predicates. Clusters are listed by column, then by low cell.
+    for the rows from its low row up to its high row. The paths of the boxes `nodes[i, FIRST_BOX]`
+    up to `nodes[i + 1, FIRST_BOX]` end at node `i`; the last node is a sentinel. The boxes before
+    the first node's have no predicates. Clusters are listed by column, then by low cell.
     """
 
     row_bases: Ints32
@@ -57,8 +57,8 @@ class Trie:
 
     @property
     def root_share(self) -> float:
-        """The share of the cells of its column that the root of a cluster accepts, on average: of
-        the events too, if they are spread evenly."""
+        """The average share of its column's cells that a cluster root accepts; equals the share of
+        events if they are spread evenly."""
         if not len(self.root_nodes):
             return 1.0
         cells = np.repeat(np.diff(self.row_bases) - 1, np.diff(self.root_offsets))
@@ -93,7 +93,7 @@ def build_trie(table: BoxTable, sample: Ints32) -> Trie:
     by_root = number[roots]
     root_columns, root_lows, root_highs = columns[by_root], lows[by_root], highs[by_root]
     if len(access):
-        # The rest is walked by all events, in the order of whichever column comes first.
+        # Boxes without an access column are walked by all events, sorted by the first one.
         rest = ~np.isin(root_columns, access)
         root_columns[rest] = access[0]
         root_lows[rest], root_highs[rest] = 0, table.boundaries[access[0]].cell_count
@@ -133,7 +133,7 @@ def _ranks(shares: Floats) -> Ints32:
 def selectivities(table: BoxTable, sample: Ints32, predicates: Ints64) -> Floats:
     """The share of the sampled events that each predicate accepts.
 
-    One more event, spread evenly over the cells, orders the predicates that accept none.
+    One pseudo-event, spread evenly over the cells, orders the predicates that accept no sample.
     """
     shares = np.empty(len(predicates))
     columns = table.columns[predicates]
@@ -149,10 +149,10 @@ def selectivities(table: BoxTable, sample: Ints32, predicates: Ints64) -> Floats
 
 
 def _box_order(numbers: Ints32, offsets: Ints64) -> Ints32:
-    """The boxes, sorted by their lists of predicates; a box comes before those it begins.
+    """The boxes, sorted by their lists of predicates; a prefix comes first.
 
-    Predicates are numbered by column, then by where they begin, so that neighbours ask similar
-    things of the same column: what fails one often fails all boxes of a word of the bitmaps.
+    Predicates are numbered by column, then by low end, so that neighbours have similar predicates
+    on the same column: an event that fails one often fails all boxes of a bitmap word.
     """
     sizes = np.diff(offsets)
     width = min(int(sizes.max(initial=0)), _SORTED_PREDICATES)
@@ -169,7 +169,11 @@ def _box_order(numbers: Ints32, offsets: Ints64) -> Ints32:
 def _preorder(
     numbers: Ints32, offsets: Ints64, order: Ints32
 ) -> tuple[Ints32, npt.NDArray[np.uint16]]:
-    """Nodes (predicate, 0, skip, first box) and depths of boxes in sorted order."""
+    """Nodes (predicate, 0, skip, first box) and depths of boxes in sorted order.
+
+    A predicate occurrence makes at most one node, so `len(numbers)` nodes and a sentinel suffice.
+    `path[d]` is the node at depth `d` of the current box.
+    """
     nodes = np.zeros((len(numbers) + 1, 4), np.int32)
     depths = np.zeros(len(numbers) + 1, np.uint16)
     longest = 0
@@ -184,7 +188,7 @@ def _preorder(
         while shared < min(size, depth) and nodes[path[shared], 0] == numbers[start + shared]:
             shared += 1
         if shared == size and size < depth:
-            shared = max(0, size - 1)  # only where sorting stopped short: a node of its own
+            shared = max(0, size - 1)  # only beyond the sort depth: gets a node of its own
         for closed in range(shared, depth):
             nodes[path[closed], 2] = used
         for place in range(shared, size):

@@ -1,4 +1,4 @@
-"""One event at a time through the trie: only the clusters whose root it satisfies are entered.
+"""One event at a time through the trie: it enters only the clusters whose root it satisfies.
 
 A segment tree for each access column finds the clusters whose root accepts a cell, however many
 there are and however broad their roots. (The root is the access predicate of Fabret et al. 2001.)
@@ -26,7 +26,7 @@ class RootIndex:
 
     The tree of column `c` has `sizes[c]` leaves (none if nothing is rooted there) and is numbered
     as a heap from `bases[c]` on: node 1 is the top, the leaf of a cell is `sizes[c]` + cell. Tree
-    node `t` lists `clusters[offsets[t] : offsets[t + 1]]`. The lists on the way from a leaf to the
+    node `t` lists `clusters[offsets[t] : offsets[t + 1]]`. The lists on the path from a leaf to the
     top are the clusters that accept its cell, each once. `everyone` are the clusters that every
     event has to try.
     """
@@ -68,10 +68,10 @@ def build_doors(trie: Trie) -> RootIndex:
 
 
 def _covering(low: Ints64, high: Ints64) -> tuple[Ints64, Ints64]:
-    """The tree nodes that cover leaves `low[i]` to `high[i]`, and for each node its i.
+    """The tree nodes that cover leaves `low[i]` up to `high[i]`, and for each node its i.
 
-    From the leaves up: a left end that is a right child, and a right end that follows a left
-    child, are taken and stepped over; the rest is left to the parents.
+    Bottom up: a low end that is a right child, and a high end whose predecessor is a left child,
+    are emitted and stepped over; the parents cover the rest.
     """
     which = np.arange(len(low))
     places, chosen = [low[:0]], [which[:0]]
@@ -90,7 +90,7 @@ def _covering(low: Ints64, high: Ints64) -> tuple[Ints64, Ints64]:
 def walk_matches(
     trie: Trie, doors: RootIndex, cells: Ints32, dead: Flags, each_event: EachEvent
 ) -> tuple[Ints64, Ints32]:
-    """Offsets and owners: who matches each event. An owner comes once for each of its boxes."""
+    """Offsets and owners: the matches of each event. An owner occurs once per matching box."""
     return each_event(
         len(cells),
         lambda first, offsets, owners: _walk_each(
@@ -129,6 +129,12 @@ def _walk_each(
     offsets: Ints64,
     owners: Ints32,
 ) -> int:
+    """Match from `first_event` on; returns the first event without room, or the event count.
+
+    `nodes[0, 3]` boxes have no predicates and match every event. `entered` collects the clusters of
+    one event: a cluster is listed at several tree nodes, but only once on any path from a leaf to
+    the top, so the total number of list entries bounds it.
+    """
     column_count = cells.shape[1]
     rows = np.empty(column_count, np.int32)
     entered = np.empty(len(clusters) + len(everyone), np.int32)

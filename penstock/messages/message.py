@@ -1,10 +1,10 @@
-"""Messages, and the regions of subscription space they are meant for.
+"""Messages, and the regions of subscription space they are addressed to.
 
-A subscription's wish for the rows of one table is a point in a *space*: a box over the table's own
+A subscription's selection of rows of one table is a point in a *space*: a box over the table's own
 columns (its base), and an interval over one or more columns of the table it is joined with (its
-filter). A message names a space and carries one row of the base table. It is meant for the points
-whose base contains that row and whose filter lies within one of the message's *reaches*. Whether a
-point gets a message can be told from the point and the message alone.
+filter). A message names a space and carries one row of the base table. It is addressed to the
+points whose base contains that row and whose filter lies within one of the message's *reaches*.
+Whether a point gets a message depends on the point and the message only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reach(NamedTuple):
 
 
 ANY_FILTER = Reach(BOTTOM, TOP, BOTTOM, TOP)
-"""Whatever the filter, over however many columns."""
+"""Matches every filter, over any number of columns."""
 
 Vector: TypeAlias = tuple[Key | None, ...]
 """The values of a row in all filter columns of a space."""
@@ -47,7 +47,7 @@ Vector: TypeAlias = tuple[Key | None, ...]
 class Envelope(NamedTuple):
     """One box of a region in a space with several filter columns: a reach for each of them.
 
-    Filters that contain one of the vectors in `without` are not meant, although they lie within.
+    Filters that contain one of the vectors in `without` are excluded.
     """
 
     reaches: tuple[Reach, ...]
@@ -63,15 +63,15 @@ class Envelope(NamedTuple):
 
 Reaches: TypeAlias = tuple[Reach | Envelope, ...]
 EVERYONE: Reaches = (ANY_FILTER,)
-"""The region of everybody: one object, so that it need not be made for every message."""
+"""The region of all points: one shared object instead of one for every message."""
 
 
 INITIAL_STEP = 0
-"""At one offset, what points start with comes before everything that happens there."""
+"""At one offset, initial content comes before all other steps."""
 
 
 class PointId(NamedTuple):
-    """Which part of a subscription a point stands for."""
+    """The part of a subscription that a point stands for."""
 
     subscription: int
     branch: int
@@ -79,7 +79,7 @@ class PointId(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a message stands among all messages: clients apply them in this order."""
+    """The position of a message in the total order in which clients apply messages."""
 
     offset: int
     step: int
@@ -87,10 +87,10 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One subscription's wish for the rows of one of its tables, in one space.
+    """One subscription's selection of rows of one of its tables, in one space.
 
-    `more` are the intervals over further filter columns of the space. A point that is told of
-    `changes_only` holds no rows: it starts with none, and must be told what a row was before.
+    `more` are the intervals over further filter columns of the space. A point with `changes_only`
+    holds no rows: it has no initial content, and its messages must carry the old row.
     """
 
     id: PointId
@@ -110,21 +110,21 @@ class Point:
 
 
 class Message(NamedTuple):
-    """One row of a base table, and who must take it up or give it up.
+    """One row of a base table, and the points that must upsert or remove it.
 
-    A point in the `upsert` region takes up `row`; any other point in the `remove` region gives up
-    the row with this key. The remove region is tested against `old`, the values before the change
-    of the columns that conditions mention (as (column, value) pairs), or against `row` if `old` is
+    A point in the `upsert` region upserts `row`; any other point in the `remove` region removes the
+    row with this key. The remove region is tested against `old`, the values before the change of
+    the columns that conditions mention (as (column, value) pairs), or against `row` if `old` is
     None.
 
-    A message with `recipients` is meant for exactly these points: to take up `row`, or, without
-    one, to give up the row with this key. A message with a `partner` stands for one join row, this
-    row and the partner with that key: a point holds the row as long as it was told of a partner.
-    A message with `since` is meant only for subscriptions that were recorded from that offset on:
-    what many of them start with is described by a region, as everything else.
+    A message with `recipients` is addressed to exactly these points: to upsert `row` or, without
+    one, to remove the row with this key. A message with a `partner` stands for one join row, this
+    row and the partner with that key: a point holds the row as long as it knows a partner. A
+    message with `since` is addressed only to subscriptions that were recorded from that offset on:
+    the initial content of many of them, addressed by a region.
 
-    (A tuple, because a change of a few microseconds makes one, and a frozen class takes four times
-    as long to make.)
+    (A tuple, because a change takes a few microseconds, and creating a frozen class takes four
+    times as long.)
     """
 
     position: Position
@@ -139,7 +139,7 @@ class Message(NamedTuple):
     since: int = 0
 
     def upserts(self, point: Point, base: Relation) -> bool:
-        """Whether the point must take up the row."""
+        """Whether the point must upsert the row."""
         if self.recipients:
             return self.row is not None and point.id in self.recipients
         if self.row is None or not self._concerns(point) or not _within(self.upsert, point):
@@ -147,7 +147,7 @@ class Message(NamedTuple):
         return contains(point.base, base, self.row)
 
     def removes(self, point: Point, base: Relation) -> bool:
-        """Whether the point, unless it takes the row up, must give it up."""
+        """Whether the point must remove the row, unless it upserts it."""
         if self.recipients:
             return self.row is None and point.id in self.recipients
         if not self._concerns(point) or not _within(self.remove, point):
@@ -159,7 +159,7 @@ class Message(NamedTuple):
         return point.id.subscription >= self.since
 
     def row_before(self, base: Relation) -> Row:
-        """The row that the remove region is tested against; columns nobody looks at are NULL."""
+        """The row that the remove region is tested against; columns without conditions are NULL."""
         if self.old is None:
             assert self.row is not None
             return self.row
@@ -174,8 +174,8 @@ def _within(reaches: Reaches, point: Point) -> bool:
 
 
 class MessageBatch(NamedTuple):
-    """Messages that differ in their rows alone: a step shows many rows to some points, or hides
-    them from some. Rows are shown if there is an upsert region."""
+    """Messages that differ in their rows only: a step shows many rows to some points, or hides them
+    from some. Rows are shown if there is an upsert region."""
 
     position: Position
     space: int
@@ -194,7 +194,7 @@ class MessageBatch(NamedTuple):
                 yield Message(position, space, key, None, (), self.old(row), remove)
 
     def old(self, row: Row) -> tuple[tuple[int, Stored], ...]:
-        """What is said of a row that is hidden."""
+        """The old values in the message of a row that is hidden."""
         return tuple([(column, row[column]) for column in self.mentioned])
 
 

@@ -1,7 +1,7 @@
-"""Some points of one space as bit masks: which of them lie in a region, without a look at each.
+"""Points of one space as bit masks: finds those in a region without testing each.
 
-For points that are few enough to be kept one by one: the branches of one subscription, or those
-that came lately. A point in a set is the bit of its number.
+For few points: the branches of one subscription, or recently added points. A point in a set is the
+bit of its number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PointMasks:
 
     @cached_property
     def _filters(self) -> list[IntervalMasks]:
-        """By filter column. Subscriptions over one table never ask for them."""
+        """By filter column; not needed for subscriptions over one table."""
         filters = zip(*(point.filters for point in self.points), strict=True)
         return [IntervalMasks(dict(enumerate(of)), len(self.points)) for of in filters]
 

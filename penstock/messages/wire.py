@@ -1,12 +1,12 @@
 """The wire format of messages: one version byte, then one MessagePack array.
 
-Rows travel in stored form, so nothing depends on the types of a column, and most messages take a
-few dozen bytes beside their row. The ends of a reach that do not bound anything travel as nil. The
-partner comes last and only where there is one.
+Rows are sent in stored form, so nothing depends on the types of a column, and most messages take a
+few dozen bytes in addition to their row. Unbounded ends of a reach are nil. The partner comes last
+and only if there is one.
 
 Version 1 is for regions over one filter column. A message with an envelope has version 2, in which
-each box of a region is a list of reaches, one per column, and the list of vectors it leaves out.
-Version 3 is version 2 for those who came lately: since when comes behind the recipients.
+each box of a region is a list of reaches, one per column, and the list of excluded vectors. Version
+3 is version 2 with `since` after the recipients, for new subscriptions only.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _VERSIONS = (VERSION, ENVELOPE_VERSION, NEWCOMER_VERSION)
 MAX_MESSAGE_BYTES = 64 << 20
 
 SIMPLE_START = bytes([VERSION]) + array_header(8)
-"""Begins a message of eight parts."""
+"""The first bytes of a message of eight parts."""
 _NIL, _NO_RECIPIENTS = pack(None), pack([])
 _PACKED_ANYONE = pack([[]])
-"""The region ANYONE. Where boxes may be envelopes it has one more array around it."""
+"""The packed region EVERYONE; in versions with envelopes it is nested in one more array."""
 _MAX_REGIONS = 10_000
 _MAX_ROWS = 50_000
 
@@ -73,7 +73,7 @@ def encode_message(message: Message) -> bytes:
 
 
 Encoded: TypeAlias = tuple[int, int, list[bytes]]
-"""The position of some messages, and their bytes."""
+"""The position of messages, and their bytes."""
 
 _KeyedRow: TypeAlias = tuple[RowKey, Row]
 
@@ -82,7 +82,7 @@ class _Encoding:
     """Encodes many messages; regions and rows that many of them share are packed once."""
 
     def __init__(self) -> None:
-        # With what is packed, so that no other object takes its identity.
+        # Entries reference the packed object, so that its id is not reused.
         self._regions: dict[int, tuple[Reaches, bytes]] = {}
         self._shown: dict[int, tuple[_KeyedRow, bytes]] = {}
         self._hidden: dict[tuple[int, ...], dict[int, tuple[_KeyedRow, bytes]]] = {}
@@ -92,13 +92,13 @@ class _Encoding:
         taken, given_up = self._region(upsert), self._region(remove)
         if recipients or partner is not None or since or not taken or not given_up:
             return encode_message(message)
-        # An array of four without its first byte is four values.
+        # An array of four without its first byte is four concatenated values.
         values = pack((position, space, key, row))[1:]
         before = _NIL if old is None else pack(old)
         return b"".join((SIMPLE_START, values, taken, before, given_up, _NO_RECIPIENTS))
 
     def telling(self, telling: MessageBatch) -> list[bytes]:
-        """In the order of their bytes."""
+        """The messages of a batch, sorted by their bytes."""
         position, space, rows, upsert, remove, _ = telling
         taken, given_up = self._region(upsert), self._region(remove)
         if not taken or not given_up:
@@ -115,7 +115,7 @@ class _Encoding:
         return [start + part + end for part in parts]
 
     def _region(self, region: Reaches) -> bytes:
-        """Nothing, if it is not for the first version."""
+        """The packed region; empty if version 1 cannot represent it."""
         known = self._regions.get(id(region))
         if known is None:
             if len(self._regions) >= _MAX_REGIONS:
@@ -130,8 +130,8 @@ def _parts(
     known: dict[int, tuple[_KeyedRow, bytes]],
     packed: Callable[[_KeyedRow], bytes],
 ) -> list[bytes]:
-    """What messages say of their rows. A step may show all rows of a group, and the next step hide
-    them."""
+    """The row parts of messages, cached: a step may show all rows of a group, and the next step
+    hide them."""
     try:
         return [known[id(row)][1] for row in rows]
     except KeyError:
@@ -145,8 +145,8 @@ def _parts(
 
 
 def encode_messages(told: Iterable[AnyMessage]) -> Iterator[Encoded]:
-    """The bytes of many messages, the same as those of `encode_message`; those that come together
-    are in order."""
+    """The bytes of many messages, the same as those of `encode_message`; messages of one batch are
+    sorted."""
     encoding = _Encoding()
     for one in told:
         if isinstance(one, MessageBatch):
@@ -156,7 +156,7 @@ def encode_messages(told: Iterable[AnyMessage]) -> Iterator[Encoded]:
 
 
 def packed_region(region: Reaches) -> bytes:
-    """A region that has no envelope, as it travels."""
+    """The packed form of a region without envelopes."""
     return pack(_plain_reaches(region))
 
 
@@ -179,14 +179,14 @@ def decode_message(data: bytes) -> Message:
 
 
 _SPACE_WITHIN = 30
-"""The space ends here at the latest: version, two arrays' beginnings, three integers of 9 bytes."""
+"""The space ends within this many bytes: version, two array starts, three integers of 9 bytes."""
 
 
 class SpaceFilter:
-    """Tells messages that cannot be of some spaces, without decoding them.
+    """Rules out messages that are not of the given spaces, without decoding them.
 
-    It looks for the bytes of a space where the space stands; what they are part of it does not ask,
-    so some others pass as well. What is of an unknown version passes too, to be refused by name.
+    It searches the bytes of a space id in the first bytes of the message, so there are false
+    positives. Messages of an unknown version pass, too, so that decoding reports them.
     """
 
     def __init__(self, spaces: Iterable[int]) -> None:
@@ -201,14 +201,14 @@ class SpaceFilter:
 
 
 def has_partner(data: bytes) -> bool:
-    """Whether a message has a partner, by the number of its parts alone."""
+    """Whether a message has a partner; decodes it only if the number of its parts allows one."""
     parts = 9 if data[:1] == bytes([NEWCOMER_VERSION]) else 8
     return data[1:2] != array_header(parts) and decode_message(data).partner is not None
 
 
 def may_reach_anyone(data: bytes) -> bool:
-    """False only if no region of a message is ANYONE. It looks for the bytes of that region
-    anywhere in the message, without decoding it, so some others pass as well."""
+    """False only if no region of a message is EVERYONE. Searches the bytes of that region anywhere
+    in the message, without decoding it, so there are false positives."""
     return _PACKED_ANYONE in data
 
 
@@ -244,7 +244,7 @@ def _reaches(plain: list[Any]) -> Reaches:
 
 
 def _plain_boxes(reaches: Reaches) -> list[Any]:
-    """A reach that stands alone travels as such, with nothing behind it."""
+    """A single reach is a list of one, without excluded vectors."""
     return [
         [_plain_reaches(one.reaches), one.without]
         if isinstance(one, Envelope)

@@ -1,4 +1,4 @@
-"""Content networks: brokers that pass messages on to whoever they are meant for."""
+"""Content networks: brokers that forward messages to the subscriptions they are addressed to."""
 
 from penstock.network.node import BrokerNode
 from penstock.network.ports import Outcome

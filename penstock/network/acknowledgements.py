@@ -1,7 +1,6 @@
-"""Operations and their acknowledgements: one is done when all that follow from it are.
+"""Operations and their acknowledgements: one is done when all operations it caused are done.
 
-Operations have numbers of the node that issued them, so several that are under way over one link
-are not confused.
+The issuing node numbers its operations, so several can be in flight over one link.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from typing import TypeAlias
 from penstock.errors import NetworkError
 
 Operation: TypeAlias = tuple[int, int]
-"""A link and a number: asked for over that link, or issued to it."""
+"""A link and a number: requested over that link, or issued to it."""
 
 
 class Acknowledgements:
     def __init__(self) -> None:
         self._next = 1
         self._issued: dict[Operation, Operation | None] = {}
-        """What was issued, and for which operation that was asked for."""
+        """By issued operation: the requested operation that caused it."""
         self._open: dict[Operation, set[Operation]] = {}
-        """What was asked for, and what of it is still under way."""
+        """By requested operation: the issued operations that are still in flight."""
 
     def number(self) -> int:
         number, self._next = self._next, self._next + 1
@@ -34,7 +33,7 @@ class Acknowledgements:
         return number
 
     def begin(self, asked: Operation, issued: Iterable[Operation]) -> bool:
-        """Something was asked for, and these follow from it. Whether it is done already."""
+        """Register a requested operation and those it caused; True if all are done already."""
         under_way = {one for one in issued if one in self._issued}
         if not under_way:
             return True
@@ -44,7 +43,7 @@ class Acknowledgements:
         return False
 
     def done(self, link: int, number: int) -> list[Operation]:
-        """What was issued has been done; returns what was asked for and is done with it."""
+        """An issued operation is done; returns the requested operations that are done with it."""
         if (link, number) not in self._issued:
             raise NetworkError(
                 f"an acknowledgement of operation {number} over link {link}",
@@ -53,7 +52,7 @@ class Acknowledgements:
         return self._end((link, number))
 
     def fail(self, link: int) -> list[Operation]:
-        """A session has failed: tables will be compared, so nothing is waited for any more."""
+        """A session has failed: tables will be compared, so nothing is awaited over it."""
         ended: list[Operation] = []
         for issued in [one for one in self._issued if one[0] == link]:
             ended += self._end(issued)

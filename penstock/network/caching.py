@@ -1,8 +1,8 @@
-"""Payload caching around any network (CN*): what of each hop's bytes is payload that travels again.
+"""Payload caching around any network (CN*): which hops carry a payload, and which only its id.
 
 Every caching node has a directory and a repository (`penstock.network.payloads`). A node that needs
-a payload it does not have asks the last node on the way that had it, then the server. Plain nodes
-pass on what they get, and always get the payload.
+a payload it does not have asks the last node on the path that had it, then the server. Plain nodes
+forward what they get, and always get the payload.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.network.journeys import ContentNetwork, Hop, Journey
 from penstock.network.payloads import PayloadCache, PayloadSettings
 
 ADDRESS_BYTES = 6
-"""PayloadAttrs, ID and Source beside a message; a request has an id and an address."""
+"""PayloadAttrs, ID and Source in addition to a message; a request has an id and an address."""
 _REQUEST_BYTES = PAYLOAD_ID_BYTES + ADDRESS_BYTES
 
 
@@ -28,14 +28,14 @@ class CarriedHop:
 
 @dataclass(slots=True)
 class Carried:
-    """A journey and its bytes, with what was fetched on the way."""
+    """A journey and its bytes, with the fetches it caused."""
 
     journey: Journey
     hops: list[CarriedHop] = field(default_factory=list)
     fetches: list[CarriedHop] = field(default_factory=list)
-    """From the node that asks to the one that has it, and back."""
+    """Hops from the requesting node to the one that has the payload, and back."""
     late_nodes: dict[int, int] = field(default_factory=dict)
-    """Nodes whose clients had to wait for a payload, and for how many hops more."""
+    """Nodes whose clients had to wait for a payload, and the number of additional hops."""
 
 
 def carry_plainly(journeys: Sequence[Journey]) -> list[Carried]:
@@ -58,7 +58,7 @@ class CachingCarrier:
         self._plain = frozenset(plain)
         self._caches: dict[int, PayloadCache] = {}
         self._links: dict[tuple[int, int], int] = {}
-        """Each way from one node to another is a link of the sender: a bit of its directory."""
+        """Each (sender, receiver) pair is a link of the sender: a bit of its directory."""
 
     def carry(self, journeys: Sequence[Journey]) -> list[Carried]:
         return [self._carry(journey) for journey in journeys]
@@ -112,12 +112,12 @@ class CachingCarrier:
             parcels[receiver] = parcel
         is_kept = receiver not in self._plain and self._cache(receiver).take(parcel)
         if is_kept and hop.sender not in self._plain:
-            # The acknowledgement travels beside the data, and delays nothing.
+            # The acknowledgement is sent separately from the data, and delays nothing.
             link = self._link(hop.sender, receiver)
             self._cache(hop.sender).set_bit(parcel.payload_id, link)
 
     def _fetch(self, node: int, source: int, whole: Parcel, carried: Carried) -> None:
-        """From the last node that had the payload; if it has let it go, from the server."""
+        """Fetch from the last node that had the payload; if it has evicted it, from the server."""
         assert whole.payload is not None
         waited = 0
         for holder in dict.fromkeys((source, self._server)):

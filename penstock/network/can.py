@@ -1,9 +1,9 @@
 """CAN: nodes own zones of subscription space; a message goes to every zone that its region meets.
 
-Each space of the system is divided among all nodes. A subscription lives where its points are, so
-the node that owns a zone knows all points in it. A message goes from the server's zone towards a
-place that all boxes of its region share, and from there, along the ways that lead back to it, to
-all zones that the region meets: each of them receives it once.
+Each space of the system is divided among all nodes. A subscription is stored where its points are,
+so the node that owns a zone knows all points in it. A message is routed from the server's zone to a
+place that all boxes of its region share, and from there, along the reverse of the paths to that
+place, to all zones that the region meets: each of them receives it once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.predicates.intervals import Cut
 from penstock.routing.interests import Shapes, shape_of
 
 MESSAGE_LOAD = 0.1
-"""What a message that a zone has handled counts, in points."""
+"""Load of a message that a zone has handled, in points."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class OwnedZone:
     """By subscription and number of the point."""
     handled: int = 0
     splits: tuple[int, ...] = ()
-    """How often it has been divided along each dimension."""
+    """By dimension: how often the zone was divided along it."""
 
     @property
     def load(self) -> float:
@@ -43,8 +43,8 @@ class OwnedZone:
 
 
 class SpaceZones:
-    """All zones of one space. What is decided where a message is, is decided from one zone and its
-    neighbours; the list of all zones is for those that join, and for tests."""
+    """All zones of one space. Routing decisions use one zone and its neighbours only; the list of
+    all zones is for nodes that join, and for tests."""
 
     def __init__(self, space: CanSpace, owner: int) -> None:
         self.space = space
@@ -52,7 +52,7 @@ class SpaceZones:
         self._next = 1
 
     def at(self, place: Coordinates) -> int:
-        """The zone that has a place: by walking there from any zone."""
+        """The zone that contains a place, found by routing there from any zone."""
         number = next(iter(self.zones))
         while (following := self.towards(number, place)) is not None:
             number = following
@@ -62,16 +62,16 @@ class SpaceZones:
         return [i for i, one in self.zones.items() if one.owner == node]
 
     def join(self, node: int) -> None:
-        """A node takes half of the zone that has the most to do and can be divided."""
+        """A node takes half of the zone with the highest load that can be divided."""
         for number in sorted(self.zones, key=lambda i: (-self.zones[i].load, i)):
             cut = _best_cut(self.zones[number])
             if cut is not None:
                 self._divide(number, *cut, node)
                 return
-        # Nothing to divide by: it helps out later, when there are points.
+        # No zone can be divided: the node gets one later, when there are points.
 
     def leave(self, node: int) -> None:
-        """Its zones go to neighbours: to one with which they make a zone, or to the least busy."""
+        """Its zones go to neighbours: to one with which they form a box, or to the least loaded."""
         for number in self.owned_by(node):
             gone = self.zones[number]
             others = [i for i in gone.neighbours if self.zones[i].owner != node]
@@ -84,14 +84,14 @@ class SpaceZones:
                 self._absorb(heir, number, whole)
 
     def towards(self, number: int, place: Coordinates) -> int | None:
-        """The next zone on the way to a place; None if this zone has it."""
+        """The next zone on the path to a place; None if this zone contains it."""
         own = self.zones[number]
         if own.zone.contains(place):
             return None
         return next(i for i in own.neighbours if self.zones[i].zone.leads_to(own.zone, place))
 
     def onwards(self, number: int, place: Coordinates, regions: Sequence[Region]) -> list[int]:
-        """The neighbours that a region meets and whose way to the place leads through this zone."""
+        """The neighbours that a region meets and whose path to the place crosses this zone."""
         own = self.zones[number].zone
         return [
             i
@@ -127,7 +127,7 @@ class SpaceZones:
         self._reconnect({heir}, around)
 
     def _reconnect(self, changed: set[int], around: set[int]) -> None:
-        """Zones changed: who are neighbours among them and those around?"""
+        """Recompute the neighbours of changed zones, among them and the zones around."""
         for number in changed:
             self.zones[number].neighbours = set()
             for other in (around | changed) - {number}:
@@ -139,7 +139,7 @@ class SpaceZones:
 
 def _best_cut(zone: OwnedZone) -> tuple[int, Cut] | None:
     """A cut that divides the points of a zone: along the dimension that was cut least often, if it
-    leaves a quarter on either side, so that zones do not become a chain; else the most even one."""
+    leaves a quarter on either side, so that zones do not degenerate; else the most even one."""
     best: tuple[tuple[bool, int, float], int, Cut] | None = None
     half, splits = len(zone.points) / 2, _splits(zone)
     for dimension in range(len(zone.zone.low)):
@@ -160,7 +160,7 @@ def _splits(zone: OwnedZone) -> tuple[int, ...]:
 
 
 class CanNetwork:
-    """`columns` gives, for each space, the base columns that have dimensions."""
+    """`columns` has, for each space, the base columns that are dimensions."""
 
     def __init__(
         self, shapes: Shapes, columns: Mapping[int, Sequence[int]], nodes: int, server: int = 0
@@ -175,11 +175,11 @@ class CanNetwork:
         }
         self._joined = [server]
         self._residents: dict[tuple[int, int], Residents] = {}
-        """By space and zone; made when a zone is first asked, let go when it changes."""
+        """By space and zone; built on first use, dropped when the zone changes."""
         self._points: dict[int, list[Point]] = {}
 
     def join_all(self) -> None:
-        """All nodes join, one after the other: best when the first subscriptions are there."""
+        """All nodes join, one after the other; best after the first subscriptions."""
         for node in range(self.nodes):
             if node not in self._joined:
                 self.join(node)
@@ -248,7 +248,7 @@ class CanNetwork:
         return journey
 
     def _enter(self, zones: SpaceZones, place: Coordinates, journey: Journey) -> tuple[int, int]:
-        """From a zone of the server to the one that has the place."""
+        """Route from a zone of the server to the one that contains the place."""
         number = min(zones.owned_by(self.server), default=zones.at(place))
         depth = 0
         while (following := zones.towards(number, place)) is not None:

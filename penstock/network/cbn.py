@@ -1,8 +1,8 @@
 """CBN: brokers along a tree, each with the tables of `penstock.network.routing_tables`.
 
-Here changes of tables and messages travel at once, without sessions: what the simulator's brokers
-come to when they are quiet, at the speed that experiments with thousands of nodes need. Messages go
-through a node many at a time.
+Changes of tables and messages are propagated immediately, without sessions: the state that the
+simulator's brokers converge to, at the speed that experiments with thousands of nodes need. A node
+processes messages in batches.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CbnNetwork:
                 self._spread(node, self._tables[node].add(LOCAL, Entry("", interest)))
 
     def subscribe_many(self, subscriptions: Iterable[tuple[int, Sequence[Point], int]]) -> None:
-        """The first ones: tables are filled from the leaves to the server."""
+        """Initial bulk subscription: tables are filled from the leaves to the server."""
         fresh: dict[int, list[Interest]] = {}
         for subscription, points, node in subscriptions:
             self._residents[node].add(subscription, points)
@@ -139,7 +139,7 @@ class CbnNetwork:
         return [table.prt_size() for table in self._tables]
 
     def _spread(self, start: int, changes: Iterable[OfferChange]) -> None:
-        """What changes in one node's offers changes the tables of the next."""
+        """Propagate changes of one node's offers to the tables of the next nodes."""
         waiting = deque((start, change) for change in changes)
         while waiting:
             node, change = waiting.popleft()
@@ -151,7 +151,7 @@ class CbnNetwork:
                 waiting.extend((other, one) for one in table.remove(back, name))
 
     def _from_server(self) -> list[tuple[int, int]]:
-        """Nodes with the link that leads to the server, each after that one."""
+        """Nodes with their link towards the server, each after the node on that link."""
         found, seen = [(self.server, LOCAL)], {self.server}
         for node, _ in found:
             for other in self._links[node].values():

@@ -1,7 +1,7 @@
 """The clients of one node: which points they have, and how far each has come.
 
-Here messages meet the exact points: whatever was covered or merged on the way, a client never gets
-a message outside its region.
+Messages are tested against the exact points here: whatever was covered or merged on the path, a
+client never gets a message that none of its points needs.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Client:
     source: str
     points: tuple[Point, ...]
     cursor: int
-    """The last sequence number of the source that it has, whether or not that concerned it."""
+    """The sequence number of the source up to which it has received everything."""
     is_waiting: bool = True
-    """Until what it missed has been sent again; what comes live meanwhile is part of that."""
+    """True until missed messages were replayed; live messages until then are part of the replay."""
 
     is_held: bool = False
-    """It does not keep up: nothing is sent or asked for it until it is attached again."""
+    """Set if it does not keep up: nothing is sent or requested for it until it reattaches."""
 
     def interests(self) -> list[Interest]:
-        """Each once."""
+        """The distinct interests of its points."""
         return list(dict.fromkeys(map(interest_of, self.points)))
 
 
@@ -96,7 +96,7 @@ class LocalClients:
         found: dict[str, Client] = {}
         for member in index.names(message):
             client, point = self._owners[member]
-            # Exact for points already, but for those that a message names by branch and node.
+            # The index is exact for points, except for recipients named by branch and node.
             if not message.recipients or _is_meant(message, point, base):
                 found[client.name] = client
         return list(found.values())

@@ -1,7 +1,7 @@
-"""Advertisements and interests between nodes: passed on, acknowledged, compared after a failure.
+"""Advertisements and interests between nodes: forwarded, acknowledged, compared after a failure.
 
-Comparing tables takes one digest if nothing differs, else the digests of 64 parts, then the names
-in the parts that differ, then the entries that are missing.
+Comparing tables takes one digest if nothing differs; otherwise the digests of 64 buckets, then the
+names in the buckets that differ, then the missing entries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ControlPlane:
         self._tables = tables
         self._acks = Acknowledgements()
         self._synced: set[int] = set()
-        """Links whose other side has our table."""
+        """Links whose other side has our current table."""
 
     def is_synced(self, link: int) -> bool:
         return link in self._synced
@@ -43,17 +43,17 @@ class ControlPlane:
         return all(link in self._synced for link in self._ports.links)
 
     def fail(self, link: int) -> None:
-        """What was on its way is gone; tables stay as they are until they are compared."""
+        """A session failed: frames in flight are lost; tables stay unchanged until compared."""
         self._synced.discard(link)
         for asked_by, number in self._acks.fail(link):
             self._acknowledge(asked_by, number)
 
     def greet(self, link: int) -> None:
-        """The other side is there: does it have our table?"""
+        """A session was opened: send a digest, to check whether the other side has our table."""
         self._ports.send(link, Check(self._tables.offered(link).digest))
 
     def ask_locally(self, added: Sequence[Entry], removed: Sequence[Entry]) -> int:
-        """What a client asks for; returns the number that will be acknowledged."""
+        """Process requests of a client; returns the number that will be acknowledged."""
         issued = []
         for entry in added:
             issued += self.announce(self._tables.add(LOCAL, entry))
@@ -65,7 +65,7 @@ class ControlPlane:
         return number
 
     def subscribe(self, link: int, number: int, entry: Entry) -> None:
-        """An interest or an advertisement arrived. One that is refused is done with."""
+        """An interest or an advertisement arrived. A refused one is acknowledged immediately."""
         try:
             changes = self._tables.add(link, entry)
         except NetworkError:
@@ -74,7 +74,7 @@ class ControlPlane:
         self._change(link, number, changes)
 
     def unsubscribe(self, link: int, number: int, name: int) -> None:
-        """One was withdrawn. If it was covered here, nothing is passed on."""
+        """An entry was withdrawn. If it was covered here, nothing is forwarded."""
         self._change(link, number, self._tables.remove(link, name))
 
     def acknowledged(self, link: int, number: int) -> None:
@@ -82,7 +82,7 @@ class ControlPlane:
             self._acknowledge(asked_by, done)
 
     def announce(self, changes: list[OfferChange]) -> list[tuple[int, int]]:
-        """Say to links what changed in their offers, the new first; returns the operations."""
+        """Send changes of offers to their links, additions first; returns the operations."""
         issued = []
         for change in changes:
             if not self._ports.is_open(change.link):
@@ -109,7 +109,7 @@ class ControlPlane:
         self._ports.send(link, Names(names))
 
     def names(self, link: int, body: Names) -> None:
-        """Remove what the other side does not have, and ask for what is missing."""
+        """Remove entries that the other side does not have, and request the missing ones."""
         table = self._tables.table(link)
         wanted: list[int] = []
         for bucket, names in body.buckets:
@@ -119,7 +119,7 @@ class ControlPlane:
         self._ports.send(link, Want(tuple(wanted)))
 
     def want(self, link: int, body: Want) -> None:
-        """Send what is missing, as far as it is still there, and ask once more."""
+        """Send the missing entries that still exist, and start another comparison."""
         for name in body.names:
             entry = self._tables.offered(link).get(name)
             if entry is not None:
@@ -136,7 +136,7 @@ class ControlPlane:
         return link, number
 
     def _change(self, link: int, number: int, changes: list[OfferChange]) -> None:
-        """Pass on what an operation changes; it is acknowledged when all of that has been."""
+        """Forward the changes of an operation; it is acknowledged when all of them are."""
         if self._acks.begin((link, number), self.announce(changes)):
             self._acknowledge(link, number)
 

@@ -1,7 +1,7 @@
-"""What nodes say to each other, and how it travels: frames of one link.
+"""The protocol between nodes: frames of one link, and their encoding.
 
-A frame has the numbers of the two sessions, its own number, how far the other side's frames have
-arrived, and a body. Bodies are plain named tuples; `encode_frame` gives one version byte and one
+A frame has the numbers of the two sessions, its own number, the number of frames received from the
+other side, and a body. Bodies are plain named tuples; `encode_frame` gives one version byte and one
 MessagePack array.
 """
 
@@ -19,16 +19,16 @@ from penstock.routing.interests import Interest, interest_from
 VERSION = 1
 MAX_FRAME_BYTES = 64 << 20
 SMALL_BODY_BYTES = 100
-"""A guess at what a frame takes without the messages in it."""
+"""Estimated size of a frame without the messages in it."""
 PAYLOAD_ID_BYTES = 16
 BUCKETS = 64
-"""Parts of a table that are compared apart: a summary of 64 digests takes 600 bytes."""
+"""Buckets of a table that are compared separately: a summary of 64 digests takes 600 bytes."""
 
 
 class Parcel(NamedTuple):
-    """A message on its way. With a `payload_id`, the columns named by `payload_columns` of its row
-    are nil and travel beside it, or stay behind: then some node upstream has them. `encoded` is the
-    message as it came, so that a node that passes it on need not encode it for every link."""
+    """A message in transit. With a `payload_id`, the columns `payload_columns` of its row are nil;
+    their values are sent separately in the parcel, or omitted: then some node upstream has them.
+    `encoded` is the message as received, so that a forwarding node need not encode it again."""
 
     message: Message
     payload_id: bytes = b""
@@ -38,7 +38,7 @@ class Parcel(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """About as many as it takes on the wire."""
+        """The approximate size on the wire."""
         return len(self.encoded) + len(self.payload or b"")
 
 
@@ -49,29 +49,29 @@ class Hello(NamedTuple):
 
 
 class Check(NamedTuple):
-    """The digest of what you should have of my table. Do you?"""
+    """The digest of the sender's table, for comparison with the receiver's copy."""
 
     digest: int
 
 
 class InSync(NamedTuple):
-    """I have."""
+    """Answer to `Check`: the digests are equal."""
 
 
 class Summary(NamedTuple):
-    """I have not: these are the digests of what I have, by bucket."""
+    """Answer to `Check` if the digests differ: those of the answering side's copy, by bucket."""
 
     digests: tuple[int, ...]
 
 
 class Names(NamedTuple):
-    """What there is in the buckets that differ."""
+    """The names of the entries in the buckets that differ."""
 
     buckets: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 class Want(NamedTuple):
-    """Of these I lack the entries with these names."""
+    """Request for the missing entries with these names."""
 
     names: tuple[int, ...]
 
@@ -99,7 +99,7 @@ class Unadvertise(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """What `op` asked for has been done, here and beyond."""
+    """Operation `op` is done, here and on all further nodes."""
 
     op: int
 
@@ -111,8 +111,8 @@ class Publish(NamedTuple):
 
 
 class Resume(NamedTuple):
-    """Send again what came after a sequence number. `path` has the links that lead back. With
-    interests, only what concerns one of them."""
+    """Request to replay what follows a sequence number. `path` has the links that lead back. With
+    interests, only messages that concern one of them."""
 
     number: int
     source: str
@@ -122,8 +122,8 @@ class Resume(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """A portion of what was asked for, up to a sequence number. Unless it is the last one, there is
-    more: whoever wants it asks again, from there."""
+    """A portion of a replay, up to a sequence number. Unless it is the last one, the requester
+    continues with another request from there."""
 
     number: int
     source: str
@@ -134,7 +134,7 @@ class Replayed(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """Who upstream has this payload?"""
+    """Request for a payload, sent upstream."""
 
     payload_id: bytes
     source: str
@@ -142,8 +142,8 @@ class Fetch(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """Without a payload: the source does not know it any more. Its publications can be asked for
-    again, whole."""
+    """Answer to `Fetch`. Without a payload, the source no longer has it; its publications can be
+    requested again, with payloads."""
 
     payload_id: bytes
     payload: bytes | None
@@ -151,7 +151,7 @@ class Fetched(NamedTuple):
 
 
 class Cached(NamedTuple):
-    """I know this payload now: send me its id from now on."""
+    """The sender has cached this payload: from now on its id suffices."""
 
     payload_id: bytes
 
@@ -176,7 +176,7 @@ Body: TypeAlias = (
     | Cached
 )
 
-# The place of a body in this tuple is its number on the wire: new ones are added at the end.
+# The position of a body in this tuple is its number on the wire: append new ones at the end.
 BODIES: tuple[type[Any], ...] = (
     Hello,
     Check,
@@ -203,11 +203,11 @@ class Frame(NamedTuple):
     sender: int
     """The number of the sender's session."""
     receiver: int
-    """The session of the receiver that it is for; 0 if that is not known."""
+    """The number of the receiver's session; 0 if it is not known."""
     number: int
     """Frames with a body are numbered from 0; one that only acknowledges has -1."""
     arrived: int
-    """How many frames of the other side have arrived, in order."""
+    """The number of frames received in order from the other side."""
     body: Body | None
 
 
@@ -239,7 +239,7 @@ def decode_frame(data: bytes) -> Frame:
 
 
 def body_bytes(body: Body) -> int:
-    """About as many as it takes on the wire, for limits."""
+    """The approximate size on the wire, for limits."""
     if isinstance(body, Publish):
         return SMALL_BODY_BYTES + body.parcel.nbytes
     if isinstance(body, Replayed):
@@ -277,12 +277,12 @@ def _parcel(plain: Any) -> Parcel:
 
 
 def payload_name(payload: bytes) -> bytes:
-    """Payloads are known by their content."""
+    """The id of a payload, derived from its content."""
     return hashlib.blake2b(payload, digest_size=PAYLOAD_ID_BYTES).digest()
 
 
 def check_payload(payload_id: Any, payload: Any) -> None:
-    """ValueError if the payload is not the one that is named: it would be kept under that name."""
+    """ValueError if the payload does not have this id, under which it would be cached."""
     if payload is not None and payload_name(payload) != payload_id:
         raise ValueError("a payload that is not what its id says")
     if not isinstance(payload_id, bytes) or len(payload_id) != PAYLOAD_ID_BYTES:

@@ -1,6 +1,6 @@
-"""What a content network is, for whoever compares them: messages in, journeys out.
+"""The interface of content networks, for comparison: messages in, journeys out.
 
-A journey says over which overlay hops a message went and whom it reached. What that costs (bytes,
+A journey lists the overlay hops of a message and the subscriptions it reached. Its cost (bytes,
 stress, latency) is counted by `penstock.network.metrics`; with payload caching, by
 `penstock.network.caching`, around any network.
 """
@@ -18,7 +18,7 @@ class Hop(NamedTuple):
     sender: int
     receiver: int
     depth: int
-    """How many hops after it entered the network, this one included."""
+    """The number of hops since the message entered the network, this one included."""
 
 
 class Arrival(NamedTuple):
@@ -29,13 +29,13 @@ class Arrival(NamedTuple):
 
 @dataclass(slots=True)
 class Journey:
-    """Hops are in an order in which they can happen: a node receives before it sends."""
+    """Hops are in causal order: a node receives before it sends."""
 
     message: Message
     hops: list[Hop] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     in_vain: int = 0
-    """Nodes that received the message for nobody, and passed it on to nobody."""
+    """Nodes that received the message but neither delivered nor forwarded it."""
 
 
 class ContentNetwork(Protocol):
@@ -48,7 +48,7 @@ class ContentNetwork(Protocol):
     def nodes(self) -> int: ...
 
     def subscribe(self, subscription: int, points: Sequence[Point], node: int) -> None:
-        """`node` is where the subscriber is, for networks that let it choose."""
+        """`node` is the subscriber's node, for networks that let it choose."""
 
     def unsubscribe(self, subscription: int) -> None: ...
 

@@ -1,7 +1,7 @@
-"""What a node has from one link: adverts and interests, and how far that is what was sent.
+"""The entries that a node has from one link, adverts and interests, with digests for comparison.
 
-Entries are known by a digest of what they say, so two sides compare tables by one number, then by
-64, and send only what differs.
+Entries are identified by a digest of their value, so two sides compare tables by one number, then
+by 64, and send only what differs.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def entry_name(entry: Entry) -> int:
 
 
 class LinkTable:
-    """Entries by name, and digests of them that follow every change."""
+    """Entries by name, and incrementally updated digests of them."""
 
     def __init__(self) -> None:
         self._entries: dict[int, Entry] = {}
         self._refused: set[int] = set()
-        """Names of what the other side has sent and this one cannot use. They count when tables
-        are compared: otherwise it would be sent again for ever."""
+        """Names of entries that the other side has sent and this side cannot use. They count when
+        tables are compared: otherwise they would be sent again for ever."""
         self._buckets = [0] * BUCKETS
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class LinkTable:
         return self._entries.get(name)
 
     def add(self, entry: Entry) -> bool:
-        """Whether it was not there."""
+        """Add an entry; False if it was held already."""
         name = entry_name(entry)
         if name in self._entries:
             return False
@@ -70,12 +70,12 @@ class LinkTable:
             self._buckets[name % BUCKETS] ^= name
 
     def forget_refused(self) -> None:
-        """What was refused may be asked for again."""
+        """Drop the refused names, so that their entries are requested again."""
         for name in list(self._refused):
             self.remove(name)
 
     def remove(self, name: int) -> Entry | None:
-        """The entry, if it was there and of use."""
+        """Remove a name; returns its entry, if it was held and not refused."""
         if name in self:
             self._buckets[name % BUCKETS] ^= name
         self._refused.discard(name)
@@ -94,7 +94,7 @@ class LinkTable:
     def names_where_different(
         self, digests: Iterable[int]
     ) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Of the buckets whose digests differ from these, all names."""
+        """All names in the buckets whose digests differ from these."""
         different = [
             bucket
             for bucket, (mine, its) in enumerate(zip(self._buckets, digests, strict=True))

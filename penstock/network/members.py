@@ -1,7 +1,7 @@
-"""Whether what came over the wire has the types that its class declares.
+"""Type checks of data received over the wire against the declarations of its class.
 
-A peer can put anything anywhere. What is read from its bytes is a named tuple; here its members
-are compared with the annotations of its class, so that nothing behind it has to doubt them.
+A peer can send anything. Decoded bytes become a named tuple; here its members are compared with the
+annotations of its class, so that later code can rely on them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UNREADABLE = (
     *(msgspec.DecodeError, WireError),
     *(TypeError, ValueError, LookupError, ArithmeticError, RecursionError),
 )
-"""What is raised while bytes are read that make no sense."""
+"""Exceptions that reading malformed bytes may raise."""
 
 Kind = TypeVar("Kind")
 Test: TypeAlias = Callable[[Any], bool]
@@ -32,7 +32,7 @@ class _Member(NamedTuple):
 
 
 def numbered(kinds: Sequence[Kind], number: Any) -> Kind:
-    """Of those that have a number on the wire; LookupError if none has this one."""
+    """The kind with this number on the wire; LookupError if there is none."""
     if type(number) is not int or not 0 <= number < len(kinds):
         raise LookupError(f"there is no kind {number!r:.20}")
     return kinds[number]
@@ -64,7 +64,7 @@ def _test(declared: Any) -> Test:
     if declared is Any:
         return lambda _: True
     if declared is int:
-        return lambda value: type(value) is int  # True is none, here
+        return lambda value: type(value) is int  # excludes booleans
     return lambda value: isinstance(value, origin or declared)
 
 

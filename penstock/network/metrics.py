@@ -14,7 +14,7 @@ QUANTILES = (0.5, 0.9, 0.99, 1.0)
 
 @dataclass
 class Metrics:
-    """`events` are what per-event figures are divided by: one event gives several messages."""
+    """`events` is the divisor of per-event figures: one event gives several messages."""
 
     server: int
     nodes: int

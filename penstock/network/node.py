@@ -1,11 +1,11 @@
-"""A broker: sessions with its neighbours, tables, clients, and nothing that does input or output.
+"""A broker: sessions with its neighbours, tables, clients; without any input or output.
 
     frame comes in ──► ports ──► control plane (advertisements, interests, acknowledgements)
                                  data plane (publications, payloads)  ──► frames go out
                                  replays (what was missed)            ──► messages for clients
 
-Whoever runs a node hands it frames, clients and the time, and sends what it returns; the simulator
-and processes run the same node.
+The runner passes frames, clients and the time to a node, and sends what it returns; the simulator
+and broker processes run the same node.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class BrokerNode:
             self.tables.add_link(link)
         self.clients = LocalClients(self._shapes)
         self.faults: deque[NetworkError] = deque(maxlen=MAX_FAULTS)
-        """What was refused of late."""
+        """Recent refusals."""
         self._sources: dict[str, SourceLog] = {}
         self._ports = Ports(links, timing, start)
         self._control = ControlPlane(self._ports, self.tables)
@@ -92,7 +92,7 @@ class BrokerNode:
         return self._ports.outcome()
 
     def receive(self, link: int, frame: Frame, now: float) -> Outcome:
-        """What cannot be understood is left out, and said in `faults`."""
+        """Process a frame. Invalid bodies are dropped, and recorded in `faults`."""
         self._ports.now = now
         if link not in self._ports:
             self.faults.append(NetworkError(f"a frame over link {link}, which is not known"))
@@ -111,7 +111,7 @@ class BrokerNode:
         return self._ports.outcome()
 
     def tick(self, now: float) -> Outcome:
-        """To be called a few times within `resend_after`."""
+        """Call a few times within `resend_after`."""
         self._ports.now = now
         for link in self._ports.tick():
             self._fail(link)
@@ -120,17 +120,17 @@ class BrokerNode:
         return self._ports.outcome()
 
     def add_link(self, link: int, now: float) -> Outcome:
-        """A neighbour that was not known; the number is one that no other link has."""
+        """Add a new neighbour, under an unused link number."""
         self._ports.now = now
         if link == LOCAL or link in self._ports:
             raise NetworkError(f"link {link} is there already")
-        self.tables.add_link(link)  # it is offered what there is when the session has begun
+        self.tables.add_link(link)  # the offer is sent once the session is open
         self._ports.add(link)
         self._ports.open(link)
         return self._ports.outcome()
 
     def remove_link(self, link: int, now: float) -> Outcome:
-        """A neighbour is gone for good: forget all that came from it."""
+        """Remove a neighbour for good, with all entries that came from it."""
         self._ports.now = now
         self._data.fail(link)
         self._replays.fail(link)
@@ -143,13 +143,13 @@ class BrokerNode:
         return self._ports.outcome()
 
     def reconnect(self, link: int, now: float) -> Outcome:
-        """A connection has broken and is back: send again what may be lost, without waiting."""
+        """A connection was restored: resend unacknowledged frames immediately."""
         self._ports.now = now
         self._ports.send_again(link)
         return self._ports.outcome()
 
     def learn_spaces(self, shapes: Iterable[SpaceShape], now: float) -> Outcome:
-        """More spaces are known: what was refused for want of them is asked for again."""
+        """Add spaces; entries that were refused because a space was unknown are requested again."""
         self._ports.now = now
         self._shapes.update({one.space: one for one in shapes})
         for link in list(self._ports.links):
@@ -177,12 +177,12 @@ class BrokerNode:
         return self._ports.outcome()
 
     def reached(self, source: str) -> int:
-        """The last sequence number up to which everything was passed on."""
+        """The sequence number up to which everything was forwarded."""
         return self._data.reached.get(source, 0)
 
     def publish(self, source: str, after: int, now: float, most: int | None = None) -> Outcome:
-        """The log of a source has grown: pass on what came after a sequence number, or at most so
-        many messages of it."""
+        """The log of a source has grown: forward what follows a sequence number, at most `most`
+        messages of it."""
         self._ports.now = now
         for sequence, message in islice(_each(self._sources[source], after), most):
             parcel = self._data.parcel(message)
@@ -193,7 +193,7 @@ class BrokerNode:
     def attach(
         self, name: str, source: str, points: Sequence[Point], after: int, now: float
     ) -> Outcome:
-        """A client that has everything up to a sequence number, and wants what follows."""
+        """Attach a client that has everything up to a sequence number, and wants what follows."""
         self._ports.now = now
         client = Client(name, source, tuple(points), after)
         for interest in client.interests():
@@ -209,7 +209,7 @@ class BrokerNode:
         return self._ports.outcome()
 
     def hold(self, name: str) -> None:
-        """A client does not keep up. Its interests stay; `attach` goes on from its cursor."""
+        """Pause a client that does not keep up. Its interests stay; `attach` resumes it."""
         client = self.clients.get(name)
         if client is not None:
             self._replays.forget_client(name)
@@ -223,7 +223,7 @@ class BrokerNode:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is under way that this node knows of."""
+        """Whether this node knows of nothing in progress."""
         return (
             self._ports.is_idle
             and self._control.is_synced_everywhere
@@ -241,7 +241,7 @@ class BrokerNode:
         self._replays.ask_again(link, source, after)
 
     def _taking(self) -> dict[type[Any], Callable[[int, Any], None]]:
-        """Who takes which body."""
+        """The handler of each body."""
         control, data, replays = self._control, self._data, self._replays
         return {
             frames.Hello: self._take_hello,
@@ -296,7 +296,7 @@ class BrokerNode:
 
 
 def _each(log: SourceLog, after: int) -> Iterator[tuple[int, Message]]:
-    """All that follows a sequence number, read portion by portion."""
+    """All messages after a sequence number, read in portions."""
     while found := log.read(after, MAX_PORTION_MESSAGES):
         yield from found
         after = found[-1][0]

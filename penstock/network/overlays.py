@@ -33,7 +33,7 @@ def check_acyclic(nodes: int, edges: Iterable[Edge]) -> None:
 
 
 def random_tree(nodes: int, random: Random) -> list[Edge]:
-    """Every tree shape can come out; each node is linked to one that came before."""
+    """A random tree of any shape: each node is linked to an earlier one."""
     return [(random.randrange(node), node) for node in range(1, nodes)]
 
 

@@ -1,7 +1,8 @@
-"""Where in the log of a source the payloads are that it has sent of late.
+"""The log positions of the payloads that a source has sent recently.
 
-The repository of its node may have let them go, and the log has them: one place for each is enough.
-What is not known here any more is not searched for: whoever needs it asks for the publications.
+The repository of its node may have evicted them, but the log has them: one position for each is
+enough. A payload without a position is not searched for: a node that needs it requests the
+publications again.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class PayloadPlaces:
                 self._places.popitem(last=False)
 
     def find(self, source: str, payload_id: bytes) -> bytes | None:
-        """From the log, unless another message is in that place by now, or the columns that are
-        payload have changed since."""
+        """The payload from the log, unless that position has another message by now, or the payload
+        columns have changed since."""
         place, log = self._places.get((source, payload_id)), self._sources.get(source)
         if place is None or log is None or self._payloads is None:
             return None

@@ -1,11 +1,11 @@
 """Payload caching (CN*; Chandramouli and Yang, 2008, section 5 and appendices G and H).
 
-A payload, some columns of a row, is known by a hash of its content. The *directory* remembers over
-which links it has been sent, one bit per link, and the *repository* has the payloads themselves; so
-a payload crosses a link once, and after that only its id does. Both are soft state with limits: a
-directory entry that is gone makes a payload be sent again, a repository entry that is gone makes it
-be fetched from upstream. A bit is set when the next hop has acknowledged the payload, which plain
-nodes never do, so they mix in anywhere.
+A payload, some columns of a row, is identified by a hash of its content. The *directory* records
+over which links it has been sent, one bit per link, and the *repository* has the payloads
+themselves; so a payload crosses a link once, and after that only its id does. Both are soft state
+with limits: without its directory entry a payload is sent again, without its repository entry it is
+fetched from upstream. A bit is set when the next hop has acknowledged the payload, which plain
+nodes never do, so they can be anywhere in the network.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from penstock.network.frames import PAYLOAD_ID_BYTES, Parcel, payload_name
 from penstock.packing import pack, unpack
 
 ENTRY_BYTES = PAYLOAD_ID_BYTES + 8
-"""Of the directory, for up to 64 links: 512 kB hold 21,845 entries."""
+"""Size of a directory entry, for up to 64 links: 512 kB hold 21,845 entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadSettings:
     columns: Mapping[int, tuple[int, ...]]
     """By space: the columns of its rows that are payload (PayloadAttrs): no interest bounds them.
-    May change while a source publishes, because parcels say which columns are missing."""
+    May change while a source publishes, because parcels list the columns that are missing."""
     directory_bytes: int = 512 << 10
     repository_entries: int = 400
     repository_bytes: int = 16 << 20
     places: int = 50_000
-    """Of payloads in the log of a source, which are remembered: about 10 MB."""
+    """Maximum log positions of payloads that are remembered: about 10 MB."""
     held_messages: int = 10_000
-    """Behind one whose payload is missing. Beyond, they are let go, and asked for again."""
+    """Maximum messages held behind one whose payload is missing; beyond, they are dropped and
+    requested again."""
     smallest_text: int = 0
-    """Only texts of at least so many characters are payload; 0: any value."""
+    """Minimum characters of a text to count as payload; 0: any value counts."""
 
     def payload_columns(self, space: int, row: Row) -> tuple[int, ...]:
         columns = self.columns.get(space, ())
@@ -61,7 +62,7 @@ class PayloadCache:
         """Payloads that did not have to be sent."""
 
     def wrap(self, message: Message) -> Parcel:
-        """What a source sends: the row without its payload, and the payload beside it."""
+        """The parcel that a source sends: the row without its payload, and the payload."""
         row = message.row
         columns = () if row is None else self.settings.payload_columns(message.space, row)
         if row is None or not columns:
@@ -72,13 +73,13 @@ class PayloadCache:
         return Parcel(narrow, payload_name(payload), columns, payload, encode_message(narrow))
 
     def unwrap(self, parcel: Parcel) -> Message:
-        """What a client gets. The payload must be at hand: see `must_fetch`."""
+        """The message for a client. The payload must be available: see `must_fetch`."""
         if not parcel.payload_id:
             return parcel.message
         return unwrapped(parcel._replace(payload=self._payload_of(parcel)))
 
     def take(self, parcel: Parcel) -> bool:
-        """A parcel arrived; whether its payload came with it, so that this is acknowledged."""
+        """Take a parcel; True if its payload came with it and must be acknowledged."""
         if not parcel.payload_id:
             return False
         self._touch(parcel.payload_id)
@@ -88,14 +89,14 @@ class PayloadCache:
         return True
 
     def must_fetch(self, parcel: Parcel, links: int, is_local: bool) -> bool:
-        """Whether the payload is needed for a link or a client, and is not at hand."""
+        """Whether the payload is needed for a link or a client, and is not available."""
         if not parcel.payload_id:
             return False
         bits = self._directory.get(parcel.payload_id, 0)
         return self._payload_of(parcel) is None and (is_local or bool(links & ~bits))
 
     def outgoing(self, parcel: Parcel, link: int) -> Parcel:
-        """What is sent over a link: with the payload, unless the next hop has seen it."""
+        """The parcel for a link: with the payload, unless the next hop has it."""
         if not parcel.payload_id:
             return parcel
         if self._directory.get(parcel.payload_id, 0) >> link & 1:
@@ -104,17 +105,17 @@ class PayloadCache:
         return parcel._replace(payload=self._payload_of(parcel))
 
     def set_bit(self, payload_id: bytes, link: int) -> None:
-        """The next hop has acknowledged the payload. An entry that is gone stays gone."""
+        """The next hop has acknowledged the payload. An evicted entry is not restored."""
         if payload_id in self._directory:
             self._directory[payload_id] |= 1 << link
 
     def forget_link(self, link: int) -> None:
-        """The other side may have lost what it had."""
+        """Clear the bits of a link: the other side may have lost its payloads."""
         for payload_id in self._directory:
             self._directory[payload_id] &= ~(1 << link)
 
     def drop_if_everyone_has(self, payload_id: bytes, links: int) -> None:
-        """An entry whose bits are all set need not be kept."""
+        """Drop an entry whose bits are set for all links."""
         if links and self._directory.get(payload_id, 0) & links == links:
             self._drop(payload_id)
 
@@ -125,7 +126,7 @@ class PayloadCache:
         return found
 
     def keep(self, payload_id: bytes, payload: bytes) -> None:
-        """In the repository, the least recently used of which goes when it is full."""
+        """Store a payload in the repository, which evicts the least recently used when full."""
         self._drop(payload_id)
         self._repository[payload_id] = payload
         self._repository_bytes += len(payload)
@@ -156,7 +157,7 @@ class PayloadCache:
 
 
 def unwrapped(parcel: Parcel) -> Message:
-    """The whole message of a parcel that has its payload with it, or never had one."""
+    """The whole message of a parcel that contains its payload, or has none."""
     if not parcel.payload_id:
         return parcel.message
     if parcel.payload is None:

@@ -1,4 +1,4 @@
-"""The links of one node: sessions, and what is to be sent at the end of a step."""
+"""The links of one node: sessions, and the output collected during a step."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from penstock.network.sessions import Session, Timing
 
 @dataclass(slots=True)
 class Outcome:
-    """What to send, and what to hand to clients."""
+    """Frames to send, and messages to deliver to clients."""
 
     frames: list[tuple[int, Frame]] = field(default_factory=list)
     delivered: list[tuple[str, int, Message]] = field(default_factory=list)
     """Client, sequence number, message."""
     acknowledged: list[int] = field(default_factory=list)
-    """What clients asked for and has been done, here and beyond."""
+    """Numbers of client requests that are done, here and on all further nodes."""
 
 
 class Ports:
-    """`now` is the time of the step that is being taken."""
+    """`now` is the time of the current step."""
 
     def __init__(self, links: Iterable[int], timing: Timing, start: int) -> None:
         self._timing, self._start = timing, start
@@ -44,7 +44,7 @@ class Ports:
         del self._sessions[link]
 
     def outcome(self) -> Outcome:
-        """What has gathered since the last time."""
+        """The output collected since the last call."""
         out, self.out = self.out, Outcome()
         return out
 
@@ -56,8 +56,8 @@ class Ports:
         return self._sessions[link].is_open
 
     def send(self, link: int, body: Body) -> None:
-        """To a link that is not open nothing is said: tables are compared when it is."""
-        session = self._sessions.get(link)  # answers may come for one that is gone
+        """Does nothing if the link is not open: tables are compared when it opens."""
+        session = self._sessions.get(link)  # the link may have been removed meanwhile
         if session is not None and session.is_open:
             self.out.frames += [(link, frame) for frame in session.send(body, self.now)]
 
@@ -68,11 +68,11 @@ class Ports:
         self.out.frames.append((link, self._sessions[link].acknowledgement()))
 
     def send_again(self, link: int) -> None:
-        """Whatever was on its way over a link may be lost."""
+        """Resend all unacknowledged frames of a link, which may be lost."""
         self.out.frames += [(link, frame) for frame in self._sessions[link].again(self.now)]
 
     def tick(self) -> list[int]:
-        """Send again what has not arrived; the links whose sessions have failed."""
+        """Resend unacknowledged frames; returns the links whose sessions have failed."""
         failed = []
         for link, session in self._sessions.items():
             again, has_failed = session.tick(self.now)

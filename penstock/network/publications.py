@@ -1,7 +1,7 @@
-"""Publications on their way through a node: to the links that want them, and to clients.
+"""The data plane of a node: forwards publications to interested links and to clients.
 
-They leave in the order in which they came. One whose payload has to be fetched first holds up those
-behind it.
+Publications leave in the order in which they arrived. One whose payload must be fetched first
+blocks those behind it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from penstock.network.routing_tables import LOCAL, OfferChange, RoutingTables
 from penstock.predicates.masks import bits
 
 MAX_HELD_BYTES = 64 << 20
-"""Behind one whose payload is missing: as much as may be on its way over a link."""
+"""Maximum bytes held behind a publication whose payload is missing: as much as a link's queue."""
 
 
 class DataPlane:
-    """`announce` says to links what changed in their offers; `find_at_source` gives the payload of
-    a source that this node speaks for; `ask_again` has all that follows a sequence number sent
-    again, whole."""
+    """`announce` sends changes of offers to links; `find_at_source` finds a payload of a source
+    that this node speaks for; `ask_again` requests all that follows a sequence number again, with
+    payloads."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class DataPlane:
         self._held_bytes = 0
         self._fetched_at = 0.0
         self.reached: dict[str, int] = {}
-        """By source: up to here, all that this node's table wants has been passed on."""
+        """By source: the sequence number up to which all wanted publications were forwarded."""
 
     @property
     def is_holding(self) -> bool:
         return bool(self._held)
 
     def parcel(self, message: Message) -> Parcel:
-        """A message of a source that this node speaks for, as it is sent."""
+        """The parcel of a message of a source that this node speaks for."""
         if self._payloads is not None:
             return self._payloads.wrap(message)
         return Parcel(message, encoded=encode_message(message))
@@ -78,7 +78,7 @@ class DataPlane:
             self._let_go()
 
     def fail(self, link: int) -> None:
-        """What is held from a link will be sent again; it was not counted as reached."""
+        """Drop what is held from a link: it will be sent again, not being counted as reached."""
         if self._payloads is not None:
             self._payloads.forget_link(link)
         if self._held:
@@ -96,7 +96,7 @@ class DataPlane:
                 self._payloads.drop_if_everyone_has(body.payload_id, sum(1 << i for i in down))
 
     def fetch(self, link: int, body: Fetch) -> None:
-        """Someone downstream needs a payload: from here, or from further up."""
+        """A node downstream needs a payload: answer from here, or forward the request upstream."""
         found = None if self._payloads is None else self._payloads.find(body.payload_id)
         up = self._tables.link_to(body.source)
         if found is None and up == LOCAL:
@@ -125,14 +125,14 @@ class DataPlane:
         self._held_bytes += body_bytes(body)
 
     def _let_go(self) -> None:
-        """The first that is held cannot be completed: have it sent again, and what follows it."""
+        """The first held publication cannot be completed: request it and all that follows again."""
         link, first = self._held[0]
         way = (link, first.source)
         self._release([one for one in self._held if (one[0], one[1].source) != way])
         self._ask_again(link, first.source, first.sequence - 1)
 
     def _release(self, publications: Sequence[tuple[int, Publish]]) -> None:
-        """Pass on what was held, up to one whose payload is missing."""
+        """Forward held publications up to one whose payload is missing."""
         self._held, self._held_bytes = deque(), 0
         for link, body in publications:
             if self._held:

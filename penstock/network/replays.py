@@ -1,10 +1,10 @@
-"""Sending again what was missed: after a failure, and to clients that come or come back.
+"""Replays of missed messages: after a failure, and for clients that attach.
 
-Whoever misses something asks the node that speaks for the source, by a Resume that goes up from
-link to link and remembers the way back. The answer is a portion of what comes after a sequence
-number; who wants more asks again, so that neither a long log nor a slow link fills a memory. Behind
-the last portion, on the same way, comes what is published later. So whoever has asked ignores what
-comes live until then: it is part of the answer.
+A node or client that missed messages asks the node that speaks for the source, by a Resume that is
+forwarded upstream and records the path back. The answer is a portion of what follows a sequence
+number; the requester asks for each further portion, so that neither a long log nor a slow link
+fills memory. Later publications follow the last portion on the same path. So a requester ignores
+live messages until then: they are part of the answer.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from penstock.network.routing_tables import LOCAL, RoutingTables
 from penstock.routing.interests import Interest, check_interest, concerns, shape_of
 
 MAX_PORTION_MESSAGES = 1_000
-"""That are looked at for one portion: about 20 ms of a node that everybody else waits for."""
+"""Maximum messages read for one portion: it blocks the node for about 20 ms."""
 MAX_PORTION_BYTES = 1 << 20
-"""Of the messages in a portion; one larger message is a portion of its own."""
+"""Maximum bytes of the messages in a portion; a larger message is a portion of its own."""
 _NOT_ASKED = -1
 
 
 class SourceLog(Protocol):
-    """What was published by a source that this node speaks for, by sequence number from 1 on."""
+    """The publications of a source that this node speaks for, by sequence number from 1 on."""
 
     @property
     def end(self) -> int:
         """The last sequence number."""
 
     def read(self, after: int, most: int) -> Sequence[tuple[int, Message]]:
-        """What follows a sequence number: at most so many messages, fewer only at the end."""
+        """What follows a sequence number: at most `most` messages, fewer only at the end."""
 
 
 class Replays:
@@ -58,14 +58,14 @@ class Replays:
         self._control = control
         self._data = data
         self._sources = sources
-        # What was asked before a restart may be answered after it.
+        # Numbers differ after a restart, because answers to earlier requests may still arrive.
         self._next = start << 20
         self._waiting: dict[tuple[int, str], int] = {}
-        """By link and source: the number of our own question, to which no answer has come."""
+        """By link and source: the number of this node's own unanswered request."""
         self._answered_to: dict[tuple[int, str], int] = {}
-        """By link and source: where the last portion of an answer ended, if there are more."""
+        """By link and source: where the last portion of an answer ended, if more follow."""
         self._asked: dict[tuple[int, tuple[int, ...]], Resume] = {}
-        """Questions of clients and of other nodes, by number and way back."""
+        """Requests of clients and of other nodes, by number and path back."""
         self._client_of: dict[int, str] = {}
 
     @property
@@ -76,7 +76,7 @@ class Replays:
         return (link, source) not in self._waiting
 
     def fail(self, link: int) -> None:
-        """What came over a link is not complete any more; what was asked over it is asked again."""
+        """A link failed: what came over it has gaps, and requests over it are repeated."""
         for source in self._tables.sources(link):
             if source in self._data.reached:
                 self._waiting[link, source] = _NOT_ASKED
@@ -87,8 +87,8 @@ class Replays:
         self._waiting = {key: one for key, one in self._waiting.items() if key[0] != link}
 
     def follow_adverts(self) -> None:
-        """Advertisements came or went. A client whose interests are not all advertised has gaps, so
-        it waits; when they are, what it missed is asked for."""
+        """Advertisements changed. A client whose interests are not all advertised has gaps, so it
+        waits; once they are, what it missed is requested."""
         for client in self._clients:
             self.follow_client(client)
 
@@ -109,14 +109,14 @@ class Replays:
         return all(any(one.meets(i) for one in advertised) for i in client.interests())
 
     def forget_client(self, name: str) -> None:
-        """Whatever was asked for a client is not waited for any more."""
+        """Drop the requests of a client."""
         gone = {number for number, client in self._client_of.items() if client == name}
         for number in gone:
             del self._client_of[number]
             self._asked.pop((number, (LOCAL,)), None)
 
     def resume_link(self, link: int) -> None:
-        """The other side has our table now: it can send what we missed, and what others asked."""
+        """The other side has our table now: repeat our own requests and those of others."""
         for source in sorted(self._tables.sources(link)):
             self._resume_own(link, source)
         for resume in list(self._asked.values()):
@@ -130,7 +130,7 @@ class Replays:
         self.resume_source(source)
 
     def resume_source(self, source: str) -> None:
-        """A source has become known: pass on what was asked of it before."""
+        """A source has become reachable: forward earlier requests for it."""
         for resume in list(self._asked.values()):
             if resume.source == source:
                 self._pass_up(resume)
@@ -145,20 +145,20 @@ class Replays:
             self._take_own(link, body)
             return
         self._asked.pop((body.number, body.path), None)
-        # It says nothing about what others here want: the next node may still be catching up, and
-        # such an answer overtakes what that one is sent again.
+        # An answer for another requester proves nothing about what this node's own table wants: the
+        # next node may still be catching up, and such an answer overtakes that node's replay.
         if body.is_last and body.source not in self._data.reached:
             self._note_reached(link, body)
         *rest, back = body.path
         if back == LOCAL:
             self._take_for_client(body)
         else:
-            # A client's question named its interests; a node's are those of the link to it.
+            # A client's request lists its interests; a node's are those of the link to it.
             items = body.items if body.path[0] == LOCAL else self._wanted(back, body)
             self._ports.send(back, body._replace(path=tuple(rest), items=tuple(items)))
 
     def ask_again(self, link: int, source: str, after: int) -> None:
-        """Something that came cannot be passed on: ask for it, and all that follows, once more."""
+        """A publication cannot be forwarded: request it, and all that follows, again."""
         self._data.reached.setdefault(source, after)
         self._waiting[link, source] = _NOT_ASKED
         self._answered_to.pop((link, source), None)
@@ -188,7 +188,7 @@ class Replays:
     def _answer(self, resume: Resume) -> None:
         log, upto, nbytes = self._sources[resume.source], resume.after, 0
         items: list[tuple[int, Parcel]] = []
-        # A question with many interests is answered in smaller portions, which take as long.
+        # Requests with many interests get smaller portions, which take about as long to compute.
         most = max(1, self._portion_messages // max(1, len(resume.interests) // 8))
         by_space: dict[int, list[Interest]] = {}
         for interest in resume.interests:
@@ -216,7 +216,7 @@ class Replays:
         return [item for item, links in zip(body.items, wanted, strict=True) if links >> link & 1]
 
     def _note_reached(self, link: int, body: Replayed) -> None:
-        """Whatever came live before an answer came before it on the same way."""
+        """Record the end of an answer as reached: earlier live messages came on the same path."""
         is_complete = self.is_live(link, body.source) and not self._data.is_holding
         if link != LOCAL and is_complete:
             reached = self._data.reached
@@ -224,7 +224,7 @@ class Replays:
 
     def _take_own(self, link: int, body: Replayed) -> None:
         if self._waiting.get((link, body.source)) != body.number:
-            return  # it has been asked again since
+            return  # an answer to an outdated request
         for sequence, parcel in body.items:
             self._data.take(link, Publish(body.source, sequence, parcel))
         key = (link, body.source)

@@ -1,4 +1,4 @@
-"""The subscriptions of one node by number: whom of them a message is meant for, exactly."""
+"""The subscriptions of one node by number, and the exact recipients of a message among them."""
 
 from __future__ import annotations
 

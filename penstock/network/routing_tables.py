@@ -1,9 +1,10 @@
-"""The tables of one broker: who advertises what over which link, who wants what, what is passed on.
+"""The tables of one broker: advertisements by link, interests by link, and the offers to links.
 
-SRT: the advertisements by link. PRT: the interests by link, in one index per space. To each link
-goes an *offer*: the interests from all other links that an advertisement from there meets, less
-what others cover, merged if that is asked for; and the advertisements from all other links, covered
-and merged perfectly within each source. Whoever receives an offer has one last hop for all of it.
+SRT: the advertisements by link. PRT: the interests by link, in one index per space. Each link is
+sent an *offer*: the interests from all other links that an advertisement from that link meets,
+without covered ones, and merged if so configured; and the advertisements from all other links,
+covered and merged perfectly within each source. To the receiver, all of an offer comes from one
+last hop.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from penstock.routing.merging.policies import every
 from penstock.routing.merging.table import MergeSettings, MergeTable
 
 LOCAL = 0
-"""The number of the link to the node's own clients; those to neighbours follow."""
+"""The link to the node's own clients; links to neighbours have higher numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +32,14 @@ class RoutingSettings:
     covers: bool = True
     merging: MergeSettings | None = None
     measures: Mapping[int, Measure] = field(default_factory=dict)
-    """By space: how likely publications are; without, mergers are perfect."""
+    """By space: the distribution of publications; without one, only perfect mergers are made."""
     observes: bool = False
-    """Whether each node judges by the messages that come to it, once there are enough of them."""
+    """Whether each node measures on the messages it receives, once there are enough of them."""
 
 
 @dataclass(slots=True)
 class OfferChange:
-    """What to say to a link: entries to send, then names to take back."""
+    """Changes of an offer: entries to send, then names to withdraw."""
 
     link: int
     added: list[Entry] = field(default_factory=list)
@@ -46,7 +47,7 @@ class OfferChange:
 
 
 class _Offer:
-    """What goes to one link. Several links may want the same, which is counted."""
+    """The offer to one link. Interests that several links share are reference-counted."""
 
     def __init__(
         self, shapes: Shapes, settings: RoutingSettings, measures: Mapping[int, Measure]
@@ -99,7 +100,7 @@ class _Offer:
 
 
 class RoutingTables:
-    """Not thread-safe. Methods return what must be said to which link, in order."""
+    """Not thread-safe. Methods return the changes to send, by link and in order."""
 
     def __init__(self, shapes: Shapes, settings: RoutingSettings | None = None) -> None:
         self.shapes = shapes
@@ -117,7 +118,7 @@ class RoutingTables:
         self._next_member = 0
 
     def add_link(self, link: int) -> OfferChange:
-        """A new neighbour; it is offered all advertisements."""
+        """Add a neighbour; it is offered all advertisements."""
         self._from[link] = LinkTable()
         self._srt[link] = {}
         offer = self._offers[link] = _Offer(self.shapes, self._settings, self._measures)
@@ -128,7 +129,7 @@ class RoutingTables:
         return change
 
     def remove_link(self, link: int) -> list[OfferChange]:
-        """A neighbour is gone for good, with all that came from it."""
+        """Remove a neighbour for good, with all entries that came from it."""
         del self._offers[link]
         changes = []
         for name, _ in self._from[link]:
@@ -137,18 +138,18 @@ class RoutingTables:
         return changes
 
     def table(self, link: int) -> LinkTable:
-        """What was received over a link."""
+        """The entries received over a link."""
         return self._from[link]
 
     def offered(self, link: int) -> LinkTable:
-        """What was sent over a link."""
+        """The entries sent over a link."""
         return self._offers[link].table
 
     def prt_size(self) -> int:
         return sum(map(len, self._prt.values()))
 
     def add(self, link: int, entry: Entry) -> list[OfferChange]:
-        """An advertisement or an interest arrived; NetworkError if it cannot be one."""
+        """Add an advertisement or an interest; NetworkError if it is invalid."""
         try:
             check_interest(entry.interest, self.shapes)
         except NetworkError:
@@ -159,7 +160,7 @@ class RoutingTables:
         return self._advertise(link, entry) if entry.source else self._subscribe(link, entry)
 
     def add_many(self, link: int, entries: Iterable[Entry]) -> list[OfferChange]:
-        """Many interests at once: for tables that are filled for the first time."""
+        """Bulk `add` of interests, for filling tables for the first time."""
         fresh = [entry.interest for entry in entries if self._from[link].add(entry)]
         by_space: dict[int, list[tuple[int, Interest, int]]] = {}
         for interest in fresh:
@@ -178,14 +179,14 @@ class RoutingTables:
         return _said(changes)
 
     def remove(self, link: int, name: int) -> list[OfferChange]:
-        """The entry with this name was withdrawn; nothing happens if it is not there."""
+        """Remove the entry with this name; does nothing if it is not held."""
         entry = self._from[link].remove(name)
         if entry is None:
             return []
         return self._unadvertise(link, entry) if entry.source else self._unsubscribe(link, entry)
 
     def links_of(self, messages: Sequence[Message], came_from: int) -> list[int]:
-        """For each message the links that want it, a bit each; not the neighbour it came from."""
+        """For each message the links that want it, as a bit set, without the link it came from."""
         kept = -1 if came_from == LOCAL else ~(1 << came_from)
         found = [0] * len(messages)
         by_space: dict[int, list[int]] = {}
@@ -202,7 +203,7 @@ class RoutingTables:
         return found
 
     def came(self, link: int, message: Message, is_needed: bool) -> list[OfferChange]:
-        """A message arrived over a link; counts against the budget for what is merged there."""
+        """Count a message that arrived over a link against the merging budget of that link."""
         if self._observed is not None:
             self._observed.observe(message)
         offer = self._offers.get(link)
@@ -222,11 +223,11 @@ class RoutingTables:
         return _said(changes)
 
     def merged_table(self, link: int) -> MergeTable:
-        """What is covered and merged for a link."""
+        """The covering and merging table of a link."""
         return self._offers[link].interests
 
     def sources(self, link: int) -> set[str]:
-        """Whose advertisements came over a link."""
+        """The sources whose advertisements came over a link."""
         return {entry.source for entry in self._srt[link].values()}
 
     def advertised_by(self, source: str) -> list[Interest]:
@@ -291,8 +292,8 @@ class RoutingTables:
         return _said(changes)
 
     def _met_by(self, advert: Entry, link: int) -> list[tuple[int, Interest]]:
-        """The interests from elsewhere that an advertisement meets, and no other one from the same
-        link does: with it they come into the offer, and without it they leave."""
+        """The interests from other links that only this advertisement of the link meets: adding it
+        adds them to the offer, removing it removes them."""
         index = self._prt.get(advert.interest.space)
         if index is None:
             return []

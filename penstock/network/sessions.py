@@ -1,11 +1,11 @@
-"""One end of a link: frames arrive in order, once, or the session ends and both sides know.
+"""One end of a link: frames arrive in order, exactly once, or the session fails on both sides.
 
-Every frame with a body is numbered, kept until it is acknowledged, and sent again after
-`resend_after`. If nothing has been acknowledged for `fail_after`, or too much waits, the session
-has failed: what was on its way is forgotten, and a new session begins with a new Hello. The other
-side notices by the number of the session, and begins a new one too, which knows of this one. That
-answer is not answered by yet another session, or two sides that missed each other once would go on
-beginning for ever. Time comes in as an argument.
+Every frame with a body is numbered, kept until it is acknowledged, and resent after `resend_after`.
+If nothing has been acknowledged for `fail_after`, or too much is unacknowledged, the session has
+failed: frames in flight are dropped, and a new session begins with a new Hello. The other side
+detects this by the session number and begins a new session too, which refers to this one. That
+answer does not trigger yet another session, otherwise two sides could restart each other for ever.
+Time is passed as an argument.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from penstock.network.frames import Body, Frame, Hello, body_bytes
 
 MAX_WAITING_FRAMES = 10_000
-"""That were not acknowledged. A link that does not keep up is given up, and resumes later."""
+"""Maximum unacknowledged frames. The session of a slower link fails, and resumes later."""
 MAX_WAITING_BYTES = 64 << 20
-"""The same for what they take: 64 MiB are 10,000 frames with rows of 6 kB."""
+"""Maximum unacknowledged bytes: 64 MiB are 10,000 frames with rows of 6 kB."""
 _SESSIONS_PER_START = 1 << 20
 
 
@@ -54,14 +54,14 @@ class Session:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was sent has arrived."""
+        """Whether everything that was sent has been acknowledged."""
         return self.is_open and not self._waiting
 
     def open(self, hello: Hello, now: float, answering: Frame | None = None) -> list[Frame]:
-        """Begin a session, whatever was before; perhaps because the other side has (`answering`).
+        """Begin a new session; `answering` is the frame of the other side that began one, if any.
 
-        If its new session knows of this one, it has taken our Hello and nothing behind it: this one
-        then goes on after its Hello, under its number.
+        If its new session refers to this one, it has received our Hello and nothing after it: this
+        session then continues after its Hello, under the same number.
         """
         self._reset()
         if answering is not None:
@@ -73,7 +73,7 @@ class Session:
         return self.send(hello, now)
 
     def send(self, body: Body, now: float) -> list[Frame]:
-        """Nothing goes out before the other side's Hello has arrived, but the own Hello."""
+        """Number and queue a body. Before `is_open`, callers must send nothing but the Hello."""
         if not self._waiting:
             self._sent_at = self._heard_at = now
         frame = Frame(self._mine, self._theirs, self._next, self._arrived, body)
@@ -87,12 +87,12 @@ class Session:
         return len(self._waiting) > MAX_WAITING_FRAMES or self._waiting_bytes > MAX_WAITING_BYTES
 
     def receive(self, frame: Frame, now: float) -> tuple[list[Body], bool]:
-        """The bodies that have arrived in order; and whether the other side has begun anew, so that
-        this one must too (`open`), before it takes the frame again."""
+        """The bodies that have arrived in order; and whether the other side has begun a new
+        session, so that this side must too (`open`), before it receives the frame again."""
         if frame.receiver not in (0, self._mine) or frame.sender < self._last_of_theirs:
-            return [], False  # of a session that is over
+            return [], False  # of an earlier session
         if frame.sender != self._theirs:
-            # A session that is known already may go on only if it knows of ours.
+            # A session that was seen before may continue only if it refers to ours.
             is_known = frame.sender == self._last_of_theirs and frame.receiver != self._mine
             if frame.number != 0 or is_known:
                 return [], False
@@ -100,11 +100,11 @@ class Session:
                 return [], True
             self._theirs = self._last_of_theirs = frame.sender
             self._arrived = 0
-            self._heard_at = now  # until now there was nobody to acknowledge anything
+            self._heard_at = now  # nothing could be acknowledged before
         if frame.receiver == self._mine:
             self._acknowledge(frame.arrived, now)
         if frame.number != self._arrived:
-            return [], False  # repeated, or ahead of one that was lost
+            return [], False  # a duplicate, or a frame after a lost one
         self._arrived += 1
         self.is_open = True
         assert frame.body is not None
@@ -121,7 +121,7 @@ class Session:
         return Frame(self._mine, self._theirs, -1, self._arrived, None)
 
     def tick(self, now: float) -> tuple[list[Frame], bool]:
-        """Frames to send again; and whether the session has failed."""
+        """Frames to resend; and whether the session has failed."""
         if not self._waiting:
             return [], False
         if self.is_open and (now - self._heard_at >= self._timing.fail_after or self.has_failed):
@@ -131,10 +131,10 @@ class Session:
         return self.again(now)[:_RESENT_FRAMES], False
 
     def again(self, now: float) -> list[Frame]:
-        """All frames that have not been acknowledged: for a link that has broken and is back."""
+        """All unacknowledged frames: for a link that was restored."""
         self._sent_at = now
         return [f._replace(receiver=self._theirs, arrived=self._arrived) for f in self._waiting]
 
 
 _RESENT_FRAMES = 100
-"""Sent again at once, at most: the others follow when these have been acknowledged."""
+"""Maximum frames resent at a time: the others follow when these have been acknowledged."""

@@ -1,4 +1,4 @@
-"""What brokers must know of spaces, from the spaces themselves."""
+"""The shapes of spaces, for brokers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A simulated network of brokers: virtual time, links with latency, bandwidth and loss, crashes.
 
-Everything follows from a seed, so a run that fails is run again by its seed, frame by frame. Nodes
-are those that processes run; here frames are encoded, carried by a queue of events, and decoded.
+Runs are deterministic in their seed, so a failing run can be repeated frame by frame. Nodes are the
+same as in broker processes; here frames are encoded, carried by a queue of events, and decoded.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from penstock.network.ports import Outcome
 from penstock.routing.interests import Interest
 
 MAX_VIRTUAL_SECONDS = 3_600.0
-"""A network that is not quiet by then never will be."""
+"""A network that is not quiet by then is considered stuck."""
 MAX_QUEUE_SECONDS = 3.0
-"""What a clogged link takes in before it drops frames."""
+"""Maximum queueing delay of a congested link; further frames are dropped."""
 
 
 class NotQuietError(Exception):
-    """The network has not come to rest."""
+    """The network has not become quiet."""
 
 
 @dataclass(slots=True)
 class Conditions:
-    """Of one link, in both directions."""
+    """The conditions of one link, in both directions."""
 
     latency: float = 0.01
     """Seconds."""
     jitter: float = 0.0
-    """Seconds that latency may grow by; frames keep their order."""
+    """Maximum additional latency in seconds; frames keep their order."""
     bandwidth: float = 0.0
-    """Bytes per second; 0 for any number of them."""
+    """Bytes per second; 0 for unlimited."""
     loss: float = 0.0
-    """The share of frames that do not arrive."""
+    """The share of lost frames."""
     is_cut: bool = False
 
 
@@ -65,7 +65,7 @@ class MemorySource:
 
 @dataclass(slots=True)
 class SimulatedClient:
-    """Remembers what it got; comes back to its node with its cursor after a crash."""
+    """Records what it received; reattaches to its node with its cursor after a crash."""
 
     name: str
     node: int
@@ -77,7 +77,7 @@ class SimulatedClient:
 
 @dataclass
 class Traffic:
-    """What went over links."""
+    """The traffic over all links."""
 
     frames: Counter[str] = field(default_factory=Counter)
     """By kind of body."""
@@ -90,7 +90,7 @@ class Traffic:
 
 
 class Simulator:
-    """`make_node(number, links, start)` gives a node that begins, or begins again."""
+    """`make_node(number, links, start)` creates a node, at the beginning and after a crash."""
 
     def __init__(
         self,
@@ -126,10 +126,10 @@ class Simulator:
         """A digest of every frame that arrived, and when: equal for equal runs."""
         return self._trace.hexdigest()
 
-    # What a scenario does.
+    # Actions of a scenario.
 
     def restart(self, number: int) -> None:
-        """Start a node that has crashed; its clients and sources come back to it."""
+        """Restart a crashed node; its clients and sources reattach."""
         if self.nodes[number] is not None:
             return
         self._starts[number] += 1
@@ -162,7 +162,7 @@ class Simulator:
         return log
 
     def publish(self, source: str, message: Message) -> None:
-        """Into the log at once; over the network if the source's node is up."""
+        """Append to the log immediately; forward it if the source's node is up."""
         node, log, _ = self.sources[source]
         log.append(message)
         broker = self.nodes[node]
@@ -183,7 +183,7 @@ class Simulator:
             self._carry_out(client.node, broker.detach(name, self.now))
 
     def move(self, name: str, node: int) -> None:
-        """A client goes to another node, with its cursor."""
+        """Move a client to another node, with its cursor."""
         client = self.clients[name]
         broker = self.nodes[client.node]
         if broker is not None:
@@ -198,7 +198,7 @@ class Simulator:
         self.now = until
 
     def run_until_quiet(self) -> None:
-        """All nodes must be up, and no link cut."""
+        """Run until nothing is in progress; requires that all nodes are up, and no link is cut."""
         until = self.now + MAX_VIRTUAL_SECONDS
         while not self.is_quiet:
             if not self._events or self.now > until:
@@ -211,7 +211,7 @@ class Simulator:
             node is None or node.is_quiet for node in self.nodes
         )
 
-    # What follows.
+    # Internals.
 
     def _attach(self, client: SimulatedClient) -> None:
         broker = self.nodes[client.node]
@@ -255,7 +255,7 @@ class Simulator:
         heapq.heappush(self._events, (at, next(self._numbers), sender, receiver, start, data))
 
     def _schedule_tick(self, number: int) -> None:
-        # Nodes do not tick in step.
+        # Nodes tick at different times.
         wait = self._tick_seconds * (0.5 + self.random.random())
         self._schedule(self.now + wait, _TICK, number, self._starts[number], b"")
 
@@ -263,7 +263,7 @@ class Simulator:
         self.now, _, sender, receiver, start, data = heapq.heappop(self._events)
         node = self.nodes[receiver]
         if node is None or start != self._starts[receiver]:
-            return  # crashed meanwhile
+            return  # the node crashed meanwhile
         if sender == _TICK:
             self._carry_out(receiver, node.tick(self.now))
             self._schedule_tick(receiver)

@@ -1,10 +1,10 @@
 """An Internet-like topology of routers, and overlays over some of them.
 
-The paper takes 20,000 routers from INET, a generator that is no longer kept up. Its output is known
-for one property that matters here: the degrees of autonomous systems follow a power law with an
-exponent of about 2.2, and nearly all nodes hang on a small core. igraph's static power-law game
-(Goh, Kahng and Kim, 2001) draws graphs with a given exponent; its largest component is kept, and
-what is left out is hung onto it in proportion to degree. (Barabási and Albert's growth, the other
+The paper takes 20,000 routers from INET, a generator that is no longer maintained. Its output has
+one property that matters here: the degrees of autonomous systems follow a power law with an
+exponent of about 2.2, and nearly all nodes are attached to a small core. igraph's static power-law
+game (Goh, Kahng and Kim, 2001) draws graphs with a given exponent; its largest component is kept,
+and the rest is attached to it in proportion to degree. (Barabási and Albert's growth, the other
 candidate, has an exponent of 3: too few hubs.)
 """
 
@@ -23,9 +23,9 @@ OVERLAY_NODES = 1_000
 DEGREE_EXPONENT = 2.2
 EDGES_PER_ROUTER = 2.0
 LATENCY_SECONDS = (0.002, 0.020)
-"""Of one link between routers."""
+"""Range of the latency of one link between routers."""
 MAX_FANOUT = 8
-"""Children of an overlay node: a broker with more would send most of its bytes several times."""
+"""Maximum children of an overlay node: with more, a broker sends most bytes several times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def draw_topology(
 
 
 def _connect(graph: Any, random: Random) -> None:
-    """Hang everything onto the largest component, in proportion to degree."""
+    """Attach everything to the largest component, in proportion to degree."""
     components = graph.connected_components()
     largest = max(range(len(components)), key=lambda i: len(components[i]))
     core = components[largest]
@@ -68,8 +68,8 @@ def _connect(graph: Any, random: Random) -> None:
 
 
 def overlay_tree(topology: Topology, root: int = 0, fanout: int = MAX_FANOUT) -> list[Edge]:
-    """A tree of short links: nodes join from near to far, each below the node that is nearest to
-    it among those that have room and do not make its way to the root much longer."""
+    """A tree of short links: nodes join from near to far, each below the nearest node that has room
+    and does not make its path to the root much longer."""
     latency = topology.latency
     order = sorted(range(len(latency)), key=lambda node: (latency[root][node], node))
     edges: list[Edge] = []

@@ -1,8 +1,8 @@
-"""The journeys of a CBN whose tables are exact, worked out from where subscribers are.
+"""The journeys of a CBN with exact tables, computed from the locations of subscribers.
 
-Without imperfect merging a link carries a message exactly if somebody beyond it wants it. So the
-journey is the tree's ways from the server to all who do, and it takes one question to one index to
-find them, where running every broker takes one per hop. A test holds that both give the same.
+Without imperfect merging a link carries a message exactly if some subscription beyond it wants it.
+So the journey consists of the tree's paths from the server to all of those, and takes one index
+query, where running every broker takes one per hop. A test checks that both give the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.routing.interests import Shapes, interest_of, shape_of
 
 
 class TreeNetwork:
-    """Messages that name their recipients go where these are."""
+    """Messages that name their recipients go to the nodes of these."""
 
     def __init__(self, shapes: Shapes, nodes: int, edges: Sequence[Edge], server: int = 0) -> None:
         check_acyclic(nodes, edges)
@@ -31,14 +31,14 @@ class TreeNetwork:
         self._points: dict[int, list[tuple[int, int]]] = {}
         """By subscription: space and member of each point."""
         self._arrivals: dict[int, Arrival] = {}
-        """By member: how a message arrives at its subscription, the same each time."""
+        """By member: the arrival of a message at its subscription, the same each time."""
         self._several: set[int] = set()
         """Spaces in which some subscription has several points: a message reaches it once."""
         self._next_member = 0
         self._parents, self._depths = self._ways(numbered_links(nodes, edges))
         ways = enumerate(zip(self._parents, self._depths, strict=True))
         self._last_hops = [Hop(parent, node, depth) for node, (parent, depth) in ways]
-        """By node: the hop over which it is reached."""
+        """By node: the last hop on the path to it."""
 
     def subscribe(self, subscription: int, points: Sequence[Point], node: int) -> None:
         self.unsubscribe(subscription)
@@ -103,7 +103,7 @@ class TreeNetwork:
         return index
 
     def _ways(self, links: Sequence[dict[int, int]]) -> tuple[list[int], list[int]]:
-        """The neighbour towards the server, and how far that is, for each node."""
+        """For each node, the neighbour towards the server, and the distance to the server."""
         parents, depths = [self.server] * len(links), [-1] * len(links)
         depths[self.server] = 0
         reached = [self.server]

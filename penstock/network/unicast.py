@@ -1,4 +1,4 @@
-"""Unicast: the server sends each message to each subscriber by name, and knows all of them."""
+"""Unicast: the server knows all subscribers and sends each message to each recipient."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Zones of subscription space: the geometry of a content-addressable network.
 
-A point of a space has two coordinates for each base column that matters and for each filter column:
-where the interval begins, and where it ends. Coordinates are cuts, which are compared and never
-measured, so any type of column will do. A zone is a half-open box. Whoever owns a zone knows its
-neighbours, and nothing else: routing towards a coordinate, and from there to every zone that a
-region meets, is decided from one's own zone and a neighbour's.
+A point of a space has two coordinates for each base column that is a dimension and for each filter
+column: where the interval begins, and where it ends. Coordinates are cuts, which are compared and
+never measured, so columns can have any type. A zone is a half-open box. The owner of a zone knows
+only its neighbours: routing towards a coordinate, and from there to every zone that a region meets,
+is decided from the own zone and those of neighbours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Region: TypeAlias = tuple[Span, ...]
 """A box with both ends included, one span per dimension."""
 
 BEYOND: Cut = (4,)
-"""Above everything, TOP included: where the last zone ends."""
+"""Above everything, including TOP: the end of the last zone."""
 
 
 class Zone(NamedTuple):
@@ -48,7 +48,7 @@ class Zone(NamedTuple):
         return Zone(self.low, tuple(high)), Zone(tuple(low), self.high)
 
     def touches(self, other: Zone) -> bool:
-        """Whether they share a face: they meet in one dimension, and overlap in all others."""
+        """Whether they share a face: they touch in one dimension, and overlap in all others."""
         is_adjacent = False
         for a, b, c, d in zip(self.low, self.high, other.low, other.high, strict=True):
             if a == d or b == c:
@@ -60,7 +60,7 @@ class Zone(NamedTuple):
         return is_adjacent
 
     def joined(self, other: Zone) -> Zone | None:
-        """Both as one zone, if they make one."""
+        """The union of both if it is a box."""
         different = [
             d
             for d in range(len(self.low))
@@ -74,9 +74,9 @@ class Zone(NamedTuple):
         return Zone(other.low, self.high) if other.high[d] == self.low[d] else None
 
     def leads_to(self, other: Zone, place: Coordinates) -> bool:
-        """Whether this zone is the next one on the way from another zone to a place.
+        """Whether this zone is the next one on the path from another zone to a place.
 
-        The way leaves the other zone at its point nearest to the place, through the face of the
+        The path leaves the other zone at its point nearest to the place, through the face of the
         first dimension in which the place lies outside.
         """
         crossed = False
@@ -107,7 +107,7 @@ class CanSpace(NamedTuple):
 
     shape: SpaceShape
     columns: tuple[int, ...]
-    """The base columns that have dimensions. Others are tested at the end of the way."""
+    """The base columns that are dimensions. Others are tested at the destination."""
 
     @property
     def dimensions(self) -> int:
@@ -125,7 +125,7 @@ class CanSpace(NamedTuple):
         return tuple(found)
 
     def regions(self, message: Message) -> list[Region]:
-        """Boxes that hold all points a message may be meant for."""
+        """Boxes that contain all points a message may be addressed to."""
         base = self.shape.base
         if message.recipients:
             row = message.row if message.row is not None else None
@@ -159,7 +159,7 @@ class CanSpace(NamedTuple):
 
     def _ends(self, columns: Sequence[Reach]) -> Iterator[Span]:
         for i in range(self.shape.filters):
-            # A reach over the first column alone leaves the others free.
+            # A reach over the first column only leaves the others unbounded.
             if i < len(columns):
                 yield columns[i][:2]
                 yield columns[i][2:]
@@ -171,7 +171,7 @@ class CanSpace(NamedTuple):
 def groups_with_common_place(
     regions: Iterable[Region],
 ) -> list[tuple[Coordinates, list[Region]]]:
-    """Boxes that share a place, with that place: each group is one spanning tree."""
+    """Groups of boxes that share a place, with that place: each group is one spanning tree."""
     groups: list[tuple[list[Span], list[Region]]] = []
     for region in regions:
         for shared, members in groups:

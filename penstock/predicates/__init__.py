@@ -1,1 +1,1 @@
-"""Intervals, boxes and order codes: what a condition becomes once it is understood."""
+"""Intervals, boxes and order codes: the normal form of conditions."""

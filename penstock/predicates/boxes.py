@@ -1,8 +1,8 @@
 """Boxes: one interval per attribute of one table, the normal form of a local condition.
 
-A box is a tuple of (column position, interval) pairs, sorted by column; columns that are not
-named are unconstrained. A union of boxes stands for OR. Boxes are plain data: they are compared,
-hashed, stored and sent as they are.
+A box is a tuple of (column position, interval) pairs, sorted by column; other columns are
+unconstrained. A union of boxes stands for OR. Boxes are plain data: they are compared, hashed,
+stored and sent without conversion.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def describe_box(one: Box, relation: Relation) -> list[str]:
 def simplify_union(branches: Iterable[Sequence[Box]]) -> list[tuple[Box, ...]]:
     """The same union of branches (one box per table each) with fewer of them, sorted.
 
-    Empty branches go, branches inside another one go, and branches that differ in one interval
-    and touch there become one.
+    Empty branches and branches inside another one are dropped, and branches that differ in one
+    interval and touch there are merged.
     """
     given = [tuple(branch) for branch in branches]
     products = [_as_product(b) for b in given if not any(is_empty(one) for one in b)]

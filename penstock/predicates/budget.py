@@ -1,16 +1,16 @@
-"""How much work a condition may cost before it is refused, counted in steps and not in seconds.
+"""The maximum work for a condition before it is refused, counted in steps, not in seconds.
 
-Normal forms can explode, and finding out that one does must not take longer than refusing it is
-worth. Whoever multiplies out or simplifies says beforehand how many steps that takes. Reading a
-statement counts as well: a long one has less left for its condition.
+Normal forms can explode, and detecting that must be cheap. Code that multiplies out or simplifies
+spends its steps from the budget beforehand. Parsing a statement counts as well: a long statement
+has fewer steps left for its condition.
 """
 
 from __future__ import annotations
 
 MAX_WORK = 2_000_000
-"""Steps, each about 0.2 us: a look at one interval of one product. Together less than a second."""
+"""Steps, each about 0.2 us: reading one interval of one product. Less than a second in total."""
 READING_STEPS = 32
-"""For each token of a statement: tokenising, parsing and binding it take about 15 us. The longest
+"""Steps per token of a statement: tokenising, parsing and binding it take about 15 us. The longest
 statement (50,000 tokens) keeps a fifth of the steps, enough for any condition on one column."""
 
 
@@ -25,13 +25,13 @@ class TooComplexError(Exception):
 
 
 class Budget:
-    """Steps that are left."""
+    """The remaining steps."""
 
     def __init__(self, steps: int = MAX_WORK) -> None:
         self.left = steps
 
     def spend(self, steps: int) -> None:
-        """Before so many steps are made; TooComplexError if that is too many."""
+        """Call before making `steps` steps; TooComplexError if they exceed the budget."""
         self.left -= steps
         if self.left < 0:
             raise TooComplexError

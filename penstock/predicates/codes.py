@@ -1,9 +1,9 @@
-"""Order codes: the values of one attribute as small integers, against a set of constants.
+"""Order codes: the values of one attribute as small integers, relative to a set of constants.
 
 With the constants c0 < c1 < ... of one attribute, the value ci has the code 2i + 1, a value
 between c(i-1) and ci has the code 2i, and NULL has -1. Any interval whose ends are among the
 constants is then a closed range of codes, and "is the value in the interval?" is two integer
-comparisons, whatever the type. Codes belong to one set of constants and never leave the index
+comparisons, whatever the type. Codes are local to one set of constants and never leave the index
 that holds it.
 """
 

@@ -1,9 +1,9 @@
 """Intervals over the values of one attribute, NULL included.
 
-An attribute's values are ordered: NULL first, then everything that is not NULL. A *cut* is a place
-between values: below NULL, between NULL and the rest, just below or just above a key, or above
-everything. Cuts are tuples that Python compares in exactly that order. An interval is the stretch
-between two cuts, so open and closed ends, missing ends and NULL need no special cases:
+An attribute's values are ordered: NULL first, then everything that is not NULL. A *cut* is a
+position between values: below NULL, between NULL and the rest, just below or just above a key, or
+above everything. Cuts are tuples that Python compares in exactly that order. An interval is the
+range between two cuts, so open and closed ends, missing ends and NULL need no special cases:
 
     x >= 5        from just below 5 to the top
     x > 5         from just above 5 to the top
@@ -75,7 +75,7 @@ def point(key: Key) -> Interval:
 
 
 def normalise(interval: Interval, value_type: ValueType) -> Interval:
-    """The same set of values in one spelling, so that equal sets are equal intervals.
+    """The canonical form, so that equal sets of values are equal intervals.
 
     For types whose keys are integers, `x > 5` and `x >= 6` are one set; where a type has a
     largest or smallest value, so are `x <= largest` and `x IS NOT NULL`.
@@ -109,7 +109,7 @@ def prefix(text: str) -> Interval:
 
 
 def describe(interval: Interval, name: str, value_type: ValueType) -> str:
-    """The interval as a condition a person can read: `45 <= per <= 70`."""
+    """The interval as a readable condition: `45 <= per <= 70`."""
     if interval.is_empty:
         return f"{name} in no value"
     if interval == EVERYTHING:
@@ -123,7 +123,7 @@ def describe(interval: Interval, name: str, value_type: ValueType) -> str:
 
 
 def _describe_values(low: Cut, high: Cut, name: str, value_type: ValueType) -> str:
-    """What the interval says about values that are not NULL."""
+    """The condition on values that are not NULL."""
     if value_type.discrete and len(high) == 3 and high[2] == 0 and isinstance(high[1], int):
         high = above(high[1] - 1)
     lowest, highest = value_type.key_range
@@ -146,5 +146,5 @@ def _show(key: Key, value_type: ValueType) -> str:
 
 
 def show_value(stored: Stored, value_type: ValueType) -> str:
-    """A stored value as SQL would write it."""
+    """A stored value as an SQL literal."""
     return "NULL" if stored is None else value_type.literal(stored)

@@ -1,6 +1,6 @@
-"""Sets of numbered intervals over one attribute as bit masks: found by binary search, all at once.
+"""Sets of numbered intervals over one attribute as bit masks, found by binary search.
 
-Sorted by one end, the intervals that begin (or stop) before a cut are a prefix, and every prefix is
+Sorted by one end, the intervals that begin (or end) before a cut are a prefix, and every prefix is
 one mask. So "which of a thousand intervals contain this value?" takes two searches and two
 operations on masks of a thousand bits, whether the intervals overlap or not.
 """
@@ -15,7 +15,7 @@ from penstock.predicates.intervals import Cut, Interval, above, below
 
 
 class IntervalMasks:
-    """The intervals of some of `count` members: member i has bit i. Those without are unbounded."""
+    """The intervals of `count` members: member i has bit i. Members without one are unbounded."""
 
     __slots__ = ("_free", "_highs", "_lows", "_starting", "_stopping")
 
@@ -32,15 +32,15 @@ class IntervalMasks:
         return self.covering(below(key), above(key))
 
     def covering(self, low: Cut, high: Cut) -> int:
-        """The members whose interval reaches from one cut, or before, to the other, or beyond."""
+        """The members whose interval contains everything from `low` to `high`."""
         early = self._starting[bisect_right(self._lows, low)]
         late = self._stopping[-1] ^ self._stopping[bisect_left(self._highs, high)]
         return self._free | (early & late)
 
     def bounded(self, lows: tuple[Cut, Cut], highs: tuple[Cut, Cut]) -> int:
-        """The members whose interval begins between two cuts and stops between two others.
+        """The members whose interval begins between two cuts and ends between two others.
 
-        Whether unbounded members are among them is for the caller to say; here they are not.
+        Unbounded members are not included; the caller decides whether they match.
         """
         ends, masks, (first, last) = self._lows, self._starting, lows
         beginning = masks[bisect_right(ends, last)] & ~masks[bisect_left(ends, first)]

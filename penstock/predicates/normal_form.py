@@ -1,9 +1,9 @@
-"""From a condition over several tables to branches: one box per table each, any of which may hold.
+"""From a condition over several tables to branches, a disjunction with one box per table each.
 
-NOT has been pushed into the atoms before; what arrives here is AND and OR over atoms, and an atom
-is a union of intervals on one column of one table. Atoms on one column are combined before
-anything is multiplied out, so `x IN (...)`, `x NOT IN (...)` and ranges of all kinds stay cheap;
-only ANDed ORs over different columns multiply.
+NOT has been pushed into the atoms before; the input is AND and OR over atoms, and an atom is a
+union of intervals on one column of one table. Atoms on one column are combined before anything is
+multiplied out, so `x IN (...)`, `x NOT IN (...)` and ranges of all kinds stay cheap; only ANDed ORs
+over different columns multiply.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from penstock.predicates.unions import ANY_BUT_NULL, ANY_VALUE, Union, intersect
 
 MAX_BRANCHES = 1_024
 MAX_PARTIAL = 4 * MAX_BRANCHES
-"""Products held at any moment: before they are simplified, there may be a few times too many."""
+"""Maximum products held at a time: a few times more than allowed, before simplification."""
 MAX_SIZE = 100_000
-"""Limits on columns in all products together."""
+"""Maximum limits on columns in all products together."""
 _INTERSECTION_STEPS = 2
-"""Of two products, beside those for their intervals."""
+"""Steps to intersect two products, in addition to those for their intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ FALSE = Some()
 
 @dataclass(slots=True)
 class Findings:
-    """Columns on which ANDed parts exclude each other, or ORed parts leave no value out."""
+    """Columns on which ANDed parts contradict each other, or ORed parts cover all values."""
 
     contradictions: list[Place] = field(default_factory=list)
     tautologies: list[tuple[Place, Union]] = field(default_factory=list)
@@ -75,7 +75,7 @@ def branches_of(
     findings: Findings | None = None,
     budget: Budget | None = None,
 ) -> tuple[tuple[Box, ...], ...]:
-    """The condition as a union of branches, simplified and sorted; TooComplexError if it is big."""
+    """The condition as simplified, sorted branches; TooComplexError if there are too many."""
     budget = budget or Budget()
     products = _Multiplier(never_null, findings or Findings(), budget).products(condition)
     count = sum(map(split_count, products))
@@ -89,7 +89,7 @@ def branches_of(
 
 
 class _Multiplier:
-    """Turns AND over OR into OR over AND, within a budget."""
+    """Distributes AND over OR, within a budget."""
 
     def __init__(self, never_null: frozenset[Place], findings: Findings, budget: Budget) -> None:
         self.never_null = never_null
@@ -112,7 +112,7 @@ class _Multiplier:
                 self.findings.tautologies.append((place, values))
             found.update(self._product({place: values}))
         if not others and () not in found:
-            return sorted(found)  # each limits another column: none is inside another
+            return sorted(found)  # each limits a different column: none is inside another
         for part in others:
             found.update(self.products(part))
         return self._simplified(found)
@@ -141,7 +141,7 @@ class _Multiplier:
         return self._simplified(found)
 
     def _product(self, limits: dict[Place, Union]) -> list[Product]:
-        """One product, or none if a place is left without values."""
+        """One product, or none if a place has no values left."""
         if not all(limits.values()):
             return []
         limited = ((p, u) for p, u in limits.items() if not is_free(p, u, self.never_null))
@@ -160,7 +160,7 @@ class _Multiplier:
 def _sorted_out(
     kind: type[All | Some], parts: Iterable[Condition]
 ) -> tuple[dict[Place, list[Union]], list[Condition]]:
-    """The atoms by place, and everything that is not one. AND inside AND is the same AND."""
+    """The atoms by place, and all other parts; nested parts of the same kind are flattened."""
     atoms: dict[Place, list[Union]] = {}
     others: list[Condition] = []
     waiting = list(parts)
@@ -176,7 +176,7 @@ def _sorted_out(
 
 
 def _fold(combine: Callable[[Union, Union], Union], unions: Sequence[Union]) -> Union:
-    """Combined in pairs, pairs of pairs and so on: a thousand small unions stay small for long."""
+    """Combine unions pairwise in a balanced tree, so that intermediate unions stay small."""
     while len(unions) > 1:
         pairs = [combine(a, b) for a, b in zip(unions[::2], unions[1::2], strict=False)]
         unions = [*pairs, unions[-1]] if len(unions) % 2 else pairs

@@ -1,15 +1,15 @@
 """Making a union of products smaller without changing what it means.
 
 A *product* maps places (table, column) to unions of intervals: the value at each place must be in
-its union; places that are not named are free. Two rules are repeated until nothing changes:
+its union; other places are free. Two rules are repeated until nothing changes:
 
-* products that differ in one place only become one product, with the union of both there;
-* a product inside another one goes.
+* products that differ in one place only are merged, with the union of both there;
+* a product inside another one is dropped.
 
-Both rules look at all products at once (by grouping, and by bit masks of coverers), and at pairs
-only of products with the same bounds: thousands of plain products cost a fraction of a second. What
-would cost more is refused (`penstock.predicates.budget`). The result does not depend on the order
-in which the products are given.
+Both rules work on all products at once (by grouping, and by bit masks of coverers), and on pairs
+only for products with the same bounds: thousands of plain products cost a fraction of a second.
+More expensive inputs are refused (`penstock.predicates.budget`). The result does not depend on the
+order of the products.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Product: TypeAlias = tuple[tuple[Place, Union], ...]
 
 
 _PASS_STEPS = 8
-"""Of merging and of looking for coverers, for each place and interval."""
+"""Steps of merging and of searching coverers, for each place and interval."""
 
 
 def is_free(place: Place, values: Union, never_null: frozenset[Place]) -> bool:
-    """Whether a limit leaves no value out, knowing the places that are never NULL."""
+    """Whether a limit admits all values, given the places that are never NULL."""
     return values == ANY_VALUE or (values == ANY_BUT_NULL and place in never_null)
 
 
@@ -80,12 +80,12 @@ def _factored(products: set[Product]) -> tuple[set[tuple[Place, Union]], list[Pr
 
 
 def weight(product: Product) -> int:
-    """What it takes to look at a product: one step for each place, and for each interval."""
+    """The steps to read a product: one for each place, and for each interval."""
     return len(product) + sum(len(values) for _, values in product)
 
 
 def split_count(product: Product) -> int:
-    """How many products of single intervals this one is."""
+    """The number of single-interval products that this one splits into."""
     return math.prod(len(values) for _, values in product)
 
 
@@ -96,10 +96,10 @@ def _split_all(products: Iterable[Product]) -> Iterator[Product]:
 
 
 class _Merger:
-    """Products that agree in all places but one become one, place after place.
+    """Merges products that agree in all places but one, place after place.
 
-    Products are known by number. The hash of a product without one place is the hash of the whole
-    with that item taken out again, so that long products are compared only where it matters.
+    Products are identified by number. The hash of a product without one place is derived from the
+    hash of the whole by removing that item, so long products are compared only if hashes agree.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class _Merger:
             self.limited.setdefault(place, []).append((number, values))
 
     def _groups(self, place: Place) -> list[list[tuple[int, Union]]]:
-        """Products that may differ in this place only; alone, if one without it may exist."""
+        """Groups of products that may differ in this place only; of one, if its rest may exist."""
         groups: dict[int, list[tuple[int, Union]]] = {}
         for number, values in self.limited[place]:
             if number in self.alive:
@@ -145,7 +145,7 @@ class _Merger:
             rest = tuple(item for item in self.products[number] if item[0] != place)
             by_rest.setdefault(rest, []).append((number, values))
         for rest, members in by_rest.items():
-            if self._is_alive(rest):  # free in this place, it covers them all
+            if self._is_alive(rest):  # free in this place, so it covers the group
                 fewer: list[Product] = []
             else:
                 values = union(interval for _, one in members for interval in one)
@@ -157,7 +157,7 @@ class _Merger:
                     self._add(product)
 
     def _limited(self, rest: Product, place: Place, values: Union) -> list[Product]:
-        """The rest with a limit at `place`; split, one product for each interval."""
+        """The rest with a limit at `place`; with `split`, one product for each interval."""
         if is_free(place, values, self.never_null):
             return [rest]
         parts: list[Union] = [(interval,) for interval in values] if self.split else [values]
@@ -176,7 +176,7 @@ def _hash(product: Product) -> int:
 
 
 def _without_covered(products: Sequence[Product], budget: Budget) -> list[Product]:
-    """The products that are not inside another one. No two of them may be equal."""
+    """The products that are not inside another one; the input must have no duplicates."""
     flat = [dict(product) for product in products]
     masks = coverers([{place: hull_of(u) for place, u in one.items()} for one in flat])
     return [
@@ -185,8 +185,8 @@ def _without_covered(products: Sequence[Product], budget: Budget) -> list[Produc
 
 
 def _is_covered(i: int, mask: int, flat: Sequence[Mapping[Place, Union]], budget: Budget) -> bool:
-    """Whether another product of the mask, all of whose hulls cover that of product `i`, covers it.
-    They need not: unions with the same hull have different gaps."""
+    """Whether another product of the mask covers product `i`. The hulls of all of them cover its
+    hull, but unions with the same hull may have different gaps."""
     steps = weight(tuple(flat[i].items()))
     for j in bits(mask):
         budget.spend(steps)
@@ -202,7 +202,7 @@ def _covers(one: Mapping[Place, Union], other: Mapping[Place, Union]) -> bool:
 def coverers(boxes: Sequence[Mapping[Place, Interval]]) -> list[int]:
     """For each box, a bit mask of the boxes that cover it (itself among them).
 
-    A box that is free in a place covers, there, all others.
+    A box that is free in a place covers all others there.
     """
     limits: dict[Place, dict[int, Interval]] = {}
     for i, one in enumerate(boxes):

@@ -1,7 +1,7 @@
 """Unions of intervals over one attribute: what IN, OR and NOT make of a condition on one column.
 
-A union is a tuple of intervals, sorted, none empty, no two touching: one spelling per set of
-values, so that equal sets are equal tuples.
+A union is a tuple of intervals, sorted, none empty, no two touching: a canonical form, so that
+equal sets of values are equal tuples.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def union(intervals: Iterable[Interval]) -> Union:
 
 
 def intersect_unions(one: Union, other: Union) -> Union:
-    """The values that are in both, found by walking both from the left."""
+    """The values that are in both, by a linear merge."""
     if len(one) == 1 == len(other):  # nearly always
         both = one[0].intersect(other[0])
         return NO_VALUE if both.is_empty else (both,)
@@ -71,5 +71,5 @@ def union_covers(one: Union, other: Union) -> bool:
 
 
 def hull_of(one: Union) -> Interval:
-    """The smallest interval that holds all values of a union that is not empty."""
+    """The smallest interval that contains a non-empty union."""
     return one[0] if len(one) == 1 else Interval(one[0].low, one[-1].high)

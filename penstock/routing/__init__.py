@@ -1,4 +1,4 @@
-"""Finding the subscriptions, and the links, that a message is meant for."""
+"""Finding the subscriptions, and the links, that a message is addressed to."""
 
 from typing import TYPE_CHECKING
 

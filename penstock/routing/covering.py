@@ -1,8 +1,8 @@
-"""Covering among the interests that leave a node over one link.
+"""Covering among the interests that a node sends over one link.
 
-Whoever receives them sees one last hop, this node; so those that another one covers need not be
-sent. Of all interests, the *maximal* ones are sent. A covered one is kept with one of its covers,
-and is looked at again when that one leaves.
+To the receiver they all come from one last hop, this node; so an interest that another one covers
+need not be sent. Only the *maximal* interests are sent. A covered one is stored with one of its
+covers, and reconsidered when that one is removed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.routing.interests import Interest, Shapes, shape_of
 
 @dataclass(slots=True)
 class Changed:
-    """What to say and to take back. An order: say the new first, so that nothing is missing."""
+    """Interests to send and to withdraw. Send the new ones first, so that no message is missed."""
 
     added: dict[int, Interest] = field(default_factory=dict)
     removed: dict[int, Interest] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Changed:
 
 
 class CoverTable:
-    """Interests by name, of any number of spaces; names stand for what interests say, so one name
+    """Interests by name, of any number of spaces; a name identifies an interest's value, so a name
     is added once. `covers=False` keeps all of them maximal, for comparison."""
 
     def __init__(self, shapes: Shapes, *, covers: bool = True) -> None:
@@ -48,9 +48,9 @@ class CoverTable:
         self._spaces: dict[int, int] = {}
         """By name of a maximal interest: its space."""
         self._below: dict[int, dict[int, Interest]] = {}
-        """By name of a maximal interest: those that are kept with it."""
+        """By name of a maximal interest: the covered ones stored with it."""
         self._cover_of: dict[int, int] = {}
-        """By name of a covered interest: the maximal one it is kept with."""
+        """By name of a covered interest: the maximal one it is stored with."""
 
     def __len__(self) -> int:
         return len(self._spaces) + len(self._cover_of)
@@ -67,7 +67,7 @@ class CoverTable:
         return name in self._spaces
 
     def cover_of(self, name: int) -> int | None:
-        """The maximal interest that a covered one is kept with."""
+        """The maximal interest that a covered one is stored with."""
         return self._cover_of.get(name)
 
     def maximal_within(self, interest: Interest) -> Iterator[tuple[int, Interest]]:
@@ -82,7 +82,7 @@ class CoverTable:
         return changed
 
     def insert_many(self, interests: Iterable[tuple[int, Interest]]) -> Changed:
-        """Widest first, so that hardly anything is sent and taken back again."""
+        """Widest first, so that few interests are sent and withdrawn again."""
         changed = Changed()
         for name, interest in sorted(interests, key=_by_width):
             if name not in self:
@@ -116,7 +116,7 @@ class CoverTable:
         changed.add(name, interest)
 
     def _subordinate(self, covered: int, cover: int, changed: Changed) -> None:
-        """A maximal interest, and all that is kept with it, goes below a new one."""
+        """Move a maximal interest, and the covered ones stored with it, below a new one."""
         interest, freed = self._withdraw(covered)
         changed.remove(covered, interest)
         below = self._below.setdefault(cover, {})
@@ -141,13 +141,13 @@ class CoverTable:
 
 
 def _by_width(member: tuple[int, Interest]) -> tuple[int, int]:
-    """Fewer conditions first; names break ties, so that the order is the same everywhere."""
+    """Fewer conditions first; names break ties, so that the order is the same on all nodes."""
     name, interest = member
     return len(interest.base), name
 
 
 def maximal_of(interests: dict[int, Interest]) -> dict[int, Interest]:
-    """The same by looking at every pair. Of equal interests the first stays."""
+    """Reference: the maximal interests by testing every pair. Of equal ones the first stays."""
     kept: dict[int, Interest] = {}
     for name, one in interests.items():
         if any(other.covers(one) for other in kept.values()):

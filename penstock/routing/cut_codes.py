@@ -1,8 +1,8 @@
-"""Cuts as integers, against the keys that some interests mention.
+"""Cuts as integers, relative to the keys that interests mention.
 
-With the keys k0 < k1 < ..., the key ki has the place 2i + 1 and whatever lies between k(i-1) and
-ki the place 2i. A cut at a key has twice its place, plus one if it lies above. So the order of
-codes is the order of cuts wherever one of the two is a cut that an interest mentions.
+With the keys k0 < k1 < ..., key ki has place 2i + 1 and everything between k(i-1) and ki has place
+2i. The code of a cut at a key is twice its place, plus one if it lies above. So codes are ordered
+like cuts whenever one of the two is a cut that an interest mentions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.predicates.intervals import Cut
 Codes32 = npt.NDArray[np.int32]
 
 LOWEST, HIGHEST = np.int32(-4), np.int32((1 << 31) - 1)
-"""Codes of BOTTOM and TOP: where what is not bounded begins and ends."""
+"""Codes of BOTTOM and TOP, the ends of unbounded ranges."""
 _ABOVE_NULL = -2
 _NUMBERS_WITHIN = 1 << 62
 
@@ -63,7 +63,7 @@ class CutCodes:
 
 
 _FEW = 8
-"""For so few cuts, setting up arrays costs more than searching one by one."""
+"""Up to this many cuts, setting up arrays costs more than searching one by one."""
 _BARE = 10
 
 

@@ -1,9 +1,9 @@
 """An index over the interests of many links in one space: which links does a message concern?
 
-Plain gear: up to 1,000 interests are looked through, or, once asked often enough between two
-changes, kept as bit masks. Fast gear: beyond that, interests live in a few segments, each a tree
-of flat arrays; new ones are kept apart and become a segment when there are enough of them, and
-segments of similar size are merged, so an interest is built into a tree O(log n) times.
+Plain gear: up to 1,000 interests are scanned or, after enough queries between two changes, kept as
+bit masks. Fast gear: beyond that, interests are in a few segments, each a tree of flat arrays; new
+ones are kept separately and become a segment when there are enough of them, and segments of similar
+size are merged, so an interest is built into a tree O(log n) times.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from penstock.routing.interest_segments import Segment
 
 PLAIN_INTERESTS = 1_000
-"""Up to here the plain gear serves, and nothing is compiled: 20 us a message with masks."""
+"""Up to this many interests the plain gear is used, without kernels: 20 us a message with masks."""
 OPEN_INTERESTS = 128
-"""New interests that the fast gear keeps apart: looking through them takes 30 us."""
+"""New interests that the fast gear keeps outside of segments: scanning them takes 30 us."""
 SCANS_BEFORE_MASKS = 8
-"""Masks of 1,000 interests take as long to make as so many scans."""
+"""Building masks of 1,000 interests takes as long as this many scans."""
 MERGE_RATIO = 4
-"""A segment is merged with the one before it unless that one is so many times larger."""
+"""A segment is merged with the one before it unless that one is this many times larger."""
 ALL_LINKS = -1
 
 
@@ -49,7 +49,7 @@ class InterestIndex:
         self._open = _OpenMembers()
         self._segments: list[Segment] = []
         self._dimensions: dict[int, int] = {}
-        """How many members bound each dimension."""
+        """The number of members that bound each dimension."""
         self._largest_link = 0
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class InterestIndex:
             self._close()
 
     def add_many(self, members: Iterable[tuple[int, Interest, int]]) -> None:
-        """The same for many at once, of which none is there: one segment takes them all."""
+        """Bulk `add` of new members: they become one segment."""
         for name, interest, link in members:
             self._members[name] = (interest, link)
             sides = sides_of(interest, self.shape)
@@ -102,7 +102,7 @@ class InterestIndex:
         return member[0]
 
     def links(self, messages: Sequence[Message]) -> list[int]:
-        """For each message of this space the links it concerns, a bit each."""
+        """For each message of this space, the links it concerns, as a bit set."""
         probes: list[Probe] = []
         asked: list[int] = []
         for number, message in enumerate(messages):
@@ -130,12 +130,12 @@ class InterestIndex:
         return found
 
     def covering(self, interest: Interest, links: int = ALL_LINKS) -> int | None:
-        """A member of some links that covers an interest, if there is one."""
+        """A member of the given links that covers an interest, if there is one."""
         probe = cover_probe(sides_of(interest, self.shape), self._dimensions)
         return next(self._admitting([probe], links, 1), None)
 
     def covered(self, interest: Interest, links: int = ALL_LINKS) -> list[int]:
-        """All members of some links that an interest covers."""
+        """All members of the given links that an interest covers."""
         outer = sides_of(interest, self.shape)
         found = self._open.within(outer, links)
         for segment in self._segments:
@@ -143,7 +143,7 @@ class InterestIndex:
         return found
 
     def meeting(self, interest: Interest, links: int = ALL_LINKS) -> list[int]:
-        """All members of some links that have points in common with an interest."""
+        """All members of the given links that intersect an interest."""
         sides = sides_of(interest, self.shape)
         probe: Probe = {d: (i.high, i.low) for d, i in sides.items()}
         return [n for n in self._admitting([probe], links) if self[n].meets(interest)]
@@ -151,7 +151,7 @@ class InterestIndex:
     def _admitting(
         self, probes: Sequence[Probe], links: int, most: int | None = None
     ) -> Iterator[int]:
-        """Each once."""
+        """The members that admit one of the probes, each once."""
         if len(probes) == 1:
             yield from self._open.admitting(probes[0], links)
         else:
@@ -199,7 +199,7 @@ class InterestIndex:
         self._open = _OpenMembers()
 
     def _segment(self, names: Iterable[int]) -> Segment:
-        from penstock.routing.interest_segments import Segment  # compiles kernels
+        from penstock.routing.interest_segments import Segment  # imports kernels
 
         members = {}
         for name in names:
@@ -210,12 +210,12 @@ class InterestIndex:
 
     @property
     def nbytes(self) -> int:
-        """Of the trees; the interests themselves are counted by whoever made them."""
+        """The size of the trees, without the interests themselves."""
         return sum(segment.nbytes for segment in self._segments)
 
 
 class _OpenMembers:
-    """A few interests that are looked through, or kept as masks where they are asked often."""
+    """A few interests that are scanned, or kept as masks if they are queried often."""
 
     def __init__(self) -> None:
         self._members: dict[int, tuple[Sides, int]] = {}
@@ -273,7 +273,7 @@ class _OpenMembers:
 
 
 class _Masks:
-    """A member is the bit of its number."""
+    """Bit masks; a member is the bit of its number."""
 
     def __init__(self, members: dict[int, tuple[Sides, int]]) -> None:
         self._names = list(members)

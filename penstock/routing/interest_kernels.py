@@ -1,11 +1,11 @@
 """A k-d tree over the boxes of many interests: the fast gear of the interest index.
 
-A box over D dimensions is a point with 2 D codes: where it begins in each dimension, then where it
-ends. "Meets", "contains" and "lies within" all say that some of these codes are small enough and
-others large enough, so every question is a range query over the 2 D codes. Nodes stand in preorder
-and `skip[i]` is the node behind the subtree of i: a walk needs no stack. Each node knows the
-smallest and the largest of each code below it and which links its boxes belong to; a walk that asks
-for links passes over subtrees whose links it has already found.
+A box over D dimensions is a point with 2 D codes: its low ends, then its high ends. "Meets",
+"contains" and "lies within" all say that some of these codes are small enough and others large
+enough, so every query is a range query over the 2 D codes. Nodes are in preorder and `skip[i]` is
+the node after the subtree of i: a walk needs no stack. Each node stores the smallest and the
+largest of each code below it and the links of its boxes; a walk for links skips subtrees whose
+links it has already found.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 
 LEAF_BOXES = 8
-"""Boxes in a leaf, at most: with three dimensions, 8 boxes are three cache lines."""
+"""Maximum boxes in a leaf: with three dimensions, 8 boxes are three cache lines."""
 
 _FAR = np.int64(1 << 24)
-"""Where unbounded ends lie when spreads are compared: beyond all codes of a few million keys, and
-not so far that one of them decides."""
+"""Code of unbounded ends when spreads are compared: beyond all codes of a few million keys, but not
+so far that a single one dominates."""
 
 
 class Tree(NamedTuple):
     boxes: Codes
     """One row of 2 D codes per box, in the order of the tree."""
     order: Ints
-    """Which box, as it was handed over, stands at each place."""
+    """By row of `boxes`: the number of the box in the input."""
     links: Words
-    """One row of bits per box: the links it belongs to."""
+    """One row of bits per box: its links."""
     skip: Ints
     first: Ints
     last: Ints
@@ -47,14 +47,14 @@ class Tree(NamedTuple):
     node_links: Words
     """The links of all boxes below a node."""
     alive: Flags
-    """By place. A box that was withdrawn stays where it is, and is no longer found."""
+    """By row of `boxes`: False for a removed box, which is no longer found."""
     is_whole: Flags
-    """By node: whether nothing below it was withdrawn."""
+    """By node: whether no box below it was removed."""
 
 
 @njit
 def _widest(smallest: Codes, largest: Codes, columns: Ints) -> int:
-    """Of some columns the one that is spread most."""
+    """Of these columns, the one with the widest spread."""
     widest, spread = 0, np.int64(-1)
     for i in range(columns.shape[0]):
         column = int(columns[i])
@@ -66,10 +66,13 @@ def _widest(smallest: Codes, largest: Codes, columns: Ints) -> int:
 
 @njit
 def plant(boxes: Codes, links: Words, split_by: Ints) -> Tree:
-    """`split_by`: the columns that questions bound, so that it helps to split by them."""
+    """Build a tree. `split_by` are the columns that queries bound, so that splitting by them helps.
+
+    `stack` holds at most one pending sibling per level; halving gives fewer than 60 levels.
+    """
     count, columns = boxes.shape
     order = np.arange(count)
-    most = 4 * (count // LEAF_BOXES + 1) + 1  # halving leaves at least half of a leaf in each
+    most = 4 * (count // LEAF_BOXES + 1) + 1  # halving keeps each leaf at least half full
     skip, first, last = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     smallest, largest = np.empty((most, columns), np.int32), np.empty((most, columns), np.int32)
     stack = np.empty((64, 2), np.int64)
@@ -122,7 +125,7 @@ def plant(boxes: Codes, links: Words, split_by: Ints) -> Tree:
 
 @njit
 def strike_out(tree: Tree, place: int) -> None:
-    """Withdraw the box at a place of the tree."""
+    """Mark the box in row `place` as removed, and the nodes above it as not whole."""
     tree.alive[place] = False
     node, end = 0, tree.skip.shape[0]
     while node < end:
@@ -159,7 +162,7 @@ def _adds(found: Words, links: Words) -> bool:
 
 @njit
 def links_within(tree: Tree, at_least: Codes, at_most: Codes, asked: Ints, found: Words) -> None:
-    """For each row q of the ranges: the links of boxes within it, added to found[asked[q]]."""
+    """For each row q of the ranges: add the links of boxes within it to `found[asked[q]]`."""
     end = tree.skip.shape[0]
     for q in range(at_least.shape[0]):
         low, high, links = at_least[q], at_most[q], found[asked[q]]
@@ -202,8 +205,8 @@ def _is_in_one(box: Codes, at_least: Codes, at_most: Codes) -> bool:
 
 @njit
 def boxes_within(tree: Tree, at_least: Codes, at_most: Codes, links: Words, most: int) -> Ints:
-    """The boxes, as they were handed over, that lie within one of the ranges (a row each) and
-    belong to one of the links, each once: all, or the first `most` that are met."""
+    """The numbers of the boxes that lie within one of the ranges (a row each) and belong to one of
+    the links, each once: all, or the first `most` found."""
     found = np.empty(64, np.int64)
     used, node, end = 0, 0, tree.skip.shape[0]
     nothing = np.zeros_like(links)

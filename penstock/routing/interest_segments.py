@@ -1,4 +1,4 @@
-"""Some interests of one space in one tree: members are struck out, never changed or added."""
+"""An immutable segment: interests of one space in one tree; members can only be removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORD = 64
 
 
 class Segment:
-    """Members are known by their names; `links` gives the link of each."""
+    """Members are identified by name; `links` gives the link of each."""
 
     def __init__(self, members: Mapping[int, tuple[Sides, int]]) -> None:
         self.names = list(members)
@@ -41,7 +41,7 @@ class Segment:
         return len(self.names)
 
     def _split_by(self) -> Ints:
-        """All ends but those of numbers, which hardly any question bounds."""
+        """All ends except those of subscription numbers, which hardly any query bounds."""
         width = len(self.dimensions)
         chosen = [i for i, dimension in enumerate(self.dimensions) if dimension != NUMBERS]
         columns = [*chosen, *(width + i for i in chosen)]
@@ -63,7 +63,7 @@ class Segment:
         return boxes
 
     def strike_out(self, name: int) -> bool:
-        """Whether the member was here."""
+        """Remove a member; False if it is not held."""
         if self._places is None:
             order = self._tree.order.tolist()
             self._places = {self.names[number]: place for place, number in enumerate(order)}
@@ -80,18 +80,18 @@ class Segment:
         return [self.names[number] for number in np.flatnonzero(is_alive).tolist()]
 
     def add_links(self, probes: Sequence[Probe], asked: Ints, found: Words) -> None:
-        """The links of members that admit the probes: those of probe i to row asked[i] of found."""
+        """Add the links of members that admit probe i to row asked[i] of `found`."""
         at_least, at_most = self._ranges(probes)
         links_within(self._tree, at_least, at_most, asked, found[:, : self._words])
 
     def admitting(self, probes: Sequence[Probe], links: int, most: int) -> list[int]:
-        """Members of some links (a bit each) that admit one of the probes, at most so many."""
+        """At most `most` members of the given links (a bit each) that admit one of the probes."""
         return self._found(*self._ranges(probes), links, most)
 
     def within(self, outer: Sides, links: int, most: int) -> list[int]:
-        """Members of some links that lie within a box, at most so many."""
+        """At most `most` members of the given links that lie within a box."""
         if any(dimension not in self._codes for dimension in outer):
-            return []  # nobody here bounds that dimension
+            return []  # no member bounds that dimension
         width = len(self.dimensions)
         at_least = np.full((1, max(1, 2 * width)), LOWEST, np.int32)
         at_most = np.full((1, max(1, 2 * width)), HIGHEST, np.int32)
@@ -110,7 +110,7 @@ class Segment:
         return [self.names[number] for number in numbers.tolist()]
 
     def _ranges(self, probes: Sequence[Probe]) -> tuple[Codes, Codes]:
-        """Ends may lie anywhere from BOTTOM on, beginnings anywhere up to TOP."""
+        """Probes as ranges: high ends have no lower bound by default, low ends no upper bound."""
         width = len(self.dimensions)
         at_least = np.full((len(probes), max(1, 2 * width)), LOWEST, np.int32)
         at_most = np.full((len(probes), max(1, 2 * width)), HIGHEST, np.int32)

@@ -1,10 +1,10 @@
 """Interests: what a link wants, as boxes in subscription space.
 
-A point is one subscription's wish for the rows of one table. An interest stands for all points
-that lie in a box: their base boxes lie in `base`, the ends of their filter intervals in `bounds`
-(one reach per filter column of the space), their subscription numbers in `numbers`. A point is the
-smallest interest. Interests of brokers leave `numbers` free: then one subscription's interest can
-stand for another's, and a message that names its recipients follows the box around its row.
+A point is one subscription's selection of rows of one table. An interest stands for all points in a
+box: their base boxes lie in `base`, the ends of their filter intervals in `bounds` (one reach per
+filter column of the space), their subscription numbers in `numbers`. A point is the smallest
+interest. Interests of brokers leave `numbers` unbounded: then one subscription's interest can stand
+for another's, and a message that names its recipients is routed by the box around its row.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from penstock.predicates.boxes import is_empty as box_is_empty
 from penstock.predicates.intervals import EVERYTHING, Cut, Interval, above, below
 
 MAX_INTEREST_BYTES = 64 << 10
-"""Of the packed form. A box over 500 columns of short values takes half of it; whoever sends more
-would have every broker on the way keep it."""
+"""Maximum packed size, because every broker on the path stores it. A box over 500 columns of short
+values takes half of it."""
 NAME_BYTES = 8
-"""Two of a million interests share a name with a chance of 3e-8."""
+"""The probability that two of a million interests share a name is 3e-8."""
 
 
 class Interest(NamedTuple):
-    """A named tuple, because tables hold a million of them."""
+    """A named tuple for its small size: tables hold a million of them."""
 
     space: int
     base: Box
@@ -40,7 +40,7 @@ class Interest(NamedTuple):
     numbers: Interval = EVERYTHING
 
     def covers(self, other: Interest) -> bool:
-        """Whether every message that concerns the other one concerns this one."""
+        """Whether every message that concerns the other interest concerns this one."""
         return (
             self.space == other.space
             and self.numbers.covers(other.numbers)
@@ -49,7 +49,7 @@ class Interest(NamedTuple):
         )
 
     def meets(self, other: Interest) -> bool:
-        """Whether some point may lie in both. A publication can then concern both."""
+        """Whether some point may lie in both, so that a publication can concern both."""
         return (
             self.space == other.space
             and not self.numbers.intersect(other.numbers).is_empty
@@ -60,8 +60,8 @@ class Interest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SpaceShape:
-    """What a broker must know of a space: the table whose rows its messages carry, and how many
-    filter columns it has. Selections over one table have none: their regions bound nothing."""
+    """What a broker must know of a space: the table whose rows its messages carry, and the number
+    of filter columns. Selections over one table have none: their regions bound nothing."""
 
     space: int
     base: Relation
@@ -95,16 +95,16 @@ def interest_of(point: Point, *, with_number: bool = False) -> Interest:
 
 
 def everything_in(shape: SpaceShape) -> Interest:
-    """All points of a space: what the publisher of its messages advertises."""
+    """All points of a space, as advertised by the publisher of its messages."""
     return Interest(shape.space, (), (ANY_FILTER,) * max(1, shape.filters))
 
 
 def concerns(message: Message, interest: Interest, base: Relation) -> bool:
-    """Whether some point of the interest may have to take up or give up the message's row.
+    """Whether some point of the interest may have to upsert or remove the message's row.
 
-    Never wrong about a message that one of them needs, and exact for points, up to which branch
-    of a subscription a message names. (Filters that several excluded vectors rule out together,
-    and none of them alone, are not recognised in larger interests.)
+    Never a false negative, and exact for points, except for the branch of a subscription that a
+    message names. (In larger interests, filters that are ruled out only by several excluded vectors
+    together are not recognised.)
     """
     if message.space != interest.space:
         return False
@@ -141,15 +141,15 @@ def _names(message: Message, interest: Interest) -> bool:
 
 
 def _may_hold(message: Message, interest: Interest, base: Relation) -> bool:
-    """Whether the row of a message that names its recipients lies in the base box: it lies in the
-    boxes of those it names. One that is given up by its key alone may lie anywhere."""
+    """Whether the row of a message that names its recipients may lie in the base box; it lies in
+    the boxes of its recipients. A row that is removed by its key only may lie anywhere."""
     if message.row is not None:
         return _contains(interest.base, base, message.row)
     return message.old is None or _contains(interest.base, base, message.row_before(base))
 
 
 def _contains(one: Box, base: Relation, row: Row) -> bool:
-    """A column that the row does not reach is one whose value nobody undecided needed."""
+    """Columns missing at the end of the row are not needed by any recipient that is undecided."""
     if one and one[-1][0] >= len(row):
         return False
     return contains(one, base, row)
@@ -185,7 +185,7 @@ def _holds(outer: Reach, inner: Reach) -> bool:
 
 
 def hull(one: Interest, other: Interest) -> Interest:
-    """The smallest interest that covers both, which are of one space."""
+    """The smallest interest that covers both; they must be of one space."""
     other_base = dict(other.base)
     base = tuple((c, i.hull(other_base[c])) for c, i in one.base if c in other_base)
     bounds = tuple(
@@ -201,7 +201,7 @@ def pack_interest(interest: Interest) -> bytes:
 
 
 def interest_from(plain: Any) -> Interest:
-    """What `pack_interest` packed, unpacked; NetworkError if it is not an interest."""
+    """The interest from unpacked `pack_interest` data; NetworkError if it is not an interest."""
     try:
         space, base, bounds, numbers = plain
         read = Interest(
@@ -230,7 +230,7 @@ def _cut(plain: Any) -> Cut:
 
 
 def name_of(interest: Interest) -> int:
-    """A number that every node gives the same interest."""
+    """A number that is the same on every node for equal interests."""
     packed = pack(interest)
     _check_size(len(packed))
     return int.from_bytes(hashlib.blake2b(packed, digest_size=NAME_BYTES).digest())
@@ -246,7 +246,7 @@ def _check_size(nbytes: int) -> None:
 
 
 def check_interest(interest: Interest, shapes: Shapes) -> None:
-    """NetworkError unless the interest is one of a space that is known, in the form it needs."""
+    """NetworkError unless the interest fits the shape of a known space."""
     _check_size(len(pack(interest)))
     shape = shape_of(shapes, interest.space)
     columns = [column for column, _ in interest.base]

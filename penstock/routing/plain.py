@@ -1,7 +1,7 @@
 """The points of one space as bit masks: the plain gear of the region index.
 
-Exact like the fast one (`penstock.routing.regions`), and loads without numba and numpy. A message
-costs a few microseconds for every `CHUNK_POINTS` points, so it serves spaces of some thousands.
+Exact like the fast one (`penstock.routing.regions`), and imports neither numba nor numpy. A message
+costs a few microseconds for every `CHUNK_POINTS` points, so it suits spaces of some thousands.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from penstock.messages.point_masks import PointMasks
 from penstock.predicates.masks import bits
 
 CHUNK_POINTS = 512
-"""Masks of n points take n² bits for each column, and are built anew after a change: 64 KiB and
-about 1 ms with this many."""
+"""Points per chunk. Masks of n points take n² bits for each column, and are rebuilt after a change:
+64 KiB and about 1 ms with this many."""
 
 
 class _Chunk:
@@ -39,7 +39,7 @@ class _Chunk:
 
 
 class PlainRegions:
-    """Points come and go one by one. Not thread-safe."""
+    """Points are added and removed one by one. Not thread-safe."""
 
     def __init__(self, base: Relation) -> None:
         self._base = base
@@ -78,7 +78,7 @@ class PlainRegions:
             for chunk in self._chunks
             for point in chunk.found(message, self._base)
             if point.id.subscription >= message.since
-            and not (message.since and point.changes_only)  # initial content: they take none
+            and not (message.since and point.changes_only)  # they take no initial content
         ]
 
     def subscribers(self, message: Message) -> set[int]:

@@ -1,10 +1,10 @@
 """Interests as boxes in flat dimensions, and messages as probes into them.
 
 Every part of an interest is a pair of cuts: the interval over a base column, the two cuts that a
-low end lies between, the same for a high end, the subscription numbers. A probe says for some of
-these dimensions how far down an interest may begin and how far up it must reach. "Contains this
-value", "meets this reach" and "covers that interest" are then one comparison each, and one index
-answers them all.
+low end lies between, the same for a high end, the subscription numbers. A probe gives for some of
+these dimensions the highest low end and the lowest high end that an interest may have. "Contains
+this value", "meets this reach" and "covers that interest" are then one comparison each, and one
+index answers them all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.predicates.intervals import EVERYTHING, TOP, Cut, Interval, above,
 from penstock.routing.interests import Interest, SpaceShape
 
 Sides: TypeAlias = dict[int, Interval]
-"""By dimension; what is not bounded is left out."""
+"""By dimension; unbounded dimensions are left out."""
 Probe: TypeAlias = dict[int, tuple[Cut, Cut]]
 """By dimension: begins no higher than the first cut, ends no lower than the second."""
 
@@ -58,14 +58,14 @@ def lies_within(sides: Mapping[int, Interval], outer: Sides) -> bool:
 
 
 def cover_probe(sides: Sides, dimensions: Mapping[int, object]) -> Probe:
-    """Who covers an interest, among some that bound these dimensions."""
+    """The probe for covers of an interest, among interests that bound these dimensions."""
     return {d: sides.get(d, EVERYTHING) for d in dimensions}
 
 
 def message_probes(
     message: Message, shape: SpaceShape, columns: Mapping[int, object]
 ) -> Iterator[Probe]:
-    """Whoever is concerned admits one of these. `columns` are the dimensions that anyone bounds."""
+    """An interest that is concerned admits one of these; `columns` are all bounded dimensions."""
     base = shape.base
     if message.recipients:
         yield from _probes_by_name(message, shape, columns)
@@ -99,7 +99,7 @@ def _row_probe(row: Row, base: Relation, columns: Mapping[int, object]) -> Probe
         if column < 0:
             continue
         if column >= len(row):
-            probe[column] = EVERYTHING  # absent: who does not bound it passes, all others fail
+            probe[column] = EVERYTHING  # absent: only interests that do not bound it pass
             continue
         value = row[column]
         key = None if value is None else base.columns[column].type.key(value)
@@ -126,7 +126,7 @@ def _add_ends(probe: Probe, filter_column: int, reach: Reach) -> None:
 
 
 def is_approximate(message: Message) -> bool:
-    """Whether the probes of a message find some interests too many: those that only excluded
+    """Whether the probes of a message may find too many interests: those that only excluded
     vectors rule out."""
     return any(
         isinstance(one, Envelope) and one.without for one in (*message.upsert, *message.remove)

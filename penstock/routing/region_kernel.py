@@ -1,9 +1,9 @@
 """A walk over a tree of points that finds those in a region.
 
-A region is a union of boxes over the two ends of the filter interval. A message's row adds that the
-range over one base column contains its code. A node that no box touches, or whose base ranges all
-miss the code, is passed over; one that lies in a box as a whole, and whose base ranges all contain
-the code, is taken as a whole; the others are entered.
+A region is a union of boxes over the two ends of the filter interval. In addition, the range over
+one base column must contain the code of the message's row. A node that no box intersects, or whose
+base ranges all miss the code, is skipped; one that lies entirely in a box, and whose base ranges
+all contain the code, is taken without tests; the others are entered.
 """
 
 from __future__ import annotations
@@ -30,12 +30,16 @@ from penstock.kernels.trees import (
 from penstock.kernels.unions import Codes64
 
 LOW_FROM, LOW_TO, HIGH_FROM, HIGH_TO = 0, 1, 2, 3
-"""Columns of a box: the ends of a filter interval lie between these, both included."""
+"""Columns of a box: inclusive bounds of the low and the high end of a filter interval."""
 
 
 @njit
 def points_in_region(forest: Forest, boxes: Points, code: int) -> Codes64:
-    """The numbers of the points in one of the boxes whose base range contains the code."""
+    """The numbers of the points in one of the boxes whose base range contains the code.
+
+    A node adds at most its own points; that much room is made before it is read. Nodes that are
+    read are disjoint, so each point is found once.
+    """
     found = np.empty(256, np.int64)
     used = 0
     node, end = 0, forest.skip.shape[0]
@@ -70,7 +74,7 @@ def points_in_region(forest: Forest, boxes: Points, code: int) -> Codes64:
 
 @njit
 def _compared(boxes: Points, bounds: Codes64) -> tuple[bool, bool]:
-    """Whether some box may hold a point within the bounds, and whether one holds all of them."""
+    """Whether some box intersects the bounds, and whether one contains them entirely."""
     is_touched = False
     for i in range(boxes.shape[0]):
         box = boxes[i]
@@ -101,7 +105,7 @@ def _is_in(boxes: Points, low: int, high: int) -> bool:
 
 
 def points_in_region_reference(points: Points, boxes: Points, code: int) -> list[int]:
-    """The same by looking at every point."""
+    """`points_in_region` by testing every point."""
     return [
         number
         for number, (low, high, base_low, base_high) in enumerate(points.tolist())

@@ -1,9 +1,9 @@
 """An index over the points of one space that finds those in a message's region.
 
-Points live in a few *segments* (`penstock.matching.tiers`), each with codes of its own and one tree
-over them; the delta is looked through. A point that is withdrawn is struck out where it stands. The
-answer is exact: the tree decides over the (first) filter interval and the base column that most
-points constrain, and further columns are tested on what it finds.
+Points are in a few *segments* (`penstock.matching.tiers`), each with its own codes and one tree;
+the delta is kept as bit masks. A withdrawn point is marked as removed in its segment. The answer is
+exact: the tree filters by the (first) filter interval and the base column that most points
+constrain, and further columns are tested on what it finds.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from penstock.predicates.masks import bits
 from penstock.routing.region_kernel import points_in_region
 
 POLICY = TierPolicy(delta_items=512, smallest=2048, ratio_bits=2, fanout=2)
-"""The delta is kept as bit masks, made anew at 2 us a point when points have come. Each question
-goes to all segments, so there is at most one per tier."""
+"""The delta is kept as bit masks, rebuilt at 2 us a point after insertions. Each query goes to all
+segments, so there is at most one per tier."""
 
 
 class RegionSegment:
-    """Some points in codes of their own, in one tree."""
+    """Some points with their own codes, in one tree."""
 
     def __init__(self, points: SpacePoints, base: Relation) -> None:
         self.ids = points.ids
@@ -55,7 +55,7 @@ class RegionSegment:
         return len(self.ids)
 
     def strike_out(self, point: PointId) -> bool:
-        """Whether the point was here."""
+        """Remove a point; False if it is not held."""
         if self._numbers is None:
             self._numbers = {one: number for number, one in enumerate(self.ids)}
         number = self._numbers.pop(point, None)
@@ -88,7 +88,7 @@ class RegionSegment:
 
 
 class RegionIndex:
-    """Notified by the space of every point that comes and goes. Not thread-safe, like the space."""
+    """Notified by the space of every insertion and removal. Not thread-safe, like the space."""
 
     def __init__(self, points: SpacePoints) -> None:
         self._points = points
@@ -119,8 +119,8 @@ class RegionIndex:
         return found
 
     def subscriptions_within(self, reaches: Reaches, row: Row) -> set[int]:
-        """The subscriptions of these points. (Their numbers stand in an array; each PointId would
-        have to be fetched from its own place in memory.)"""
+        """The subscriptions of these points. (Their numbers are in one array; fetching each PointId
+        would be a random memory access.)"""
         found = {point.subscription for point in self._delta_within(reaches, row)}
         for segment in self._tiers.segments:
             found.update(segment.subscriptions[self._found(segment, reaches, row)].tolist())
@@ -137,7 +137,7 @@ class RegionIndex:
         return [masks.points[number].id for number in bits(found)]
 
     def _found(self, segment: RegionSegment, reaches: Reaches, row: Row) -> Codes64:
-        """The numbers of those in a segment."""
+        """The numbers of the points of a segment in the region."""
         if not reaches:
             return np.zeros(0, np.int64)
         first = [one.reaches[0] if isinstance(one, Envelope) else one for one in reaches]
@@ -157,7 +157,7 @@ class RegionIndex:
 
 
 def coded_reach(reach: Reach, codes: Codes) -> tuple[int, int, int, int]:
-    """The reach in codes. Its cuts need not be among the constants, the points' ends are."""
+    """The reach in codes. Its cuts need not be among the constants; the points' ends are."""
     return (
         codes.lowest_at_or_above(reach.low_from),
         _last_low(reach.low_to, codes),

@@ -1,4 +1,4 @@
-"""Who gets a message: the points of its space that lie in its region."""
+"""The recipients of a message: the points of its space that lie in its region."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.messages import ANY_FILTER, Envelope, Message, PointId, Reach, Rea
 from penstock.routing.regions import RegionIndex, coded_reach
 
 SCANNED_POINTS = 1_000
-"""Up to here, looking at all points costs less than asking an index."""
+"""Up to this many points, a scan costs less than an index lookup."""
 
 
 def recipients(message: Message, points: SpacePoints) -> list[PointId]:
@@ -28,7 +28,7 @@ def recipients(message: Message, points: SpacePoints) -> list[PointId]:
 
 
 def _newcomers(since: int, found: list[PointId], points: SpacePoints) -> list[PointId]:
-    """Of some points those that came lately, and do not start with nothing."""
+    """The points of subscriptions recorded from `since` on that take initial content."""
     late = [point for point in found if point.subscription >= since]
     if points.space.edge is not None:
         return late
@@ -59,7 +59,7 @@ def _of_index(message: Message, points: SpacePoints) -> list[PointId]:
 
 
 def scanned(message: Message, points: SpacePoints) -> list[PointId]:
-    """The points in the message's regions, by looking at each of them."""
+    """The points in the message's regions, by testing each of them."""
     mask = np.zeros(len(points), np.bool_)
     if message.upsert and message.row is not None:
         mask |= _reached(message.upsert, points) & points.selecting(message.row)
@@ -69,7 +69,7 @@ def scanned(message: Message, points: SpacePoints) -> list[PointId]:
 
 
 def _of_selection(message: Message, points: SpacePoints) -> list[PointId]:
-    """For subscriptions over one table, the row says it all."""
+    """For subscriptions over one table, the row alone decides."""
     found: dict[PointId, None] = {}
     if message.upsert and message.row is not None:
         found |= dict.fromkeys(selecting_points(points, message.row))

@@ -1,4 +1,4 @@
-"""A routing table: the subscriptions that get a message, for many subscriptions at once."""
+"""A routing table: finds the subscriptions that get a message."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from penstock.joins.points import SpacePoints
 
 PLAIN_POINTS = 2_000
-"""Points of a space up to which bit masks are asked: about as fast as the index by then, and
-nothing has to be compiled."""
+"""Points of a space up to which bit masks are used: at this size about as fast as the index, and
+without kernels."""
 
 
 class RoutingTable:
     """The points of subscriptions by space. Not thread-safe.
 
-    Spaces with few points are in the plain gear; when one grows, it moves to the fast one, unless
-    that cannot be loaded.
+    Spaces with few points use the plain gear; a space that grows moves to the fast one, unless that
+    cannot be imported.
     """
 
     def __init__(self, catalog: Catalog, plain_points: int = PLAIN_POINTS) -> None:

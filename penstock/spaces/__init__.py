@@ -1,4 +1,4 @@
-"""Spaces: the coordinate systems in which subscriptions are points, and how queries get there."""
+"""Spaces: the coordinate systems in which subscriptions are points, and the mapping of queries."""
 
 from penstock.spaces.decomposition import (
     Choice,

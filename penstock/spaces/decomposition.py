@@ -3,8 +3,8 @@
 Each node of a query is the base of one select-semijoin (Chandramouli and Yang, 2008, section 4):
 its rows are filtered by one neighbour in the join graph, and some or all of that neighbour's
 conditions bound the filter. Any choice is correct: a neighbour and some of its conditions never
-filter away a row that the whole query needs. Choices differ in what they cost. So a decomposition
-is *data*: chosen once, stored with the subscription, read by everybody who must agree on it.
+exclude a row that the whole query needs. Choices differ in cost only. So a decomposition is *data*:
+chosen once, stored with the subscription, and read by all processes that must agree on it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.predicates.intervals import EVERYTHING, Interval
 from penstock.query import Query
 
 MAX_FILTER_COLUMNS = 4
-"""A region has two dimensions per filter column; beyond this, descriptions grow for little gain."""
+"""A region has two dimensions per filter column; with more, regions grow for little gain."""
 
 
 class Choice(NamedTuple):
@@ -34,7 +34,7 @@ Decomposition: TypeAlias = tuple[tuple[Choice, ...], ...]
 
 
 class Replan(NamedTuple):
-    """From a record of the log on, a subscription has another decomposition."""
+    """A subscription has another decomposition from this record of the log on."""
 
     offset: int
     subscription: int
@@ -42,8 +42,8 @@ class Replan(NamedTuple):
 
 
 def plain_rule(query: Query) -> Decomposition:
-    """The choice without statistics, and that of subscriptions which say nothing else: the
-    neighbour and the one column that promise to exclude most rows. It must never change."""
+    """The choice without statistics, and the default of stored subscriptions: the neighbour and the
+    one column that are expected to exclude most rows. It must never change."""
     if len(query.nodes) == 1:
         return ()
     return tuple(
@@ -53,7 +53,7 @@ def plain_rule(query: Query) -> Decomposition:
 
 
 def decomposition_of(query: Query, chosen: Decomposition | None) -> Decomposition:
-    """What was chosen, branch by branch, if it fits the query; else what the plain rule says."""
+    """The chosen decomposition, branch by branch, if it fits the query; else the plain rule's."""
     if chosen is not None and fits(query, chosen):
         return chosen * len(query.branches) if len(chosen) == 1 else chosen
     return plain_rule(query)
@@ -80,7 +80,7 @@ def _is_possible(query: Query, branch: tuple[Box, ...], node: int, choice: Choic
 
 def filter_box(query: Query, branch: tuple[Box, ...], node: int) -> Box:
     """The conditions on a node that may filter its neighbours: those on columns that every row has.
-    What an operator computes may be absent."""
+    Operator columns may be absent."""
     relation = query.nodes[node].relation
     if not isinstance(relation, ExtendedRelation) or not relation.lazy_columns:
         return branch[node]
@@ -119,7 +119,7 @@ def has_choice(query: Query) -> bool:
 
 
 def compact(chosen: Decomposition) -> Decomposition:
-    """The same with one row, if all branches are alike."""
+    """The same decomposition with one row if all branches are equal."""
     return chosen[:1] if chosen and all(row == chosen[0] for row in chosen) else chosen
 
 
@@ -129,7 +129,7 @@ def plain_decomposition(chosen: Decomposition) -> list[list[list[int]]]:
 
 
 def decomposition_from_plain(plain: Sequence[Sequence[Sequence[int]]]) -> Decomposition:
-    """ValueError if there is a choice of nothing."""
+    """The inverse of `plain_decomposition`; ValueError if a choice is empty."""
     if not all(one for row in plain for one in row):
         raise ValueError("a choice without a neighbour")
     return tuple(tuple(Choice(one[0], tuple(one[1:])) for one in row) for row in plain)
@@ -145,7 +145,7 @@ def _plain_choice(query: Query, branch: tuple[Box, ...], node: int) -> Choice:
 
 
 def tightest(box: Box) -> tuple[int | None, Interval]:
-    """The column of a box that promises to exclude most rows, and its interval."""
+    """The column of a box that is expected to exclude most rows, and its interval."""
     if not box:
         return None, EVERYTHING
     if len(box) == 1:
@@ -154,7 +154,7 @@ def tightest(box: Box) -> tuple[int | None, Interval]:
 
 
 def _promise(interval: Interval) -> int:
-    """A guess without statistics: equality beats a range, a range beats an open end."""
+    """A heuristic without statistics: equality beats a range, a range beats a half-open one."""
     if interval == EVERYTHING:
         return 0
     low, high = interval.low, interval.high

@@ -29,7 +29,7 @@ from penstock.spaces.decomposition import Choice, Decomposition, decomposition_o
 JoinValue: TypeAlias = tuple[Key, ...]
 
 MAX_KNOWN = 10_000
-"""So many spaces are remembered by what queries say of them."""
+"""Size of the caches of spaces and edges."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,15 +42,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Edge:
-    """A join condition between two tables, as every query that has it sees it.
+    """A join condition between two tables, shared by all queries that have it.
 
-    The sides stand in one canonical order. In a self-join both sides are fed by one table.
+    The sides are in a canonical order. In a self-join one table feeds both sides.
     """
 
     sides: tuple[Side, Side]
 
     def __hash__(self) -> int:
-        return hash(self.name)  # which is worked out once
+        return hash(self.name)  # cached
 
     @cached_property
     def name(self) -> str:
@@ -59,7 +59,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Space:
-    """Where the points of one kind of semijoin live; without an edge, of one table's selections.
+    """The space of one kind of semijoin; without an edge, of one table's selections.
 
     `attribute` is the first column of the filter table that bounds the filter, `more` are the
     others: most spaces have none.
@@ -84,7 +84,7 @@ class Space:
 
     @cached_property
     def id(self) -> int:
-        """A stable number, the same in every process: messages name spaces by it."""
+        """A stable number, the same in every process, by which messages refer to spaces."""
         digest = hashlib.blake2b(self.name.encode(), digest_size=8).digest()
         return int.from_bytes(digest) >> 1
 
@@ -100,7 +100,7 @@ class Space:
 
 
 def join_value(relation: Relation, columns: tuple[int, ...], row: Row) -> JoinValue | None:
-    """What the row is joined by, in comparable form; None if it joins nothing (SQL NULL)."""
+    """The join value of a row, in comparable form; None if a column is NULL: it joins nothing."""
     keys = []
     for column in columns:
         value = row[column]
@@ -129,7 +129,7 @@ def joiner(relation: Relation, columns: tuple[int, ...]) -> Callable[[Row], Join
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A point and the space it lies in."""
+    """A point and its space."""
 
     space: Space
     point: Point
@@ -142,9 +142,9 @@ def place(
     *,
     changes_only: bool = False,
 ) -> list[Placed]:
-    """All points of a subscription, one per branch and node, as its decomposition has them.
+    """All points of a subscription, one per branch and node, according to its decomposition.
 
-    Only points over one table can be told of changes only: a join needs the rows to be joined.
+    `changes_only` is possible over one table only: a join must hold the rows to be joined.
     """
     if len(query.nodes) == 1:
         space = Space(query.nodes[0].relation.name)
@@ -171,7 +171,7 @@ def place(
 
 
 def space_ids(query: Query, chosen: Decomposition | None = None) -> frozenset[int]:
-    """Of the spaces in which `place` puts points: a thousand branches share a few."""
+    """The ids of the spaces in which `place` puts points: a thousand branches share a few."""
     if len(query.nodes) == 1:
         return frozenset([Space(query.nodes[0].relation.name).id])
     used = {pair for choices in decomposition_of(query, chosen) for pair in enumerate(choices)}
@@ -179,7 +179,7 @@ def space_ids(query: Query, chosen: Decomposition | None = None) -> frozenset[in
 
 
 def space_of(query: Query, node: int, choice: Choice) -> Space:
-    """The space of the semijoins of a node that are filtered as chosen."""
+    """The space of the semijoins of a node with this choice."""
     between = {node, choice.neighbour}
     join = next(j for j in query.joins if {j.left, j.right} == between)
     names = query.nodes[join.left].relation.name, query.nodes[join.right].relation.name
@@ -187,12 +187,12 @@ def space_of(query: Query, node: int, choice: Choice) -> Space:
 
 
 def edge_of(query: Query, join: Join) -> tuple[Edge, int]:
-    """The edge of a join, and the side on which its left node stands."""
+    """The edge of a join, and the side of its left node."""
     names = query.nodes[join.left].relation.name, query.nodes[join.right].relation.name
     return _edge(*names, join.columns)
 
 
-# Queries are many, and spaces few: what is worked out for one should be worked out once.
+# There are many queries and few spaces, so spaces are cached.
 @lru_cache(MAX_KNOWN)
 def _space(
     left: str,

@@ -1,8 +1,8 @@
-"""Plain events column by column: read, and written for the next stage, without Python in between.
+"""The fast gear of decoding: plain events are parsed into columns and packed by kernels.
 
-`penstock.flow.events` reads one event at a time and says what is wrong with it. Here
-thousands are read by one kernel, which gives up on every event that it cannot vouch for; those are
-read there. What becomes of the others is packed by kernels too (`packing`).
+`penstock.flow.events` reads one event at a time and reports errors. Here one kernel call parses
+thousands of events; every event that it cannot fully validate is not *plain* and falls back to
+`penstock.flow.events`. The parsed events are packed by kernels, too (`pack_rows`).
 """
 
 from penstock.flow.columnar.columns import PlainColumns

@@ -1,4 +1,4 @@
-"""Columns that kernels have read as Arrow arrays, and Arrow arrays as cells that kernels pack."""
+"""Conversion between parsed columns and Arrow arrays, in both directions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.kernels.arrays import Bytes8, Flags, Ints
 
 
 def to_arrow(columns: PlainColumns, column: int) -> pa.Array:
-    """The values of one column, of the Arrow type that DuckDB takes for the column's."""
+    """The values of one column, as the Arrow type that DuckDB uses for it."""
     sheet = columns.sheet
     wanted = exact_arrow_type(columns.relation.columns[column].type)
     kind, is_null = sheet.form.kinds[column], sheet.fields.states[:, column] != GIVEN
@@ -43,7 +43,7 @@ def to_arrow(columns: PlainColumns, column: int) -> pa.Array:
             wanted, len(columns), [_validity(is_null), pa.py_buffer(words)]
         )
     if kind == DOUBLE:
-        # To columns -0.0 is 0.0: see `penstock.expressions.columns`.
+        # Columns treat -0.0 as 0.0: see `penstock.expressions.columns`.
         return pa.array(values.view(np.float64) + 0.0, wanted, mask=is_null)
     if kind == BOOLEAN:
         return pa.array(values != 0, wanted, mask=is_null)
@@ -58,8 +58,8 @@ def _validity(is_null: Flags) -> pa.Buffer:
 
 
 def to_cells(columns: Sequence[Column], arrays: Sequence[pa.Array], count: int) -> ParsedEvents:
-    """Rows of these columns only, as if they had been read. Values that no column can hold are
-    NULL."""
+    """Rows of these columns only, in the form of parsed events. Values that the column cannot hold
+    become NULL."""
     form = form_of(Relation("", tuple(columns), (), is_stream=True))
     fields, texts, used = empty_cells(count, form), [np.empty(0, np.uint8)], 0
     for i, (column, array) in enumerate(zip(columns, arrays, strict=True)):
@@ -90,7 +90,7 @@ def _texts(array: pa.Array) -> tuple[Bytes8, Ints]:
 
 
 def _words(array: pa.Array) -> Ints:
-    """Decimals of 128 bits: the low word and the high one."""
+    """128-bit decimals: the low words and the high words."""
     words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
     return words[array.offset : array.offset + len(array)]
 

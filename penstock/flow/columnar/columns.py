@@ -1,4 +1,4 @@
-"""Events of one relation, column by column, and what they are packed into."""
+"""Parsed events of one relation as columns, and their packed forms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _bytes(data: bytes) -> Bytes8:
 
 @dataclass(frozen=True, slots=True)
 class PlainColumns:
-    """Events of one relation that were plain."""
+    """The plain events of one relation."""
 
     relation: Relation
     sheet: ParsedEvents
@@ -44,21 +44,21 @@ class PlainColumns:
         return self.sheet.offsets
 
     def batch(self, columns: Collection[int]) -> EventBatch:
-        """The events for a matcher that looks at these columns; others are NULL there."""
+        """The events for a matcher that reads these columns; others are NULL."""
         found = {column: self.keys(column) for column in columns}
         return EventBatch.of_columns(self.relation, found, len(self))
 
     def packed_events(self) -> Packed:
-        """Each as its offset and its row."""
+        """Each event packed as offset and row."""
         return Packed(*pack_events(self.sheet, self._all(), _bytes(_PAIR), False))
 
     def packed_keyed(self, chosen: Ints) -> tuple[Bytes8, Ints]:
-        """Some of them as offset, the offset as a key, and row, concatenated; and where each
-        ends."""
+        """The chosen events packed as offset, the offset as key, and row, concatenated; and where
+        each ends."""
         return pack_events(self.sheet, chosen, _bytes(b""), True)
 
     def packed_changes(self, chosen: Ints) -> Packed:
-        """What some events ask for, as `penstock.flow.row_codec` writes changes."""
+        """The chosen events as changes, in the format of `penstock.flow.row_codec`."""
         ends = np.cumsum([len(op) for op in _PACKED_OPS], dtype=np.int64)
         ops, name = _bytes(b"".join(_PACKED_OPS)), _bytes(pack(self.relation.name))
         return Packed(*pack_changes(self.sheet, chosen, name, ops, ends))
@@ -92,7 +92,7 @@ class PlainColumns:
 
 
 def _wide_keys(high: Ints, low: Ints, is_null: Flags) -> DictionaryColumn:
-    """Integers of two words, each once."""
+    """A dictionary of two-word integers."""
     words = np.where(is_null, 0, np.stack([high, low]))
     distinct, place = np.unique(words, axis=1, return_inverse=True)
     keys = [(upper << 64) | (lower & _LOW_WORD) for upper, lower in distinct.T.tolist()]

@@ -1,4 +1,4 @@
-"""Kernels that read plain events: {"table": ..., "op": ..., "row": {...}}."""
+"""Kernels that parse plain events: {"table": ..., "op": ..., "row": {...}}."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from penstock.kernels.byte_strings import same_bytes
 from penstock.kernels.compiled import inlined, njit
 
 ABSENT, NULL, GIVEN = range(3)
-"""What an event says of a column."""
+"""State of a column in an event."""
 
 OPS = tuple(Op)
 INSERT, UPDATE, UPSERT, DELETE, REMOVE = range(len(OPS))
@@ -55,27 +55,27 @@ OP_NAMES = names_of([op.value for op in OPS])
 
 
 class Texts(NamedTuple):
-    """Events, one behind the other."""
+    """Concatenated events; event `i` ends at `ends[i]`."""
 
     data: Bytes8
     ends: Ints
     only_ascii: bool
-    """Whether other letters must be left to somebody else, because some are not UTF-8."""
+    """Set if the data is not valid UTF-8: then events with non-ASCII text are not plain."""
 
 
 class Cells(NamedTuple):
-    """What events of one relation say, by event and column."""
+    """The values of events of one relation, by event and column."""
 
     values: Ints
-    """As they are stored; of texts, where they begin."""
+    """Stored values; for texts, where they begin in the buffer."""
     doubles: npt.NDArray[np.float64]
-    """The same memory."""
+    """A view of `values`, for DOUBLE columns."""
     lengths: npt.NDArray[np.int32]
-    """Of texts, in bytes."""
+    """Length of texts, in bytes."""
     states: npt.NDArray[np.uint8]
     """`ABSENT`, `NULL` or `GIVEN`."""
     high: Ints
-    """Of `WIDE` numbers, the bits above the 64 in `values`; empty if there are no such columns."""
+    """High words of `WIDE` numbers, whose low words are in `values`; empty without such columns."""
 
     def take(self, which: npt.NDArray[np.generic]) -> Cells:
         values = self.values[which]
@@ -84,7 +84,7 @@ class Cells(NamedTuple):
 
 
 def empty_cells(count: int, form: ColumnLayout) -> Cells:
-    """Cells for so many events, of which nothing is known yet."""
+    """Cells for `count` events, all ABSENT."""
     shape = (count, len(form.kinds))
     values = np.empty(shape, np.int64)
     high = np.empty(shape if (form.kinds == WIDE).any() else (0, 0), np.int64)
@@ -93,19 +93,19 @@ def empty_cells(count: int, form: ColumnLayout) -> Cells:
 
 
 class ParsedEvents(NamedTuple):
-    """Events of one relation as they were read."""
+    """Parsed events of one relation; texts refer to `data`."""
 
     data: Bytes8
     form: ColumnLayout
     offsets: Ints
     ops: Codes8
-    """The numbers of operations in `OPS`."""
+    """Positions of operations in `OPS`."""
     fields: Cells
 
 
 @njit
 def tables_of(texts: Texts, names: Names) -> npt.NDArray[np.int32]:
-    """Which table each event names before it gives a row; -1 for events that are not plain."""
+    """The table that each event names before its row; -1 for events that are not plain."""
     found = np.full(len(texts.ends), -1, np.int32)
     likely, start = 0, 0
     for i in range(len(found)):
@@ -136,7 +136,7 @@ def _table_of(texts: Texts, at: int, end: int, names: Names, likely: int) -> int
 
 @inlined
 def _member(texts: Texts, at: int, end: int) -> tuple[int, int, int]:
-    """Where the name of a member begins and ends, and where its value begins."""
+    """The begin and end of a member's name, and the begin of its value."""
     if at >= end or texts.data[at] != QUOTE:
         return 0, 0, NOT_PLAIN
     stop = text_end(texts.data, at + 1, end, texts.only_ascii)
@@ -147,8 +147,9 @@ def _member(texts: Texts, at: int, end: int) -> tuple[int, int, int]:
 
 @njit
 def read_events(texts: Texts, which: Ints, form: ColumnLayout, fields: Cells, ops: Codes8) -> None:
-    """Read the events with these numbers, which name the table of the form. Where one is not
-    plain, its operation is `NOT_PLAIN`, and its fields mean nothing."""
+    """Parse the events with the numbers `which`, all of the table of the form. `fields` and `ops`
+    have one row per entry of `which`. If an event is not plain, its operation is `NOT_PLAIN`, and
+    its fields are undefined."""
     for i in range(len(which)):
         number = which[i]
         start = texts.ends[number - 1] if number else 0
@@ -158,7 +159,7 @@ def read_events(texts: Texts, which: Ints, form: ColumnLayout, fields: Cells, op
 
 @inlined
 def _read_event(texts: Texts, at: int, end: int, form: ColumnLayout, fields: Cells, i: int) -> int:
-    """Read one event into fields; its operation."""
+    """Parse one event into row `i` of `fields`; returns its operation, or `NOT_PLAIN`."""
     data, op = texts.data, INSERT
     has_table, has_op, has_row = False, False, False
     at = expect(data, at, end, OPEN)
@@ -193,7 +194,7 @@ def _read_event(texts: Texts, at: int, end: int, form: ColumnLayout, fields: Cel
 
 @inlined
 def _read_row(texts: Texts, at: int, end: int, form: ColumnLayout, fields: Cells, i: int) -> int:
-    """Read the object of a row."""
+    """Parse the object of a row; returns where it ends, or `NOT_PLAIN`."""
     data, width = texts.data, len(form.kinds)
     fields.states[i] = ABSENT
     at = expect(data, at, end, OPEN)
@@ -222,7 +223,7 @@ def _read_row(texts: Texts, at: int, end: int, form: ColumnLayout, fields: Cells
 def _read_value(
     texts: Texts, at: int, end: int, form: ColumnLayout, fields: Cells, i: int, column: int
 ) -> int:
-    """Read the value of a column."""
+    """Parse the value of a column; returns where it ends, or `NOT_PLAIN`."""
     data, kind = texts.data, form.kinds[column]
     fields.states[i, column] = GIVEN
     if data[at] == _NULL[0]:
@@ -260,7 +261,7 @@ def _behind_word(data: Bytes8, at: int, end: int, word: Bytes8) -> int:
 def _read_text(
     data: Bytes8, at: int, stop: int, form: ColumnLayout, fields: Cells, i: int, column: int
 ) -> bool:
-    """Take the text [at, stop) as the value of a column; whether it can be one."""
+    """Store the text [at, stop) as the value of a column; False if the column cannot hold it."""
     kind = form.kinds[column]
     if kind == TEXT:
         fields.values[i, column], fields.lengths[i, column] = at, stop - at
@@ -279,10 +280,10 @@ def _read_text(
 def _store_number(
     whole: int, after: int, form: ColumnLayout, fields: Cells, i: int, column: int
 ) -> bool:
-    """Take a number as the value of a column; whether it can be one."""
+    """Store a number as the value of a column; False if the column cannot hold it."""
     kind = form.kinds[column]
     if kind == DOUBLE:
-        # Both are exact, so their quotient is the double next to the number.
+        # Both operands are exact (or the value is refused), so the quotient is correctly rounded.
         fields.doubles[i, column] = whole / POWERS[after]
         return abs(whole) < 1 << 53
     if after > form.scale[column]:

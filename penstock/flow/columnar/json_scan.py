@@ -1,8 +1,8 @@
-"""Kernels that read single values of JSON out of a buffer.
+"""Kernels that parse single JSON values in a buffer.
 
-Each returns where the value ends, or `NOT_PLAIN` where it is not of the usual kind: then somebody
-else must look at the event. Nothing is read here that JSON does not allow, and nothing is taken for
-a value that another reader would understand differently.
+Each returns where the value ends, or `NOT_PLAIN` for unsupported syntax: then the event falls back
+to the plain reader. Nothing is accepted that JSON does not allow, and no value is parsed that
+another reader would interpret differently.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def skip_space(data: Bytes8, at: int, end: int) -> int:
 
 @njit
 def expect(data: Bytes8, at: int, end: int, byte: int) -> int:
-    """Behind a byte that must come next, and the space around it."""
+    """The position after an expected byte and the white space around it, or `NOT_PLAIN`."""
     at = skip_space(data, at, end)
     if at >= end or data[at] != byte:
         return NOT_PLAIN
@@ -46,8 +46,8 @@ def expect(data: Bytes8, at: int, end: int, byte: int) -> int:
 
 @njit
 def text_end(data: Bytes8, at: int, end: int, only_ascii: bool) -> int:
-    """Where the text ends whose first letter is at that place: at its closing quote. A text with
-    escapes is not plain."""
+    """The position of the closing quote of the text that begins at `at`. A text with escapes is not
+    plain."""
     while at < end:
         byte = data[at]
         if byte == QUOTE:
@@ -60,7 +60,7 @@ def text_end(data: Bytes8, at: int, end: int, only_ascii: bool) -> int:
 
 @njit
 def find_name(data: Bytes8, at: int, stop: int, names: Names, likely: int) -> int:
-    """Which of the names is [at, stop), looking at the likely one first; -1 for none."""
+    """Which of the names equals [at, stop), testing the likely one first; -1 for none."""
     count = len(names.ends)
     for i in range(count):
         number = likely + i if likely + i < count else likely + i - count
@@ -72,8 +72,8 @@ def find_name(data: Bytes8, at: int, stop: int, names: Names, likely: int) -> in
 
 @njit
 def read_number(data: Bytes8, at: int, end: int) -> tuple[int, int, int]:
-    """A number without an exponent: where it ends, its digits as an integer, and how many of them
-    stand behind the point."""
+    """A number without an exponent: where it ends, its digits as an integer, and the number of
+    digits after the point. At most MAX_DIGITS characters, so the integer fits 64 bits."""
     is_negative = at < end and data[at] == MINUS
     first = at + is_negative
     at, whole, point = first, 0, -1
@@ -91,14 +91,14 @@ def read_number(data: Bytes8, at: int, end: int) -> tuple[int, int, int]:
     if not _is_number(data, first, at, end, point):
         return NOT_PLAIN, 0, 0
     if is_negative and whole == 0:
-        return NOT_PLAIN, 0, 0  # not every type knows a negative zero
+        return NOT_PLAIN, 0, 0  # not every type has a negative zero
     return at, -whole if is_negative else whole, 0 if point < 0 else at - point - 1
 
 
 @njit
 def _is_number(data: Bytes8, first: int, at: int, end: int, point: int) -> bool:
-    """Whether JSON allows digits [first, at) with a point there, or without one (-1), and no
-    exponent follows."""
+    """Whether [first, at) is a JSON number with its point at `point` (-1: none) and no exponent
+    follows."""
     before = (at if point < 0 else point) - first
     after = -1 if point < 0 else at - point - 1
     if before == 0 or (before > 1 and data[first] == _ZERO) or after == 0:
@@ -110,8 +110,8 @@ def _is_number(data: Bytes8, first: int, at: int, end: int, point: int) -> bool:
 def read_wide_number(
     data: Bytes8, at: int, end: int, most: int, scale: int
 ) -> tuple[int, int, int]:
-    """A number without an exponent, of at most so many digits: where it ends, and 10**scale times
-    the number as the two words of a wide integer."""
+    """A number without an exponent, of at most `most` digits: where it ends, and 10**scale times
+    the number as the high and low word of a wide integer."""
     is_negative = at < end and data[at] == MINUS
     first = at + is_negative
     high, low = np.uint64(0), np.uint64(0)
@@ -125,12 +125,12 @@ def read_wide_number(
         else:
             break
         at += 1
-        if at - first > most + 2:  # a point, and a zero before it
+        if at - first > most + 2:  # two more for a leading zero and the point
             return NOT_PLAIN, 0, 0
     after = 0 if point < 0 else at - point - 1
     before = at - first if point < 0 else point - first
     if before == 1 and data[first] == _ZERO:
-        before = 0  # it does not count
+        before = 0  # a leading zero is not a digit of the value
     is_zero = high == np.uint64(0) and low == np.uint64(0)
     if before > most - scale or after > scale or (is_negative and is_zero):
         return NOT_PLAIN, 0, 0
@@ -145,7 +145,7 @@ def read_wide_number(
 
 @njit
 def read_digits(data: Bytes8, at: int, count: int) -> int:
-    """A number of exactly so many digits, or -1."""
+    """A number of exactly `count` digits, or -1."""
     number = 0
     for i in range(at, at + count):
         if not _ZERO <= data[i] <= _NINE:
@@ -156,7 +156,7 @@ def read_digits(data: Bytes8, at: int, count: int) -> int:
 
 @njit
 def read_date(data: Bytes8, at: int) -> tuple[bool, int]:
-    """The days since 1970 of ten bytes like 2024-05-06, if they are a date."""
+    """Whether ten bytes like 2024-05-06 are a date, and the days since 1970."""
     year, month = read_digits(data, at, 4), read_digits(data, at + 5, 2)
     day = read_digits(data, at + 8, 2)
     if data[at + 4] != MINUS or data[at + 7] != MINUS or year < 1 or not 1 <= month <= 12:
@@ -172,8 +172,8 @@ def read_date(data: Bytes8, at: int) -> tuple[bool, int]:
 
 @njit
 def read_timestamp(data: Bytes8, at: int, stop: int) -> tuple[bool, int]:
-    """The microseconds since 1970 of [at, stop), like 2024-05-06T07:08:09.123. A Z may follow; it
-    means the same with a time zone and without."""
+    """Whether [at, stop) is a timestamp like 2024-05-06T07:08:09.123, and the microseconds since
+    1970. A Z may follow, for columns with and without time zone alike."""
     if stop > at and data[stop - 1] == 90:
         stop -= 1
     length = stop - at
@@ -198,7 +198,7 @@ def read_timestamp(data: Bytes8, at: int, stop: int) -> tuple[bool, int]:
 
 @njit
 def characters(data: Bytes8, at: int, stop: int) -> int:
-    """How many characters some UTF-8 has."""
+    """The number of characters in UTF-8 text."""
     count = 0
     for i in range(at, stop):
         count += data[i] & 0xC0 != 0x80

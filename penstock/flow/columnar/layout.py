@@ -1,4 +1,4 @@
-"""Relations as the kernels see them: flat arrays that say how the values of each column look."""
+"""Relations as kernels see them: flat arrays that describe the columns."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ WIDE, INTEGER, DECIMAL, DOUBLE, BOOLEAN, TEXT, DATE, TIMESTAMP, ZONED = range(9)
 """Kinds of columns. `WIDE` are decimals that may not fit 64 bits."""
 
 MAX_DIGITS = 18
-"""So many digits fit 64 bits."""
+"""Decimal digits that fit 64 bits."""
 
 _NO_LIMIT = (1 << 63) - 1
 
 
 class Names(NamedTuple):
-    """Some names, one behind the other."""
+    """Concatenated names; name `i` ends at `ends[i]`."""
 
     letters: Bytes8
     ends: Ints
@@ -43,8 +43,8 @@ class ColumnLayout(NamedTuple):
     names: Names
     kinds: Codes8
     most: Ints
-    """The largest magnitude of stored numbers; of `WIDE` ones, how many digits they have at most;
-    how many characters a text has at most."""
+    """By column: the largest magnitude of stored numbers; for `WIDE` numbers, the maximum number of
+    digits; for texts, the maximum number of characters."""
     scale: Ints
     nullable: Flags
     is_key: Flags
@@ -74,7 +74,7 @@ def form_of(relation: Relation) -> ColumnLayout:
 
 
 class KernelColumn(NamedTuple):
-    """How the kernels read the values of a column type."""
+    """How kernels read the values of a column type."""
 
     kind: int
     most: int = _NO_LIMIT
@@ -95,7 +95,7 @@ KERNEL_COLUMNS: dict[type[ValueType], Callable[[Any], KernelColumn]] = {
     StringType: lambda one: KernelColumn(TEXT, one.max_length or _NO_LIMIT),
     DateType: lambda _: KernelColumn(DATE),
     TimestampType: lambda one: KernelColumn(ZONED if one.zoned else TIMESTAMP),
-    # No text is short enough: the plain reader parses documents, kernels pack what it has stored.
+    # Maximum length -1: documents are parsed by the plain reader, kernels only pack stored ones.
     XmlType: lambda _: KernelColumn(TEXT, -1),
 }
 

@@ -1,6 +1,6 @@
-"""Kernels that pack what was read as MessagePack, byte for byte as `penstock.packing` would.
+"""Kernels that pack parsed events as MessagePack, byte for byte as `penstock.packing` would.
 
-A packed row goes on as it is: into a message, to where events are kept, to the bucket of its row.
+Packed rows are not decoded again on their way into messages, stored events and row buckets.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def put_value(out: Bytes8, at: int, sheet: ParsedEvents, i: int, column: int) ->
 
 @inlined
 def put_key_value(out: Bytes8, at: int, sheet: ParsedEvents, i: int, column: int) -> int:
-    """The comparable form of a value that is not NULL: equal values have equal bytes."""
+    """The comparable form of a non-NULL value: equal values have equal bytes."""
     kind, value = sheet.form.kinds[column], sheet.fields.values[i, column]
     if kind == DOUBLE:
         return put_integer(out, at, double_key(value))
@@ -76,7 +76,7 @@ def put_key(out: Bytes8, at: int, sheet: ParsedEvents, i: int) -> int:
 
 @inlined
 def _put_given(out: Bytes8, at: int, sheet: ParsedEvents, i: int) -> int:
-    """The numbers of the columns that an event gives; all, if it gives a whole row."""
+    """The positions of the columns that an event contains; all, if it has a whole row."""
     states, op = sheet.fields.states[i], sheet.ops[i]
     is_whole = op in (INSERT, UPSERT)
     count = 0
@@ -96,8 +96,8 @@ def pack_events(
     before: Bytes8,
     with_key: bool,
 ) -> tuple[Bytes8, Ints]:
-    """For each chosen event: some bytes, its offset, its offset as a key (if wanted) and its row.
-    All in one, and where each ends."""
+    """For each chosen event: the bytes `before`, its offset, its offset as a key (optional) and its
+    row. Concatenated, and where each ends."""
     fixed = len(before) + 3 * MOST_BYTES
     out = np.empty(most_bytes(sheet, chosen, fixed), np.uint8)
     ends = np.empty(len(chosen), np.int64)
@@ -117,11 +117,11 @@ def pack_events(
 def pack_changes(
     sheet: ParsedEvents, chosen: Ints, name: Bytes8, packed_ops: Bytes8, op_ends: Ints
 ) -> tuple[Bytes8, Ints]:
-    """What the chosen events ask for: offset, name of the table, operation, key, row, and the
-    columns that are given. All in one, and where each ends."""
+    """The chosen events as changes: offset, name of the table, operation, key, row, and the columns
+    that are given. Concatenated, and where each ends."""
     width = len(sheet.form.kinds)
     fixed = len(name) + len(packed_ops) + MOST_BYTES * (width + 5)
-    # A key repeats values of its row.
+    # Twice the bound of the rows, because a key repeats values of its row.
     out = np.empty(2 * most_bytes(sheet, chosen, fixed), np.uint8)
     ends = np.empty(len(chosen), np.int64)
     at = 0
@@ -140,7 +140,7 @@ def pack_changes(
 
 @njit
 def most_bytes(sheet: ParsedEvents, chosen: Ints, fixed: int) -> int:
-    """How much some rows take at most, with so many bytes beside each."""
+    """An upper bound of the packed size of rows, with `fixed` more bytes for each."""
     width = len(sheet.form.kinds)
     most = len(chosen) * (fixed + MOST_BYTES * (width + 1))
     for column in range(width):
@@ -154,13 +154,13 @@ def most_bytes(sheet: ParsedEvents, chosen: Ints, fixed: int) -> int:
 
 @njit
 def _letters(fields: Cells, i: int, column: int) -> int:
-    """The bytes of a text, if there is one."""
+    """The length of a text in bytes, 0 if there is none."""
     return int(fields.lengths[i, column]) if fields.states[i, column] == GIVEN else 0
 
 
 @njit
 def hash_keys(sheet: ParsedEvents, before: Bytes8) -> npt.NDArray[np.uint32]:
-    """The CRC-32 of some bytes followed by the packed key, for each event."""
+    """For each event, the CRC-32 of the bytes `before` followed by the packed key."""
     count = len(sheet.offsets)
     found = np.empty(count, np.uint32)
     packed = np.empty(_most_key_bytes(sheet), np.uint8)
@@ -184,8 +184,8 @@ def _most_key_bytes(sheet: ParsedEvents) -> int:
 
 @njit
 def gather_texts(sheet: ParsedEvents, column: int) -> tuple[Bytes8, Ints]:
-    """The texts of a column one behind the other, and where each begins and ends; nothing where
-    there is none."""
+    """The texts of a column, concatenated, and where each begins and ends; empty where there is
+    none."""
     count = len(sheet.offsets)
     ends = np.zeros(count + 1, np.int64)
     for i in range(count):

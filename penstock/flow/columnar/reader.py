@@ -1,4 +1,4 @@
-"""Many events at once: those that are plain, by relation, and the others as they are."""
+"""Parses batches of events: plain ones by relation; the others are left to the plain gear."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from penstock.flow.strict_json import MAX_EVENT_BYTES
 from penstock.kernels.arrays import Ints
 
 MAX_FORMS = 500
-"""Names of tables are compared one by one."""
+"""Maximum relations read by kernels, because table names are compared one by one."""
 
 VALUES_AT_ONCE = 1 << 22
-"""Of so many values, what is read takes 55 MB."""
+"""Maximum cells per parsed sheet: 55 MB."""
 
 
 @per_catalog
 def column_reader(catalog: Catalog) -> ColumnReader:
-    """The reader of the relations that a catalog has now."""
+    """The reader for the relations of a catalog."""
     return ColumnReader(catalog)
 
 
 class ColumnReader:
-    """Reads the events of the relations that a catalog had when it was made."""
+    """Parses events of the relations that the catalog has at construction."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._forms = [(relation, form_of(relation)) for relation in list(catalog)[:MAX_FORMS]]
@@ -67,7 +67,7 @@ class ColumnReader:
 
 
 def _parts(which: Ints, width: int) -> Iterator[Ints]:
-    """Events of a wide table, in pieces of limited size."""
+    """Events in parts of at most VALUES_AT_ONCE cells."""
     most = max(1, VALUES_AT_ONCE // width)
     for first in range(0, len(which), most):
         yield which[first : first + most]
@@ -77,7 +77,7 @@ def _concat(bodies: Sequence[bytes]) -> Texts:
     joined = b"".join(bodies)
     ends = np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)))
     try:
-        # No letter goes from one event into the next: a plain event begins and ends with a brace.
+        # No multi-byte character can span two plain events: they begin and end with a brace.
         joined.decode()
         only_ascii = False
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Kernels that read packed changes, and carry them out on packed rows."""
+"""Kernels that decode packed changes and apply them to packed rows."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from penstock.kernels.msgpack_read import (
 from penstock.kernels.msgpack_write import put_array
 
 _MAGNITUDE, _INFINITY = (1 << 63) - 1, 0x7FF << 52
-_FEW = 5  # bytes before the values of an array
+_FEW = 5  # maximum bytes of the start of an array
 
 
 class ChangeTable(NamedTuple):
-    """What is asked for, by where its parts are in a buffer."""
+    """Changes; tables, keys and rows as spans in a buffer."""
 
     offsets: Ints
     tables: Spans
     ops: Codes8
-    """The numbers of operations in `penstock.flow.columnar.json_kernels.OPS`."""
+    """Positions of operations in `penstock.flow.columnar.json_kernels.OPS`."""
     keys: Spans
     rows: Spans
     given: Ints
-    """Where the array of the columns begins that are given."""
+    """Where the array of given columns begins."""
 
     def take(self, which: npt.NDArray[np.generic]) -> ChangeTable:
         return ChangeTable(
@@ -53,8 +53,8 @@ class ChangeTable(NamedTuple):
 
 @njit
 def read_changes(data: Bytes8, chunks: Ints, count: int) -> ChangeTable:
-    """The changes of some chunks (where they begin), of which there are so many in all: each is an
-    array of offset, table, operation, key, row and given columns."""
+    """The changes of the chunks that begin at `chunks`, `count` in total: each is an array of
+    offset, table, operation, key, row and given columns."""
     offsets, given = np.empty(count, np.int64), np.empty(count, np.int64)
     ops = np.empty(count, np.int8)
     tables = Spans(np.empty(count, np.int64), np.empty(count, np.int64))
@@ -81,24 +81,26 @@ def read_changes(data: Bytes8, chunks: Ints, count: int) -> ChangeTable:
 
 
 class Resolved(NamedTuple):
-    """What became of changes."""
+    """The result of applying changes."""
 
     heap: Bytes8
-    """All rows: those that were there, those that were sent, and those made of both."""
+    """All rows: those stored before, those sent, and those that updates combine from both."""
     made: Ints
-    """The changes that change something."""
+    """The changes that have an effect."""
     old: Spans
     new: Spans
-    """Of these, the rows before and after."""
+    """By entry of `made`: the rows before and after."""
     refused: Ints
-    """The changes that cannot be made."""
+    """The changes that cannot be applied."""
 
 
 @njit
 def resolve(heap: Bytes8, changes: ChangeTable, numbers: Ints, now: Spans) -> Resolved:
-    """Carry out changes, one after the other, on the rows of keys that are known by numbers.
+    """Apply changes, in order, to the rows of keys; `numbers[i]` is the key of change `i`.
 
-    `now` has the row of each key, and is brought to the state after the changes.
+    `now` has the current row of each key, and is updated to the state after the changes. An updated
+    row takes each column from the old row or from the change, so it is no longer than both together
+    and the start of an array.
     """
     count, used = changes.offsets.shape[0], heap.shape[0]
     made, refused = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -140,7 +142,7 @@ def resolve(heap: Bytes8, changes: ChangeTable, numbers: Ints, now: Spans) -> Re
 
 @njit
 def _put_updated(heap: Bytes8, at: int, row: int, changed: int, given: int) -> int:
-    """Write the row at `row` with the given columns of the one at `changed`."""
+    """Write the row at `row` with the `given` columns of the one at `changed`; returns its end."""
     width, mine = array_start(heap, row)
     theirs = array_start(heap, changed)[1]
     left, next_given = array_start(heap, given)
@@ -174,7 +176,7 @@ def is_same_row(data: Bytes8, row: int, other: int) -> bool:
 
 @njit
 def _is_same_double(data: Bytes8, at: int, there: int) -> bool:
-    """Whether doubles are equal whose bytes are not: two zeros, or two that are no numbers."""
+    """Whether doubles with different bytes are equal: two zeros, or two NaNs."""
     mine = big_endian(data, at + 1, 8) & _MAGNITUDE
     theirs = big_endian(data, there + 1, 8) & _MAGNITUDE
     return (mine == 0 and theirs == 0) or (mine > _INFINITY and theirs > _INFINITY)
@@ -182,7 +184,7 @@ def _is_same_double(data: Bytes8, at: int, there: int) -> bool:
 
 @njit
 def pack_entries(heap: Bytes8, keys: Spans, rows: Spans) -> tuple[Bytes8, Ints]:
-    """Each row with its key, as it is stored; and where each ends."""
+    """Each row with its key, in the stored form; and where each ends. Sizes are exact."""
     count = keys.begin.shape[0]
     sizes = (keys.end - keys.begin) + (rows.end - rows.begin) + 1
     ends = np.cumsum(sizes)
@@ -196,7 +198,7 @@ def pack_entries(heap: Bytes8, keys: Spans, rows: Spans) -> tuple[Bytes8, Ints]:
 
 @njit
 def following_values(data: Bytes8, begin: Ints) -> Ints:
-    """Where the value begins that follows each of those that begin there."""
+    """The end of each value that begins at `begin`, where the next one begins."""
     found = np.empty(begin.shape[0], np.int64)
     for i in range(begin.shape[0]):
         found[i] = value_end(data, begin[i])

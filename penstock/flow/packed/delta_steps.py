@@ -33,17 +33,17 @@ from penstock.spaces import Edge, Side
 
 STEPS_AT_ONCE = 256
 BYTES_AT_ONCE = 4 << 20
-"""A group may take all steps of a batch, which must not become one piece of any size."""
+"""Maximum bytes per run: a group may have all steps of a batch, and row size must be bounded."""
 
 
 class JoinColumns(NamedTuple):
-    """The columns that rows of one side are joined by."""
+    """The join columns of one side of an edge."""
 
     numbers: Ints
     kinds: Codes8
     scales: Ints
     decimals: int
-    """How many of them are decimals, which are joined by their texts."""
+    """The number of decimal columns, which are joined by their text form."""
 
 
 def _join_columns(side: Side, form: ColumnLayout) -> JoinColumns:
@@ -54,22 +54,22 @@ def _join_columns(side: Side, form: ColumnLayout) -> JoinColumns:
 
 
 class PackedSteps(NamedTuple):
-    """Steps of the groups of one edge, ready to be sent."""
+    """Packed steps of the groups of one edge."""
 
     rows: Packed
-    """Each the name of the edge, a join value, and some steps of that group."""
+    """Runs: the name of the edge, a join value, and steps of that group."""
     places: npt.NDArray[np.uint32]
-    """By row, in order: the CRC-32 of edge and join value, reduced to so many places."""
+    """By run, ascending: the CRC-32 of edge and join value, modulo the number of places."""
 
 
 def packed_steps(deltas: PackedDeltas, edge: Edge, places: int) -> PackedSteps:
-    """What changes do to the groups of an edge, by one of so many places for groups."""
+    """The steps of changes in the groups of an edge, sorted by place (of `places`) of the group."""
     name = np.frombuffer(pack(edge.name), np.uint8)
     steps = _both_sides(deltas, edge)
     groups = number_values(steps.data, steps.values, np.zeros(len(steps.deltas), np.int64))
     hashes = hash_values(name, steps.data, steps.values.take(groups.first))
     place_of = hashes % np.uint32(places)
-    # Changes are in order, and so are the steps of each side, but one may take two in a group.
+    # Changes and the steps of each side are in order, but a change may have two steps in a group.
     order = np.lexsort((steps.numbers, steps.deltas, groups.numbers, place_of[groups.numbers]))
     begin = _runs(groups.numbers[order], deltas.sizes[steps.deltas[order]])
     rows = DeltaRows(deltas.heap, deltas.offsets, deltas.keys, deltas.old, deltas.new)
@@ -100,7 +100,7 @@ def _both_sides(deltas: PackedDeltas, edge: Edge) -> DeltaSteps:
 
 
 def _runs(groups: Ints, sizes: Ints) -> Ints:
-    """Where runs of limited size begin that have one group each; and where the last ends."""
+    """Where runs of bounded size begin, each of one group; and where the last ends."""
     if not len(groups):
         return np.zeros(1, np.int64)
     first = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
@@ -115,7 +115,7 @@ def _runs(groups: Ints, sizes: Ints) -> Ints:
 
 @njit
 def side_steps(heap: Bytes8, old: Spans, new: Spans, columns: JoinColumns, side: int) -> DeltaSteps:
-    """What changes do to groups as rows of one side of an edge, joined by these columns."""
+    """The steps of changes of rows on one side of an edge. A change has at most two steps."""
     count = old.begin.shape[0]
     # Beside what is copied: the start of an array, and decimals, whose texts are longer.
     size = count * 2 * (MOST_BYTES + columns.decimals * MOST_DECIMAL_BYTES)
@@ -145,8 +145,8 @@ def side_steps(heap: Bytes8, old: Spans, new: Spans, columns: JoinColumns, side:
 
 @njit
 def _put_join_value(heap: Bytes8, row: int, columns: JoinColumns, out: Bytes8, at: int) -> int:
-    """Write what a row is joined by, see `penstock.spaces.spaces.join_value`; nothing if it is not
-    there, or joins nothing."""
+    """Write the join value of a row, see `penstock.spaces.spaces.join_value`; nothing if there is
+    no row, or if a join column is NULL."""
     if row == NOWHERE:
         return at
     start, at = at, put_array(out, at, columns.numbers.shape[0])
@@ -168,7 +168,7 @@ def _put_join_value(heap: Bytes8, row: int, columns: JoinColumns, out: Bytes8, a
 
 @njit
 def hash_values(name: Bytes8, data: Bytes8, values: Spans) -> npt.NDArray[np.uint32]:
-    """The CRC-32 of a packed name with each of some packed values."""
+    """For each packed value, the CRC-32 of the packed array of the name and the value."""
     start = np.empty(1, np.uint8)
     put_array(start, 0, 2)
     before = update_crc(update_crc(CRC_START, start, 0, 1), name, 0, name.shape[0])

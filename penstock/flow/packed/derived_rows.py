@@ -1,8 +1,8 @@
-"""Changes of packed rows, with derived columns behind those of their table.
+"""Changes of packed rows, with derived columns appended to those of their table.
 
-The same as `penstock.flow.derived` gives, without objects: the columns that expressions read are
-taken from the packed rows, DuckDB computes the values of all rows at once, and each row is written
-again with its values behind it. A packed row is an array, so only its start changes.
+The fast gear of `penstock.flow.derived`: the columns that expressions read are decoded from the
+packed rows, DuckDB computes the values of all rows at once, and each row is copied with its values
+appended. A packed row is an array, so only its start changes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from penstock.kernels.msgpack_write import put_array
 def extended_packed(
     deltas: PackedDeltas, relations: Sequence[ExtendedRelation]
 ) -> Iterator[PackedDeltas]:
-    """What changes of one table are to relations that extend it; a duckdb.Error if their values
-    cannot be computed all at once."""
+    """Changes of one table, translated to relations that extend it; duckdb.Error if their values
+    cannot be computed in one batch."""
     was, is_ = deltas.old.begin != NOWHERE, deltas.new.begin != NOWHERE
     rows = Spans(
         np.concatenate([deltas.old.begin[was], deltas.new.begin[is_]]),
@@ -50,7 +50,7 @@ def extended_packed(
 
 
 def _values(deltas: PackedDeltas, rows: Ints, definitions: list[Definition]) -> list[pa.Array]:
-    """The values of definitions for the rows that begin there."""
+    """The values of definitions for the rows that begin at `rows`."""
     from penstock.expressions import compute_columns
 
     reads = sorted({column for one in definitions for column in one.reads})
@@ -61,7 +61,7 @@ def _values(deltas: PackedDeltas, rows: Ints, definitions: list[Definition]) -> 
 
 
 def _appended(heap: Bytes8, rows: Spans, cells: ParsedEvents) -> tuple[Bytes8, Spans]:
-    """A heap that also has the rows with more values behind their own, and where."""
+    """The heap followed by the rows with the cells appended, and the spans of these rows."""
     out, ends = _append_values(heap, rows, cells)
     ends += len(heap)
     begin = np.concatenate([np.full(1, len(heap), np.int64), ends[:-1]])[: len(ends)]
@@ -69,7 +69,7 @@ def _appended(heap: Bytes8, rows: Spans, cells: ParsedEvents) -> tuple[Bytes8, S
 
 
 def _placed(is_there: np.typing.NDArray[np.bool_], found: Spans, first: int) -> Spans:
-    """Spans of all changes, of which some have a row: those that follow each other from `first`."""
+    """Spans of all changes; those with a row take the spans `found`, in order from `first` on."""
     count = int(is_there.sum())
     placed = Spans(np.full(len(is_there), NOWHERE), np.full(len(is_there), NOWHERE))
     placed.begin[is_there] = found.begin[first : first + count]
@@ -79,9 +79,9 @@ def _placed(is_there: np.typing.NDArray[np.bool_], found: Spans, first: int) -> 
 
 @njit
 def _append_values(heap: Bytes8, rows: Spans, cells: ParsedEvents) -> tuple[Bytes8, Ints]:
-    """Each row with the values of its cells behind it, concatenated, and where each ends."""
+    """Each row with the values of its cells appended, concatenated, and where each ends."""
     count, width = rows.begin.shape[0], len(cells.form.kinds)
-    size = most_bytes(cells, np.arange(count), 0)  # with room for the start of an array each
+    size = most_bytes(cells, np.arange(count), 0)  # includes the start of an array for each
     for i in range(count):
         size += rows.end[i] - rows.begin[i]
     out, ends, at = np.empty(size, np.uint8), np.empty(count, np.int64), 0

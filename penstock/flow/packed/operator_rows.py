@@ -1,7 +1,7 @@
-"""Changed packed rows that must become objects: those that operators might be asked about, and
-those with documents.
+"""Changed packed rows that must become objects: those that may need operators, and those with
+documents.
 
-Most rows have no candidates for operators, and are seen to have none by kernels.
+Kernels rule out most rows, which have no candidates for operators.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def derive_apart(
     derivation: Derivation,
     store: RowStore | None,
 ) -> Derived:
-    """What changes of packed rows are to relations whose rows are always objects."""
+    """Changes of packed rows, translated to relations whose rows are always objects."""
     candidates = index.candidates(deltas.relation)
     asked: list[Delta] = []
     if candidates is not None:
@@ -59,7 +59,7 @@ def _any_candidates(deltas: PackedDeltas, rows: Spans, candidates: Candidates) -
 
 
 def take_back(deltas: PackedDeltas, store: PackedRows) -> None:
-    """Make the rows in a store those of before the changes."""
+    """Roll the rows in a store back to before the changes."""
     before: dict[bytes, bytes | None] = {}
     for _, _, key, old, _ in deltas.objects():
         before.setdefault(pack(key), None if old is None else pack((key, old)))

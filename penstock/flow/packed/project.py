@@ -1,4 +1,4 @@
-"""Columns of packed rows, read by a kernel."""
+"""Decoding columns of packed rows in a kernel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.kernels.wide_integers import wide_at
 def columns_of(
     relation: Relation, form: ColumnLayout, heap: Bytes8, rows: Ints, columns: Collection[int]
 ) -> PlainColumns:
-    """Some columns of the rows that begin there."""
+    """These columns of the rows that begin at `rows`."""
     fields = empty_cells(len(rows), form)
     _read_columns(heap, rows, np.array(sorted(columns), np.int64), form.kinds, fields)
     unknown = np.zeros(len(rows), np.int8)
@@ -35,6 +35,7 @@ def columns_of(
 
 @njit
 def _read_columns(heap: Bytes8, rows: Ints, columns: Ints, kinds: Codes8, fields: Cells) -> None:
+    """Fill `fields`, one row per entry of `rows`; `columns` ascend, so one pass reads a row."""
     for i in range(rows.shape[0]):
         at, passed = array_start(heap, rows[i])[1], 0
         for column in columns:

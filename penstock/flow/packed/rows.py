@@ -1,4 +1,4 @@
-"""Changes, carried out on the packed rows of a bucket: a `RowStage` without objects."""
+"""Changes, applied to the packed rows of a bucket: the fast gear of `RowStage`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PackedRows(Protocol):
     """The rows of the tables (or of one partition of them), each packed together with its key."""
 
     def packed(self, relation: Relation, keys: list[bytes]) -> tuple[list[bytes], Flags]:
-        """What is stored of these packed keys, and of which of them there is something."""
+        """The stored entries of these packed keys, and which of the keys have one."""
 
     def keep(self, relation: Relation, keys: Iterable[bytes], entries: Iterable[bytes]) -> None: ...
 
@@ -44,7 +44,7 @@ class PackedRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PackedDeltas:
-    """What changes at some offsets do to packed rows of one relation; see `Delta`."""
+    """Changes of packed rows of one relation, as spans in a heap; see `Delta`."""
 
     relation: Relation
     form: ColumnLayout
@@ -59,12 +59,12 @@ class PackedDeltas:
 
     @property
     def sizes(self) -> Ints:
-        """How many bytes each has."""
+        """The size of each change in bytes."""
         spans = (self.keys, self.old, self.new)
         return sum((one.end - one.begin for one in spans), np.zeros(len(self), np.int64))
 
     def objects(self) -> list[Delta]:
-        """For what is done one by one after all."""
+        """The changes as objects, for the plain gear."""
         keys = map(unpack_tuple, self._each(self.keys))
         old, new = (self._rows(spans) for spans in (self.old, self.new))
         return [
@@ -86,7 +86,7 @@ class PackedDeltas:
         return self
 
     def take(self, chosen: Ints) -> PackedDeltas:
-        """Some of them."""
+        """The chosen changes."""
         return PackedDeltas(
             self.relation,
             self.form,
@@ -103,8 +103,8 @@ class PackedDeltas:
 
 @dataclass(frozen=True, slots=True)
 class EventDeltas:
-    """What events do that are known by their offsets: each is a new row. They were just read, so
-    only those that somebody needs are packed."""
+    """Changes by events of a keyless stream, which are identified by their offsets: each is a new
+    row. They are still parsed columns, so only those that are needed are packed."""
 
     events: PlainColumns
 
@@ -119,7 +119,7 @@ class EventDeltas:
         return self.packed().objects()
 
     def packed(self, chosen: Ints | None = None) -> PackedDeltas:
-        """All of them, or some."""
+        """All changes, or the chosen ones, packed."""
         events = self.events
         which = np.arange(len(events), dtype=np.int64) if chosen is None else chosen
         data, ends = events.packed_keyed(which)
@@ -139,7 +139,7 @@ class EventDeltas:
 
 
 class Refused(NamedTuple):
-    """A change that cannot be made, and why."""
+    """A change that cannot be applied, and why."""
 
     offset: int
     why: ChangeError
@@ -147,11 +147,11 @@ class Refused(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackedForms:
-    """The relations of a catalog, as the kernels see them. Their rows are known by their packed
-    keys, which are equal if their bytes are."""
+    """The relations of a catalog, as kernels see them. Rows are identified by their packed keys,
+    which are equal exactly if their bytes are."""
 
     relations: dict[str, Relation]
-    """Those that were declared, and those with derived columns that were asked for."""
+    """Declared relations, and relations with derived columns that were looked up."""
     forms: dict[str, ColumnLayout]
 
     def __contains__(self, name: str) -> bool:
@@ -161,11 +161,11 @@ class PackedForms:
         return self.forms[name]
 
     def read(self, table: str, heap: Bytes8, rows: Ints, columns: Collection[int]) -> PlainColumns:
-        """These columns of the packed rows that begin there."""
+        """These columns of the packed rows that begin at `rows`."""
         return columns_of(self.relations[table], self.forms[table], heap, rows, columns)
 
     def _is_derived(self, name: str) -> bool:
-        """Whether rows of this relation are those of a known one with values behind them."""
+        """Whether rows of this relation are those of a known one with values appended."""
         base = self.relations.get(extended_base_name(name))
         if base is None or is_split(name) or not is_extended(name):
             return False
@@ -183,10 +183,10 @@ def packed_forms(catalog: Catalog) -> PackedForms:
 
 
 class SentChanges:
-    """The changes of a batch, as they were sent."""
+    """The received changes of a batch."""
 
     def __init__(self, chunks: Sequence[tuple[int, bytes]]) -> None:
-        """Chunks, and how many changes each has."""
+        """`chunks` are pairs of the number of changes and the packed bytes."""
         self._data, begin = concat(chunk for _, chunk in chunks)
         count = sum(count for count, _ in chunks)
         changes = read_changes(self._data, begin[:-1], count)
@@ -195,12 +195,12 @@ class SentChanges:
         self._tables, first = number_values(self._data, tables, np.zeros(count, np.int64))
         names = to_bytes_list(*gather(self._data, tables.take(first)))
         self.tables: list[str] = [unpack(name) for name in names]
-        """The names of the tables that they are of."""
+        """The names of the changed tables."""
 
     def carry_out(
         self, known: PackedForms, store: PackedRows
     ) -> Iterator[tuple[PackedDeltas, list[Refused]]]:
-        """What they do to the rows in a store, relation by relation, of those that are known."""
+        """Apply the changes of known relations to the rows in a store, relation by relation."""
         for number, name in enumerate(self.tables):
             if name in known:
                 mine = self._changes.take(self._tables == number)
@@ -232,7 +232,7 @@ def _carry_out(
 
 
 def _refused(relation: Relation, data: Bytes8, changes: ChangeTable) -> list[Refused]:
-    """The changes that cannot be made, of which there are few."""
+    """The reasons for changes that cannot be applied, of which there are few."""
     keys = to_bytes_list(*gather(data, changes.keys))
     return [
         Refused(offset, refusal(relation, OPS[op], unpack_tuple(key)))

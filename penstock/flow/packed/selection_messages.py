@@ -1,4 +1,4 @@
-"""The messages of changed packed rows to those who subscribe to their table alone; see
+"""The messages of changed packed rows for subscriptions over their table only; see
 `penstock.flow.plain.selection_messages`."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.packing import pack
 def packed_selection_messages(
     deltas: PackedDeltas | EventDeltas, points: Selections
 ) -> tuple[Ints, Packed]:
-    """The messages that somebody needs, and their offsets, in order."""
+    """The messages that some subscription needs, and their offsets, in order."""
     columns = np.array(sorted(points.mentioned_columns), np.int64)
     heap, selected = (
         _select_events(deltas, points)
@@ -72,7 +72,7 @@ def _any_selects(deltas: PackedDeltas, rows: Spans, points: Selections) -> Flags
 
 
 class _Selected(NamedTuple):
-    """Changes that some subscription selects, and whether it does before and after."""
+    """Changes whose rows some subscription selects, and whether after and before the change."""
 
     offsets: Ints
     keys: Spans
@@ -86,8 +86,8 @@ class _Selected(NamedTuple):
 def _pack_messages(
     heap: Bytes8, changes: _Selected, columns: Ints, space: Bytes8, everyone: Bytes8
 ) -> tuple[Bytes8, Ints]:
-    """All messages concatenated, and where each ends. A message has at most its rows and key, both
-    regions, the space, a number per old column, and four more."""
+    """All messages, concatenated, and where each ends. A message has at most its rows and key, both
+    regions, the space, a number per old column, and four more numbers or array starts."""
     offsets, keys, old, new, upserted, removed = changes
     count, size = offsets.shape[0], 0
     for i in range(count):

@@ -1,11 +1,11 @@
 """The first stage: from events to changes that fit the catalog, or entries for the quarantine.
 
-Nearly all events are plain JSON. The fast gear reads them column by column and packs them for the
-next stage without making objects of them (`penstock.flow.columnar`). Events that it gives up on,
-and all events in the plain gear, are read one by one.
+Nearly all events are plain JSON. The fast gear parses them into columns and packs them for the next
+stage without creating objects (`penstock.flow.columnar`). Events that it does not support, and all
+events in the plain gear, are read one by one.
 
-An event of a keyless stream meets no other row: what follows from it is emitted here, and the event
-itself is only kept further down, for subscriptions to come.
+An event of a keyless stream depends on no other row: its messages and steps are emitted here, and
+the next stage only stores the event, for future subscriptions.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Decode:
 
 
 def _without_refused(events: Events, view: BatchView, out: StageOutput) -> Events:
-    """The events without those that are not to be applied, whatever they mean."""
+    """The events without those that are marked as not to be applied."""
     refused = view.not_applied
     found = refused.keys() & set(events.offsets) if refused else ()
     if not found:
@@ -76,15 +76,15 @@ def _add_bad(offset: int, error: ChangeError, view: BatchView, out: StageOutput)
 
 
 def _send_columns(columns: PlainColumns, view: BatchView, out: StageOutput) -> bool:
-    """Events of one relation that kernels have read. False, and nothing is done, if operators fail
-    on some of them: then they are looked at one by one."""
+    """Emit the parsed events of one relation. Returns False, without any effect, if operators fail
+    on some of them: then they are processed one by one."""
     import numpy as np
 
     from penstock.flow.packed.operator_rows import derive_apart
     from penstock.flow.packed.rows import EventDeltas
 
     if not is_keyless_stream(columns.relation):
-        places = columns.key_hashes() % len(view.spread.buckets)  # as `Spread.of_row` has it
+        places = columns.key_hashes() % len(view.spread.buckets)  # the same as `Spread.of_row`
         order = np.argsort(places, kind="stable")
         out.add_packed(Kind.CHANGE, columns.packed_changes(order), places[order])
         return True
@@ -105,7 +105,7 @@ def _send_columns(columns: PlainColumns, view: BatchView, out: StageOutput) -> b
 
 
 def _decode_each(events: Iterable[tuple[int, bytes]], view: BatchView, out: StageOutput) -> None:
-    """Events one by one, whatever they are."""
+    """Decode events of any form, one by one."""
     catalog, spread = view.catalog, view.spread
     of_streams: dict[str, list[tuple[int, Row]]] = {}
     for offset, body in events:

@@ -38,7 +38,7 @@ class Groups:
     def advance(self, given: StageInput, store: StageGroups, view: BatchView) -> StageOutput:
         out, bucket, new = StageOutput(view.spread), given.bucket, view.new
         stage = JoinStage(store, view.index, view.scheme())
-        # There may be groups of a time when a subscription needed the edge that is suspended since.
+        # Stale groups may exist if a subscription that used the edge was suspended since.
         for edge in new.edges:
             store.clear(edge)
         for edge, groups in _steps(given.unpacked(Kind.SEED), view.edges).items():
@@ -85,7 +85,7 @@ def _run_packed(
 
 
 def _steps(rows: Iterable[StepsRow], edges: Mapping[str, Edge]) -> StepsByEdge:
-    """The steps that all senders have for the groups of these edges in this partition."""
+    """The steps from all senders for the groups of these edges in this partition."""
     steps: StepsByEdge = {}
     for name, value, mine in rows:
         if name in edges:

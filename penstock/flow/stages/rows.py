@@ -1,8 +1,8 @@
 """The second stage: the rows of all tables, by primary key.
 
 It resolves changes against the rows, emits the messages of subscriptions over one table, and sends
-what happens to groups on to the partitions of those groups. What new subscriptions need comes
-first, from the rows as they were before the batch.
+steps to the partitions of their groups. The initial content of new subscriptions comes first, from
+the rows as they were before the batch.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class StageRows(RowStore, Protocol):
     """The rows of one partition: objects, and for the fast gear also packed (`PackedRows`)."""
 
     def keep_events(self, first_offset: int, events: bytes | StreamEvents) -> None:
-        """Keep events of a keyless stream; nobody will change them."""
+        """Store events of a keyless stream, which never change."""
 
     def note(self, deltas: list[Delta]) -> None:
-        """Hear of changes that were resolved one by one."""
+        """Called with changes that were resolved one by one."""
 
 
 class Rows:
@@ -64,7 +64,7 @@ class Rows:
 def _resolve_packed(
     given: StageInput, store: StageRows, view: BatchView, out: StageOutput
 ) -> Mapping[str, Relation]:
-    """Changes of the tables in the fast gear; returns the other tables."""
+    """Resolve the changes of tables in the fast gear; returns the other tables."""
     if not view.plan.reading().is_fast:
         return {relation.name: relation for relation in view.catalog}
     from penstock.flow.packed.operator_rows import derive_apart, take_back
@@ -94,7 +94,7 @@ def _resolve_each(
     view: BatchView,
     out: StageOutput,
 ) -> None:
-    """The changes of some relations, one by one."""
+    """Resolve the changes of these relations, one by one."""
     changes = [one for one in given.rows(Kind.CHANGE) if one[1] in relations]
     stage = RowStage(store, view.index)
     refused: dict[int, ChangeError] = {}
@@ -104,7 +104,7 @@ def _resolve_each(
         deltas, failures, _ = view.derivation.derive(resolved, store)
         if not failures:
             break
-        # Later changes of a row may build on one that is refused: all are resolved again.
+        # Later changes of a row may depend on a refused one: roll back and resolve all again.
         for delta in reversed(resolved):
             store.put(delta.relation, delta.key, delta.old)
         refused |= _first_failures(resolved, failures)
@@ -117,7 +117,7 @@ def _resolve_each(
 def _first_failures(
     run: Iterable[Delta], failures: Mapping[int, OperatorFailure]
 ) -> dict[int, ChangeError]:
-    """The first change of each row that operators fail on: later ones may only have built on it."""
+    """The first change of each row that operators fail on: later ones may fail because of it."""
     found: dict[tuple[str, RowKey], int] = {}
     for delta in run:
         if delta.offset in failures:
@@ -128,7 +128,7 @@ def _first_failures(
 def _resolve(
     changes: Iterable[ChangeRow], relations: Mapping[str, Relation], stage: RowStage
 ) -> tuple[list[Delta], dict[int, ChangeError]]:
-    """What changes do to rows, and why some of them cannot be made."""
+    """The effects of changes on rows, and why some of them cannot be applied."""
     resolved: list[Delta] = []
     bad: dict[int, ChangeError] = {}
     for offset, name, op, key, row, columns in changes:

@@ -1,1 +1,1 @@
-"""Published schemes that exist for comparison: one file each, found by name."""
+"""Published schemes for comparison, one file each, found by name."""

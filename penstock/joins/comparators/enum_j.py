@@ -1,7 +1,7 @@
 """`enum-j`: every subscription is sent its own new join rows (Chandramouli and Yang, 2008, 2.3).
 
-What a server without any sharing does: for each join row, everybody who wants it is found and
-named, and the row travels once per recipient.
+A server without any sharing: for each join row it enumerates the subscriptions that want it, and
+sends the row once per recipient.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`enum-sj`: every affected subscription is found and named (Chandramouli and Yang, 2008, 3.1).
+"""`enum-sj`: all affected subscriptions are enumerated (Chandramouli and Yang, 2008, 3.1).
 
-The semijoin tuples of `ref-sj-*`, but addressed to a list of points: what a server would send by
-unicast, once per recipient.
+The semijoin tuples of `ref-sj-*`, addressed to a list of points instead of a region: a server would
+send them by unicast, once per recipient.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _of_base_row(group: Group, step: GroupStep, points: SpacePoints) -> Iterator
 
 
 def _joining(points: SpacePoints, rows: Iterable[Row]) -> Mask:
-    """The points whose filter contains one of some rows."""
+    """The points whose filter contains at least one of the rows."""
     if points.has_envelopes:
         return touching(points, rows)
     filters = points.filters
@@ -65,7 +65,7 @@ def _joining(points: SpacePoints, rows: Iterable[Row]) -> Mask:
 
 
 def _holders(points: SpacePoints, row: Row | None, joining: Mask) -> Mask:
-    """The points that hold a row, given those whose filter it passes."""
+    """The points that hold a row, given the points with a joining row in their filter."""
     return np.zeros(len(points), np.bool_) if row is None else points.selecting(row) & joining
 
 

@@ -1,4 +1,4 @@
-"""`ref-j`: every join row is sent, found by its values (Chandramouli and Yang, 2008, 2.3)."""
+"""`ref-j`: every join row is sent to a region (Chandramouli and Yang, 2008, 2.3)."""
 
 from __future__ import annotations
 

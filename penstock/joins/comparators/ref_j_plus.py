@@ -1,4 +1,4 @@
-"""`ref-j+`: every join row that somebody wants is sent (Chandramouli and Yang, 2008, 2.3)."""
+"""`ref-j+`: only join rows that some subscription wants (Chandramouli and Yang, 2008, 2.3)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`ref-sj-sub`: the skyline of least area (Chandramouli and Yang, 2008, 3.2.1).
 
-Its points are the smallest filter intervals of the affected subscriptions, all of which are found
+Its points are the minimal filter intervals of the affected subscriptions, which are enumerated
 first.
 """
 

@@ -1,6 +1,6 @@
 """`ref-sj-tup`: one skyline point per joining value (Chandramouli and Yang, 2008, 3.2.1).
 
-Easy to find, and long where a row joins with many others.
+Cheap to compute; long if a row joins many others.
 """
 
 from __future__ import annotations

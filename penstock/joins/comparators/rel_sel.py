@@ -1,7 +1,7 @@
 """`rel-sel`: the join is left to the clients (Chandramouli and Yang, 2008, section 2.3).
 
 Every change goes to all subscriptions whose box over its table contains it, joining or not. The
-server does next to nothing; clients hold rows that join with nothing.
+server does next to nothing; clients also hold rows without a join partner.
 """
 
 from __future__ import annotations

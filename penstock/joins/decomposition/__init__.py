@@ -1,7 +1,7 @@
 """Choosing how queries over several tables are split into semijoins.
 
-What a decomposition is says `penstock.spaces`. How one is chosen is in `greedy`, by what cost in
-`costs` and `simulation`, and on what knowledge in `statistics`.
+`penstock.spaces` defines decompositions. `greedy` chooses them, `costs` and `simulation` are the
+cost models, `statistics` has their input.
 """
 
 from penstock.joins.decomposition.given import fitting

@@ -1,8 +1,8 @@
-"""What a semijoin costs, by formula (Chandramouli and Yang, 2008, appendix D).
+"""The cost of a semijoin by formula (Chandramouli and Yang, 2008, appendix D).
 
 A semijoin R^S is charged for two things: rows of R that are sent when R changes, and rows of R that
-are sent because a change of S shows or hides them. How often each table changes, and how many rows
-meet in a join value, is taken from statistics.
+are sent because a change of S shows or hides them. Change rates and the number of rows per join
+value come from statistics.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from penstock.query import Query
 from penstock.spaces import Choice, Side, Space, space_of
 
 SEARCH_BYTES = 1.0
-"""What looking at one point of a space with several filter columns costs per joining row, next to
-sending a byte: 3 to 8 ns (docs/notes/joins.md), and a gigabit link takes 8 ns for a byte."""
+"""Cost of testing one point of a space with several filter columns per joining row, relative to
+sending a byte: 3 to 8 ns (docs/notes/joins.md); a gigabit link takes 8 ns for a byte."""
 
 
 @dataclass(frozen=True, slots=True)
 class Semijoin:
-    """One way to split off one node of a query: what a cost model judges."""
+    """One way to split off one node of a query; the input of a cost model."""
 
     space: Space
     base: Box
@@ -35,7 +35,7 @@ def semijoin(query: Query, branch: int, node: int, choice: Choice) -> Semijoin:
 
 
 class Knowledge(Protocol):
-    """What the formulas need to know of tables; `Statistics` knows it."""
+    """What the formulas need to know of tables; `Statistics` implements it."""
 
     def rate(self, table: str) -> float:
         """The share of this table in all changes."""
@@ -51,7 +51,7 @@ class Knowledge(Protocol):
 
 
 class CostModel(Protocol):
-    """Costs can be compared with one another within one model, and with nothing else."""
+    """Costs are comparable within one model only."""
 
     @property
     def name(self) -> str: ...
@@ -60,9 +60,9 @@ class CostModel(Protocol):
 
 
 class UniformCost:
-    """The formula as published: filters and values are taken to be spread evenly, so that only
-    rates of change and numbers of joining rows count. A semijoin without a filter is affected by
-    every row that joins at all."""
+    """The formula as published: filters and values are assumed to be uniform, so that only change
+    rates and numbers of joining rows count. A semijoin without a filter is affected by every row
+    that joins at all."""
 
     name = "uniform"
 
@@ -84,16 +84,16 @@ class UniformCost:
         return rate(space.table), rate(space.filter_side.table)
 
     def _joining(self, space: Space) -> tuple[float, float]:
-        """How many rows of the base a filter row joins, and the other way round."""
+        """The base rows per filter row, and the filter rows per base row."""
         base, other = space.base_side, space.filter_side
         partners = self._known.partners
         return partners(other, base), partners(base, other)
 
 
 class SelectiveCost(UniformCost):
-    """The same sum with what is known of the conditions: the bytes that one subscription is sent
-    per change. With s the share of filter rows in the filter, a row of the base that joins n of
-    them is affected unless all miss it, 1 - (1 - s)^n; a filter row matters if no other is in."""
+    """The same sum with the selectivities of the conditions: the bytes that one subscription is
+    sent per change. With s the share of filter rows in the filter, a base row that joins n of them
+    is affected with probability 1 - (1 - s)^n; a filter row matters if no other is in it."""
 
     name = "selective"
 
@@ -110,8 +110,8 @@ class SelectiveCost(UniformCost):
 
 
 def search_cost(known: Knowledge, space: Space) -> float:
-    """What finding out whom changes concern costs, for each semijoin: with one filter column next
-    to nothing, because indexes do it; with several, every point is looked at."""
+    """The cost, per semijoin, of finding the affected points: next to nothing with one filter
+    column, which is indexed; with several, every point is tested."""
     if not space.more:
         return 0.0
     base, other = space.base_side, space.filter_side

@@ -1,4 +1,4 @@
-"""Decompositions as callers give them."""
+"""Validation of decompositions that callers pass in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HINT = "each node is filtered by a node it is joined with, over conditions it h
 
 
 def fitting(query: Query, chosen: object) -> Decomposition:
-    """A decomposition of the query, in plain integers; SubscriptionError if it is none."""
+    """The decomposition, in plain integers; SubscriptionError if it does not fit the query."""
     rows = listed(chosen, "the branches of a decomposition", SubscriptionError, most=MAX_BRANCHES)
     plain = tuple(_row(row) for row in rows)
     if not fits(query, plain):

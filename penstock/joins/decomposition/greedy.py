@@ -1,7 +1,7 @@
 """Choosing decompositions: the greedy algorithm (Chandramouli and Yang, 2008, section 4).
 
-Costs add up over semijoins. So taking the cheapest semijoin first, for all nodes of all queries
-that can have it and have none yet, leads to the least total cost (appendix E there).
+Costs are additive over semijoins. So choosing the cheapest semijoin first, for all nodes of all
+queries that admit it and have none yet, gives the least total cost (appendix E there).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from penstock.spaces import (
 )
 
 MIN_GAIN = 0.2
-"""Another decomposition must promise to save this share of the cost: points that move are sent
-their rows anew, and estimates waver."""
+"""Minimum estimated saving, as a share of the cost, to change a decomposition: points that move are
+sent their rows again, and estimates are noisy."""
 
 
 def decompose(queries: Mapping[int, Query], model: CostModel) -> dict[int, Decomposition]:
@@ -53,7 +53,7 @@ def _assembled(
 
 
 def total_cost(query: Query, chosen: Decomposition | None, model: CostModel) -> float:
-    """What a decomposition of a query costs."""
+    """The cost of a decomposition of a query."""
     return sum(
         model.cost(semijoin(query, branch, node, choice))
         for branch, choices in enumerate(decomposition_of(query, chosen))
@@ -66,7 +66,7 @@ def improvements(
     current: Mapping[int, Decomposition | None],
     model: CostModel,
 ) -> dict[int, Decomposition]:
-    """The queries for which another decomposition than the current one is worth while."""
+    """The queries for which another decomposition is worth the change, and that decomposition."""
     with_choice = {number: query for number, query in queries.items() if has_choice(query)}
     better: dict[int, Decomposition] = {}
     for number, chosen in decompose(with_choice, model).items():

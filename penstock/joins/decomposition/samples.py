@@ -1,9 +1,9 @@
-"""Samples of rows that follow a table as it changes, and stay small.
+"""Bounded samples of a table's rows, maintained change by change.
 
 A sample keeps the rows whose value in some columns has a hash that ends in `level` zeros, and
 raises the level when it grows too large (distinct sampling, Gibbons 2001). So it holds whole join
-values: all that joins with a sampled row is counted, and two tables that are sampled by the columns
-that join them hold the same values.
+values: all partners of a sampled row are counted, and two tables sampled by the columns that join
+them hold the same values.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from penstock.packing import pack
 from penstock.spaces import JoinValue, join_value
 
 MAX_ROWS = 512
-"""More rows than this halve the number of values held. A share that is estimated from half of them
-is good to a few percent, and a sample takes some 100 kB."""
+"""Above this size the number of values held is halved. A share estimated from half as many rows is
+accurate to a few percent, and a sample takes some 100 kB."""
 MAX_ROWS_OF_VALUE = 64
-"""Of a join value with more rows, so many are held and the others are counted."""
+"""Rows held per join value; further ones are only counted."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Sample:
         self.values: dict[JoinValue, Sampled] = {}
 
     def fill(self, rows: Iterable[tuple[RowKey, Row]]) -> None:
-        """Start anew with the rows of a table."""
+        """Replace the content by a sample of these rows."""
         self.level, self.held, self.values = 0, 0, {}
         for key, row in rows:
             self.add(key, row)
@@ -75,7 +75,7 @@ class Sample:
 
     @property
     def is_worn(self) -> bool:
-        """Whether so many rows are gone that it should be filled anew."""
+        """Whether so many rows were removed that the sample should be refilled."""
         return self.level > 0 and self.held < MAX_ROWS // 8
 
     def at(self, level: int) -> ByValue:

@@ -1,10 +1,10 @@
-"""What a semijoin costs, by trying it out on samples (Chandramouli and Yang, 2008, appendix D).
+"""The cost of a semijoin by simulation on samples (Chandramouli and Yang, 2008, appendix D).
 
-For each possible group of semijoins, those of a sample of subscriptions are put together, and the
-sampled rows of both tables change before them one by one: each is taken out of its join value and
-inserted again. What would be sent is counted, weighted by how often each table changes, and divided
-by the number of semijoins in the group. Nothing is assumed about how values and conditions are
-spread, or whether they depend on one another.
+For each possible space, the semijoins of a sample of subscriptions are collected, and the sampled
+rows of both tables are replayed against them one by one: each is removed from its join value and
+inserted again. The bytes that would be sent are weighted by the change rates of the tables and
+divided by the number of semijoins in the space. Nothing is assumed about the distribution or the
+correlation of values and conditions.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from penstock.query import Query
 from penstock.spaces import Space, candidates
 
 MAX_SEMIJOINS = 200
-"""Of each group, so many are tried: a trial takes some 100 microseconds."""
+"""Maximum semijoins simulated per space: each takes some 100 microseconds."""
 MAX_QUERIES = 2_000
-"""So many subscriptions are looked at."""
+"""Maximum subscriptions sampled."""
 MAX_EVENTS = 40
-"""On each side of a join, so many rows change."""
+"""Maximum rows replayed on each side of a join."""
 
 
 class SimulatedCost:
@@ -63,7 +63,7 @@ class SimulatedCost:
         return total / len(members) + search_cost(self._statistics, space)
 
     def _events(self, space: Space, side: int) -> Iterator[tuple[GroupStep, Group]]:
-        """Rows of one side, each as it comes into the group of all others of its join value."""
+        """Rows of one side, each as an insertion into the group of all others of its join value."""
         assert space.edge is not None
         mine, theirs = self._statistics.together(space.edge.sides[side], space.edge.sides[1 - side])
         rows = [(value, key, row) for value, one in mine.items() for key, row in one.rows.items()]
@@ -75,7 +75,7 @@ class SimulatedCost:
 
 
 def _members(queries: Iterable[Query]) -> dict[Space, dict[Semijoin, None]]:
-    """For each space, the semijoins that could be in it; not more than a sample of them."""
+    """For each space, a bounded sample of the semijoins that could be in it."""
     members: dict[Space, dict[Semijoin, None]] = {}
     for query in queries:
         for branch in range(len(query.branches)):
@@ -98,7 +98,7 @@ def _points(space: Space, members: list[Semijoin], catalog: Catalog) -> SpacePoi
 
 
 def _bytes_of(step: GroupStep, group: Group, points: SpacePoints) -> int:
-    """What everybody is sent, and what it takes to say who that is."""
+    """The bytes of rows sent to all affected points, plus the bytes of the regions."""
     everybody = make_scheme("enum-sj").messages(group, step, [points])
     regions = make_scheme("ref-sj-opt").messages(group, step, [points])
     return sum(map(message_bytes, everybody)) + sum(map(description_bytes, regions))

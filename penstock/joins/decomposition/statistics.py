@@ -1,7 +1,7 @@
-"""What is known of tables, for choosing decompositions: kept change by change, and cheaply.
+"""Table statistics for choosing decompositions, maintained change by change.
 
-Of each table: its share of the changes, and samples of its rows, by key and by the columns of each
-join. A table that no query with a choice reads costs one count per change.
+For each table: its share of the changes, and samples of its rows, by key and by the columns of each
+join. A table that is read only by queries without a choice costs one counter per change.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from penstock.query import Query
 from penstock.spaces import Side, edge_of, has_choice
 
 RATE_CHANGES = 20_000
-"""When a table has had so many changes all counts are halved: rates follow what happens now."""
+"""When a table reaches this many changes, all counts are halved: rates follow recent changes."""
 
 KNOWN_CHANGES = 256
-"""What was worked out from samples is taken to hold for so many changes."""
+"""Changes for which values computed from samples stay cached."""
 
 SCANNED_ROWS = 128
-"""To judge conditions on several columns together, so many rows are looked at."""
+"""Sampled rows that are tested for conditions on several columns."""
 
 Rows: TypeAlias = Callable[[Relation], Iterable[tuple[RowKey, Row]]]
-"""The rows that a table has now."""
+"""Returns the current rows of a table."""
 
 
 class Statistics:
@@ -46,7 +46,7 @@ class Statistics:
         self._noted = 0
 
     def watch(self, query: Query, rows: Rows) -> None:
-        """Keep what is needed to choose among the decompositions of a query, if it has several."""
+        """Maintain what the choice among the decompositions of a query needs, if it has several."""
         if not has_choice(query):
             return
         for node in query.nodes:
@@ -88,17 +88,17 @@ class Statistics:
                 sample.add(key, new)
 
     def refresh(self, rows: Rows) -> None:
-        """Fill those samples anew that deletes have worn down."""
+        """Refill the samples that deletes have shrunk too far."""
         self._forget()
         for table, samples in self._samples_of.items():
             for sample in samples:
                 if sample.is_worn:
                     sample.fill(rows(self._relations[table]))
 
-    # What cost models ask
+    # Queries of cost models
 
     def rate(self, table: str) -> float:
-        """The share of this table in all changes. One more change of each is expected."""
+        """The share of this table in all changes, with add-one smoothing."""
         total = sum(self._changes.get(name, 0.0) + 1.0 for name in self._relations)
         return (self._changes.get(table, 0.0) + 1.0) / (total or 1.0)
 
@@ -113,7 +113,7 @@ class Statistics:
         return pairs / rows if rows else 0.0
 
     def together(self, base: Side, other: Side) -> tuple[ByValue, ByValue]:
-        """What is sampled of both sides of a join: the same join values."""
+        """The samples of both sides of a join, restricted to the same join values."""
         mine, theirs = self._by_join.get(base), self._by_join.get(other)
         if mine is None or theirs is None:
             return {}, {}
@@ -121,7 +121,7 @@ class Statistics:
         return mine.at(level), theirs.at(level)
 
     def selectivity(self, table: str, box: Box) -> float:
-        """The share of a table's rows that a box contains; never quite none and never quite all."""
+        """The share of a table's rows that a box contains; smoothed, so only no box gives 1."""
         return self._once((table, box), lambda: self._selectivity(table, box))
 
     def _selectivity(self, table: str, box: Box) -> float:
@@ -165,7 +165,7 @@ class Statistics:
         return self._known[asked]
 
     def sampled(self, table: str) -> Iterator[Row]:
-        """Some rows of a table, each as likely as any other."""
+        """A uniform sample of the rows of a table."""
         sample = self._by_key.get(table)
         for one in () if sample is None else sample.values.values():
             yield from one.rows.values()

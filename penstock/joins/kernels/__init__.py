@@ -1,1 +1,1 @@
-"""Compiled loops over flat arrays of codes, each beside a plain reference that tests compare."""
+"""Compiled loops over flat arrays of codes, each with a plain reference for the tests."""

@@ -1,7 +1,7 @@
-"""From the rows of a group to the effects of its steps, in one call.
+"""From the rows of a group to the effects of its steps, in one kernel call.
 
-What comes before the steps is little work on small arrays: sorting rows, finding their codes and
-places. For a group of a hundred rows, doing it from Python took longer than the steps.
+The preparation is little work on small arrays: sorting rows, finding their codes and positions. For
+a group of a hundred rows, doing it from Python took longer than the steps.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from penstock.kernels.unions import Codes64
 
 
 class GroupRows(NamedTuple):
-    """The rows of a group, by number, as one space sees them."""
+    """The rows of a group, by number, in the codes of one space."""
 
     base: Codes64
     """The codes of the base rows."""
     place: Codes64
-    """Where the filter value of each other row stands among all of them."""
+    """By row on the filter side, the position of its value in `values`."""
     values: Codes64
-    """The codes of these filter values, sorted; different values may have the same."""
+    """The codes of the distinct filter values, sorted; different values may have the same code."""
     base_there: int
     filters_there: int
-    """How many rows are there before the first step: those with the lowest numbers."""
+    """By side, the number of rows present before the first step: those with the lowest numbers."""
 
 
 class GroupEffects(NamedTuple):
-    """What some steps of a group mean."""
+    """The effects of steps of a group."""
 
     steps: StepEffects
     order: Codes64
-    """The numbers of the base rows, by their codes: what places in `steps` stand for."""
+    """The numbers of the base rows, sorted by code: positions in `steps` index this array."""
     new: Codes64
     old: Codes64
-    """By step: the places of the rows or values that it brings and takes, or NONE."""
+    """By step: the positions of the rows or values that it adds and removes, or NONE."""
 
 
 @njit_when_large
 def run_group(
     tree: PointTree, group_rows: GroupRows, steps: StepOps, few_probes: int = FEW_PROBES
 ) -> GroupEffects:
-    """Take all steps, which name rows by their numbers."""
+    """Run all steps, which refer to rows by number."""
     base, place = group_rows.base, group_rows.place
     order = np.argsort(base, kind="mergesort")
     rank = np.empty(base.shape[0], np.int64)
@@ -73,7 +73,7 @@ def run_group(
 
 @njit_when_large
 def _places(is_base: Flags, rank: Codes64, place: Codes64, rows: Codes64) -> Codes64:
-    """Where the rows of steps stand among base rows, and their values among filter values."""
+    """Row numbers of steps as positions: among sorted base rows, or among filter values."""
     found = np.full(rows.shape[0], NONE, np.int64)
     for i in range(rows.shape[0]):
         if rows[i] != NONE:
@@ -82,7 +82,7 @@ def _places(is_base: Flags, rank: Codes64, place: Codes64, rows: Codes64) -> Cod
 
 
 class CodedNumbers(NamedTuple):
-    """Values of one column that are numbers, and the constants that codes are made of."""
+    """Numeric values of one column, and the sorted constants that define their codes."""
 
     constants: Codes64
     values: Codes64
@@ -97,7 +97,7 @@ def run_group_numbers(
     filters_there: int,
     steps: StepOps,
 ) -> tuple[Codes64, GroupEffects]:
-    """The same where all values are numbers; and these, sorted, each once."""
+    """The distinct filter values, sorted, and `run_group` for columns that hold numbers only."""
     place, firsts = places_of(filters.values)
     distinct = filters.values[firsts]
     group_rows = GroupRows(
@@ -112,7 +112,7 @@ def run_group_numbers(
 
 @njit_when_large
 def places_of(values: Codes64) -> tuple[Codes64, Codes64]:
-    """Where each value stands among all of them, each counted once; and, by place, who has it."""
+    """The position of each value among the distinct ones; and, by position, a row that has it."""
     order = np.argsort(values, kind="mergesort")
     place, firsts = np.empty(order.shape[0], np.int64), np.empty(order.shape[0], np.int64)
     count = 0

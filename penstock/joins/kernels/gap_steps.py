@@ -1,8 +1,8 @@
-"""Many steps of one join value, taken in one go: what each means to the points of one space.
+"""A batch of steps of one join value: the effect of each on the points of one space.
 
-What `ValueShadows` says step by step, without a Python object per step. All values that the group
-has now or will have are known beforehand, so each has a place in a sorted array and is merely there
-or not; shadows of gaps are kept by the value on their left.
+Computes what `ValueShadows` does step by step, without a Python object per step. All values that
+the group has or will have are known beforehand, so each has a fixed position in a sorted array and
+a count of rows that have it; shadows of gaps are stored by the value on their left.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SpanTable = npt.NDArray[np.int64]
 NONE = -1
 """No row, or no value."""
 NEW, OLD = 0, 1
-"""What a step brings, and what it takes away."""
+"""What a step adds, and what it removes."""
 BEGIN, END, BEFORE, AFTER = 0, 1, 2, 3
-"""Columns of a span: where its entries lie, and the values next to the one that came or went."""
+"""Columns of a span: where its entries lie, and the neighbours of the value added or removed."""
 KEPT, GAPS, USED, LOOSE = 0, 1, 2, 3
 """Whether shadows are kept; how many gaps have one; how much of the pool is used; whether the
-shadow of the affected may hold values that it should not."""
+shadow of the affected points may be too large."""
 FEW_PROBES = 4
-"""For so few base rows walks are cheaper than the shadows of all gaps."""
+"""Up to this many base rows, tree walks are cheaper than the shadows of all gaps."""
 
 
 class PointTree(NamedTuple):
@@ -40,26 +40,26 @@ class PointTree(NamedTuple):
     forest: Forest
     unions: Unions
     next_high: Codes64
-    """By code from NULL's (-1) on: the lowest high of the points that start there or later."""
+    """By code, from NULL's (-1) on: the least high end of the points that start there or later."""
     top: int
     """The largest code of a filter value."""
 
 
 class GroupState(NamedTuple):
-    """All rows that the group has or will have, in codes, as they are before the first step."""
+    """All rows that the group has or will have, in codes; counts and flags as of the next step."""
 
     values: Codes64
-    """The codes of the filter values, sorted; different values may have the same."""
+    """The codes of the filter values, sorted; different values may have the same code."""
     counts: Codes64
-    """How many rows have each filter value."""
+    """By filter value, the number of rows that have it."""
     base: Codes64
     """The codes of the base rows, sorted."""
     is_there: Flags
-    """Whether each base row is there."""
+    """By base row, whether it is present."""
 
 
 class StepOps(NamedTuple):
-    """What each step does: the places of the rows or values that it brings and takes, or NONE."""
+    """By step: the positions of the rows or values that it adds and removes, or NONE."""
 
     is_base: Flags
     new: Codes64
@@ -67,25 +67,25 @@ class StepOps(NamedTuple):
 
 
 class StepEffects(NamedTuple):
-    """What the steps mean."""
+    """The effects of the steps."""
 
     regions: SpanTable
-    """By step, and by what is new and old: BEGIN and END of the runs of a base row's region."""
+    """By step and NEW or OLD: BEGIN and END of the runs of a base row's region."""
     last: Codes64
     first: Codes64
-    """Runs: the places of their last and first filter values."""
+    """By run, the positions of its last and first filter values."""
     exposed: SpanTable
-    """By step, and by what is shown and hidden: BEGIN and END of the base rows, and the filter
-    values BEFORE and AFTER."""
+    """By step and NEW (shown) or OLD (hidden): BEGIN and END in `rows`, and the filter values
+    BEFORE and AFTER."""
     rows: Codes64
-    """The places of base rows."""
+    """The positions of base rows that become visible or invisible."""
 
 
 @njit_when_large
 def apply_steps(
     tree: PointTree, group: GroupState, ops: StepOps, few_probes: int = FEW_PROBES
 ) -> StepEffects:
-    """Take all steps; `counts` and `is_there` are brought to the state after them."""
+    """Run all steps; updates `counts` and `is_there` to the state after them."""
     steps = ops.new.shape[0]
     regions, exposed = np.zeros((steps, 2, 2), np.int64), np.zeros((steps, 2, 4), np.int64)
     last, first, rows = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
@@ -102,7 +102,7 @@ def apply_steps(
             if place == NONE:
                 continue
             if ops.is_base[s]:
-                # A region has one run more than gaps that hold the row; gaps lie between values.
+                # A region has one run more than there are gaps whose shadow holds the row.
                 most = 1 + (shadows.state[GAPS] if shadows.state[KEPT] else group.values.shape[0])
                 last, first = ensure_room(last, runs + most), ensure_room(first, runs + most)
                 here = (last[runs:], first[runs:])
@@ -113,7 +113,7 @@ def apply_steps(
                 group.counts[place] += 1 if which == NEW else -1
                 if group.counts[place] != (1 if which == NEW else 0):
                     continue
-                # A value exposes each base row once at most.
+                # A value exposes each base row at most once.
                 rows = ensure_room(rows, shown + group.base.shape[0])
                 span = exposed[s, which]
                 span[BEFORE], span[AFTER] = _neighbours(group.counts, place)
@@ -131,16 +131,16 @@ def apply_steps(
 
 
 class _Shadows(NamedTuple):
-    """The shadows of the gaps between filter values, and that of those who contain one."""
+    """The shadows of the gaps between filter values, and of the points that contain a value."""
 
     gaps: SpanTable
-    """By filter value: BEGIN and END, in the pool, of the shadow of the gap to its right."""
+    """By filter value: BEGIN and END in `pool` of the shadow of the gap to its right."""
     lefts: Codes64
-    """The values with such a shadow, sorted."""
+    """The values with a non-empty shadow, sorted; the first `state[GAPS]` entries are valid."""
     pool: SpanTable
-    """Ranges, as a row of lows and a row of highs."""
+    """Ranges of base codes, as a row of lows and a row of highs; `state[USED]` are valid."""
     affected: SpanTable
-    """The ranges of those who contain a value, likewise."""
+    """The shadow of the points that contain a value, in the same form."""
     state: Codes64
     """KEPT, GAPS, USED and LOOSE."""
 
@@ -169,7 +169,7 @@ def _shadows(tree: PointTree, group: GroupState, is_kept: bool) -> _Shadows:
 
 @njit_when_large
 def _neighbours(counts: Codes64, place: int) -> tuple[int, int]:
-    """The nearest values on both sides that are there; NONE where there are none."""
+    """The nearest present values on both sides, or NONE."""
     before, after = place - 1, place + 1
     while before >= 0 and counts[before] == 0:
         before -= 1
@@ -182,7 +182,8 @@ def _neighbours(counts: Codes64, place: int) -> tuple[int, int]:
 def _describe(
     tree: PointTree, group: GroupState, shadows: _Shadows, code: int, last: Codes64, first: Codes64
 ) -> int:
-    """The runs of filter values that describe who selects a base row and contains a value."""
+    """Write the runs of filter values that describe the points that select a base row and contain a
+    value; returns how many. The caller makes room for one run more than there are gaps."""
     if not shadows.state[KEPT]:
         return _describe_by_walk(tree, group, code, last, first)
     low, high = shadows.affected
@@ -235,14 +236,14 @@ def _expose(
     marks: Flags,
     rows: Codes64,
 ) -> tuple[int, _Shadows]:
-    """A filter value has come or gone between two others: how many base rows that shows or hides,
-    and the shadows after it."""
+    """A filter value was added or removed between two others: the number of base rows that this
+    shows or hides (written to `rows`), and the shadows afterwards."""
     before, place, after = around
     code = group.values[place]
     x = group.values[before] if before != NONE else -2
     y = group.values[after] if after != NONE else tree.top + 1
     if tree.next_high[x + 2] >= y:
-        return 0, shadows  # nobody fits into the gap
+        return 0, shadows  # no interval fits into the gap
     if not shadows.state[KEPT]:
         if exposed_values(tree.forest, tree.unions, x, code, y, group.base, marks) == 0:
             return 0, shadows
@@ -250,7 +251,7 @@ def _expose(
     begin, low, high = split_gap(tree.forest, tree.unions, x, code, y)
     middle, right = begin[MIDDLE], begin[RIGHT]
     found = _within(group, low[middle:right], high[middle:right], rows)
-    if group.counts[place] == 0:  # it has gone
+    if group.counts[place] == 0:  # it was removed
         shadows.state[LOOSE] |= middle < right
         shadows = _put(shadows, place, low[:0], high[:0])
         inner = unite(low, high) if before != NONE and after != NONE else 0
@@ -263,7 +264,7 @@ def _expose(
 
 @njit_when_large
 def _take_marked(is_there: Flags, marks: Flags, rows: Codes64) -> int:
-    """The marked rows that are there; no mark is left."""
+    """Write the marked rows that are present, and clear all marks; returns how many."""
     found = 0
     for row in range(marks.shape[0]):
         if marks[row]:
@@ -276,7 +277,7 @@ def _take_marked(is_there: Flags, marks: Flags, rows: Codes64) -> int:
 
 @njit_when_large
 def _within(group: GroupState, low: Codes64, high: Codes64, rows: Codes64) -> int:
-    """The base rows that are there and lie in one of some ranges."""
+    """Write the present base rows that lie in one of the disjoint ranges; returns how many."""
     found = 0
     for i in range(low.shape[0]):
         row = np.searchsorted(group.base, low[i])
@@ -290,7 +291,7 @@ def _within(group: GroupState, low: Codes64, high: Codes64, rows: Codes64) -> in
 
 @njit_when_large
 def _put(shadows: _Shadows, left: int, low: Codes64, high: Codes64) -> _Shadows:
-    """Replace the shadow of the gap to the right of a value (of none: do nothing)."""
+    """Replace the shadow of the gap to the right of a value; does nothing for NONE."""
     if left == NONE:
         return shadows
     gaps, lefts, state = shadows.gaps, shadows.lefts, shadows.state
@@ -303,7 +304,7 @@ def _put(shadows: _Shadows, left: int, low: Codes64, high: Codes64) -> _Shadows:
         lefts[at + 1 : count + 1] = lefts[at:count].copy()
         lefts[at] = left
         state[GAPS] += 1
-    # The pool only grows: replaced shadows stay in it, unused, until the steps are done.
+    # Append-only: replaced shadows stay in the pool, unused, until the steps are done.
     used = state[USED]
     need = used + low.shape[0]
     pool = shadows.pool
@@ -317,7 +318,7 @@ def _put(shadows: _Shadows, left: int, low: Codes64, high: Codes64) -> _Shadows:
 
 @njit_when_large
 def _affect(shadows: _Shadows, low: Codes64, high: Codes64) -> _Shadows:
-    """More points contain a value."""
+    """Add ranges to the shadow of the points that contain a value."""
     if low.shape[0] == 0:
         return shadows
     all_low = np.concatenate((shadows.affected[0], low))

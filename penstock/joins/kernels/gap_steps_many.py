@@ -1,7 +1,7 @@
-"""The steps of many groups, in one call: what `penstock.joins.kernels.gap_steps` says of each.
+"""The steps of many groups in one call; `penstock.joins.kernels.gap_steps` handles each group.
 
-Rows are numbered through all groups, those of one group next to each other, and first the rows that
-are there before the first step.
+Row numbers are contiguous per group; within a group, rows that are present before the first step
+come first.
 """
 
 from __future__ import annotations
@@ -28,46 +28,46 @@ from penstock.kernels.compiled import njit
 from penstock.kernels.unions import Codes64
 
 SHOWN, HIDDEN = 1, 2
-"""What a step does to a joining row; it may do both, for different points."""
+"""Bit flags: what a step does to a joining row; it may do both, for different points."""
 LOWER, VALUE, UPPER = 0, 1, 2
-"""Columns of what is around: the values below and above one that came or went, and this."""
+"""Columns of `around`: a value that was added or removed, and its neighbours."""
 
 
 class SideRows(NamedTuple):
-    """The rows of many groups on one side, as one space sees them."""
+    """The rows of many groups on one side, in the codes of one space."""
 
     codes: Codes64
-    """Of the values that matter on this side."""
+    """By row: the code of its base or filter value."""
     ranks: Codes64
-    """Numbers in the order of the values, equal for equal ones."""
+    """By row: numbers in the order of the values, equal for equal values."""
     begin: Codes64
-    """By group, and the end of the last."""
+    """By group: its first row; and the end of the last group."""
     there: Codes64
-    """By group, how many are there before the first step."""
+    """By group: the number of rows present before the first step."""
 
 
 class ManyEffects(NamedTuple):
-    """What the steps of many groups mean. Filter values are known by a row that has them."""
+    """The effects of the steps of many groups. A filter value is given as a row that has it."""
 
     regions: SpanTable
-    """By step, and by what is new and old: BEGIN and END of the runs of a base row's region."""
+    """By step and NEW or OLD: BEGIN and END of the runs of a base row's region."""
     last: Codes64
     first: Codes64
-    """Runs: rows with their last and first filter values."""
+    """By run: rows with its last and first filter values."""
     around: SpanTable
-    """By step, and by what comes and goes: rows with the values LOWER, VALUE and UPPER, or NONE."""
+    """By step and NEW or OLD: rows with the values LOWER, VALUE and UPPER, or NONE."""
     steps: Codes64
     rows: Codes64
     marks: Codes64
-    """Joining rows that steps show or hide: the step, the base row, and `SHOWN` or `HIDDEN`."""
+    """Joining rows that steps show or hide: the step, the base row, and SHOWN, HIDDEN or both."""
 
 
 @njit
 def apply_steps_many(
     tree: PointTree, base: SideRows, filters: SideRows, ops: StepOps, begin: Codes64
 ) -> ManyEffects:
-    """Take all steps, which name rows by their numbers; `begin` says where those of each group
-    begin."""
+    """Run all steps, which refer to rows by number; those of group `g` are `begin[g]` up to
+    `begin[g + 1]`."""
     count = ops.new.shape[0]
     regions, around = np.zeros((count, 2, 2), np.int64), np.full((count, 2, 3), NONE, np.int64)
     last, first = np.empty(64, np.int64), np.empty(64, np.int64)
@@ -89,7 +89,7 @@ def apply_steps_many(
         regions[here:end] = step_effects.regions + runs
         runs += found
         most = shown + step_effects.rows.shape[0]
-        # A step exposes each of its rows once: at most as many as the group's effects list.
+        # Rows both shown and hidden are merged: at most as many as the group's effects list.
         steps, rows = ensure_room(steps, most), ensure_room(rows, most)
         marks = ensure_room(marks, most)
         for s in range(here, end):
@@ -113,7 +113,7 @@ def _run_group(
     here: int,
     end: int,
 ) -> tuple[GroupEffects, Codes64]:
-    """The effects in one group; and rows that have its filter values, by place."""
+    """The effects in one group; and, by position of its filter values, rows that have them."""
     first_base, first_filter = base.begin[group], filters.begin[group]
     mine = slice(first_filter, filters.begin[group + 1])
     place, having = places_of(filters.ranks[mine])
@@ -136,7 +136,7 @@ def _run_group(
 
 @njit
 def _look_around(effects: GroupEffects, step: int, having: Codes64, around: SpanTable) -> None:
-    """Which values are around those that a step brings and takes away, if that matters."""
+    """The neighbours of the values that a step adds and removes, if that exposes any row."""
     for which in range(2):
         span = effects.steps.exposed[step, which]
         if span[BEGIN] < span[END]:
@@ -150,11 +150,11 @@ def _look_around(effects: GroupEffects, step: int, having: Codes64, around: Span
 
 @njit
 def _expose(effects: GroupEffects, step: int, first: int, rows: Codes64, marks: Codes64) -> int:
-    """The base rows that a step shows or hides, each once."""
+    """Write the base rows that a step shows or hides, each once; returns how many."""
     step_effects, found = effects.steps, 0
     shown, hidden = step_effects.exposed[step, NEW], step_effects.exposed[step, OLD]
     i, k = shown[BEGIN], hidden[BEGIN]
-    # Places ascend in both.
+    # A merge: positions ascend in both lists.
     while i < shown[END] or k < hidden[END]:
         is_shown = i < shown[END] and (
             k == hidden[END] or step_effects.rows[i] <= step_effects.rows[k]

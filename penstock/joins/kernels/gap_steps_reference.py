@@ -1,4 +1,4 @@
-"""What `apply_steps` computes, by looking at every point for every step."""
+"""Reference for `apply_steps`: tests every point for every step."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from penstock.joins.kernels.gap_steps import NONE, GroupState, StepOps
 from penstock.kernels.trees import Points
 
 Runs = list[tuple[int, int]]
-"""The last and the first filter value of each run, by place."""
+"""By run: the positions of its last and first filter value."""
 
 
 @dataclass
 class Exposed:
-    """The filter values around one that came or went, and the base rows that concerns."""
+    """The neighbours of a filter value that was added or removed, and the base rows exposed."""
 
     before: int
     after: int
@@ -23,14 +23,14 @@ class Exposed:
 
 @dataclass
 class Meaning:
-    """What one step means; the new before the old."""
+    """The effects of one step; NEW first, then OLD."""
 
     regions: list[Runs] = field(default_factory=list)
     exposed: list[Exposed | None] = field(default_factory=list)
 
 
 def apply_steps_reference(points: Points, group: GroupState, ops: StepOps) -> list[Meaning]:
-    """`group` is left as it was."""
+    """The effects of all steps; does not change `group`."""
     counts, is_there = group.counts.tolist(), group.is_there.tolist()
     base = group.base.tolist()
     meanings = []

@@ -1,8 +1,8 @@
-"""Walks over a tree of points for gap shadows: who lies inside a gap, and who contains a value.
+"""Tree walks for gap shadows: the points inside a gap, and the points that contain a value.
 
-All of them go down only where a node is neither wholly in nor wholly out, and take the stored union
-of base ranges where it is wholly in. So they touch nodes along the edges of what is asked for, not
-the points inside. "Inside (x, y)" means `x < low` and `high < y`; "containing c" means
+A walk descends only into nodes that are partly inside the query region; for nodes wholly inside it
+takes the stored union of base ranges. So it visits nodes along the boundary of the region, not the
+points inside. "Inside (x, y)" means `x < low` and `high < y`; "containing c" means
 `low <= c <= high`.
 """
 
@@ -31,16 +31,16 @@ from penstock.kernels.trees import (
 from penstock.kernels.unions import Codes64, stabs, union_reference, unite
 
 LEFT, MIDDLE, RIGHT = 0, 1, 2
-"""The parts into which a value cuts the points inside a gap: below, containing, above it."""
+"""The parts into which a value divides the points inside a gap: below, containing, above it."""
 
 Parted = tuple[Codes64, Codes64, Codes64]
-"""Unions one after the other: where each begins (and the last ends), starts and ends of ranges."""
+"""Concatenated unions, one per part: part boundaries, and the lows and highs of ranges."""
 
 
 @njit_when_large
 def ensure_room(array: Codes64, need: int) -> Codes64:
-    """An array with room for `need` numbers that begins like this one; it doubles, so appending n
-    numbers copies O(n)."""
+    """An array with room for `need` numbers and the same beginning; growth is geometric, so
+    appending n numbers copies O(n)."""
     if need <= array.shape[0]:
         return array
     larger = np.empty(2 * need, np.int64)
@@ -50,7 +50,11 @@ def ensure_room(array: Codes64, need: int) -> Codes64:
 
 @njit_when_large
 def _union_parts(part: Codes64, low: Codes64, high: Codes64, used: int, parts: int) -> Parted:
-    """Ranges labelled with parts, in any order, as one union per part."""
+    """One union per part, from `used` ranges labelled with parts, in any order.
+
+    A counting sort by part, then the union of each part in place: a union has no more ranges than
+    its input, so compacting to the left never overwrites unread ranges.
+    """
     begin = np.zeros(parts + 1, np.int64)
     for i in range(used):
         begin[part[i] + 1] += 1
@@ -76,7 +80,7 @@ def _union_parts(part: Codes64, low: Codes64, high: Codes64, used: int, parts: i
 
 @njit_when_large
 def split_gap(forest: Forest, unions: Unions, x: int, c: int, y: int) -> Parted:
-    """The points inside (x, y), parted by a value c of it: a union of base ranges for each part."""
+    """The base ranges of the points inside (x, y): one union per part, LEFT, MIDDLE, RIGHT of c."""
     part, low, high = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     used = 0
     node, end = 0, forest.skip.shape[0]
@@ -134,9 +138,11 @@ def code_of(constants: Codes64, key: int) -> int:
 
 @njit_when_large
 def all_gaps(forest: Forest, unions: Unions, values: Codes64) -> Parted:
-    """The shadows of all gaps between sorted values: part i lies inside (value i-1, value i), and
-    the last part, after that above all values, contains some value. The two gaps that are open to
-    one side are left out."""
+    """The shadows of all gaps between sorted values.
+
+    Part i holds the points inside (value i-1, value i); part `count` + 1 those that contain some
+    value. Parts 0 and `count`, the gaps that are open to one side, are left empty.
+    """
     count = values.shape[0]
     part, low, high = np.empty(256, np.int64), np.empty(256, np.int64), np.empty(256, np.int64)
     used = 0
@@ -183,7 +189,7 @@ def all_gaps(forest: Forest, unions: Unions, values: Codes64) -> Parted:
 
 @njit_when_large
 def gap_of(values: Codes64, low: int, high: int) -> int:
-    """The gap in which a range lies; one more than there are gaps, if it contains a value."""
+    """The part of `all_gaps` of a range: its gap, or `len(values) + 1` if it contains a value."""
     following = int(np.searchsorted(values, low))
     is_hit = following < values.shape[0] and values[following] <= high
     return len(values) + 1 if is_hit else following
@@ -191,7 +197,7 @@ def gap_of(values: Codes64, low: int, high: int) -> int:
 
 @njit_when_large
 def any_point(forest: Forest, unions: Unions, code: int, last: Codes64, first: Codes64) -> bool:
-    """Whether some point selects the code and reaches, for some i, from last[i] or below to
+    """Whether some point selects the code and extends, for some i, from last[i] or below to
     first[i] or above. Both are sorted."""
     node, end = 0, forest.skip.shape[0]
     while node < end:
@@ -223,7 +229,7 @@ Ranges = list[tuple[int, int]]
 
 
 def split_gap_reference(points: Points, x: int, c: int, y: int) -> list[Ranges]:
-    """`split_gap` by looking at every point."""
+    """`split_gap` by testing every point."""
     parts: list[Ranges] = [[], [], []]
     for low, high, base_low, base_high in points.tolist():
         if x < low and high < y:
@@ -233,7 +239,7 @@ def split_gap_reference(points: Points, x: int, c: int, y: int) -> list[Ranges]:
 
 
 def all_gaps_reference(points: Points, values: Sequence[int]) -> list[Ranges]:
-    """`all_gaps` by looking at every point."""
+    """`all_gaps` by testing every point."""
     parts: list[Ranges] = [[] for _ in range(len(values) + 2)]
     for low, high, base_low, base_high in points.tolist():
         if any(low <= value <= high for value in values):
@@ -248,7 +254,7 @@ def all_gaps_reference(points: Points, values: Sequence[int]) -> list[Ranges]:
 def any_point_reference(
     points: Points, code: int, last: Sequence[int], first: Sequence[int]
 ) -> bool:
-    """`any_point` by looking at every point."""
+    """`any_point` by testing every point."""
     return any(
         base_low <= code <= base_high
         and any(low <= x and high >= y for x, y in zip(last, first, strict=True))

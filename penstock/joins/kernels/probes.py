@@ -1,7 +1,7 @@
-"""Walks over a tree of points that ask about single base values, not about all of them.
+"""Tree walks for a few given base values.
 
-The walks of `penstock.joins.kernels.gaps` gather the base ranges of everybody concerned, whatever
-base rows there are. Where only a few base values matter, these pass over every node whose ranges
+The walks of `penstock.joins.kernels.gaps` collect the base ranges of all points concerned, whatever
+base rows there are. Where only a few base values matter, these walks skip every node whose ranges
 miss all of them, and stop as soon as nothing can be added.
 """
 
@@ -40,7 +40,7 @@ def exposed_values(
 ) -> int:
     """Mark the base values (sorted) that are selected by points inside (x, y) containing c.
 
-    Returns how many were marked; there must be no marks before.
+    Returns how many were marked; `marks`, one flag per base value, must be clear before.
     """
     marked, count = 0, base.shape[0]
     node, end = 0, forest.skip.shape[0]
@@ -82,7 +82,7 @@ def _any_unmarked(base: Codes64, marks: Marks, low: int, high: int) -> bool:
 
 @njit_when_large
 def _mark(base: Codes64, marks: Marks, low: int, high: int) -> int:
-    """Mark the values of a range; returns how many were not marked before."""
+    """Mark the values of a range; returns how many are newly marked."""
     fresh = 0
     i = np.searchsorted(base, low)
     while i < base.shape[0] and base[i] <= high:
@@ -95,14 +95,14 @@ def _mark(base: Codes64, marks: Marks, low: int, high: int) -> int:
 
 @njit_when_large
 def gaps_holding(forest: Forest, unions: Unions, values: Codes64, code: int) -> Marks:
-    """For the parts of `all_gaps`: whether the shadow of each holds a base value.
+    """For each part of `all_gaps`: whether its shadow holds a base value.
 
-    Sorted values; part i is the gap (value i-1, value i), the last part are those who contain some
-    value. The two gaps that are open to one side are left out.
+    `values` are sorted; part i is the gap (value i-1, value i), the last part are the points that
+    contain some value. The two gaps that are open to one side are left out.
     """
     count = values.shape[0]
     marks = np.zeros(count + 2, np.bool_)
-    marks[0] = marks[count] = True  # asked for by nobody
+    marks[0] = marks[count] = True  # open gaps are not wanted: treat them as done
     node, end = 0, forest.skip.shape[0]
     while node < end:
         bounds = forest.bounds[node]
@@ -135,7 +135,7 @@ def gaps_holding(forest: Forest, unions: Unions, values: Codes64, code: int) -> 
 
 @njit_when_large
 def _all_marked(values: Codes64, marks: Marks, low: int, high: int) -> bool:
-    """Whether every gap is marked that a range within these bounds can lie in."""
+    """Whether all gaps that a range within these bounds can lie in are marked."""
     for gap in range(np.searchsorted(values, low), np.searchsorted(values, high) + 1):
         if not marks[gap]:
             return False
@@ -145,12 +145,12 @@ def _all_marked(values: Codes64, marks: Marks, low: int, high: int) -> bool:
 def exposed_values_reference(
     points: Points, x: int, c: int, y: int, base: Sequence[int]
 ) -> list[bool]:
-    """`exposed_values` by looking at every point."""
+    """`exposed_values` by testing every point."""
     middle = split_gap_reference(points, x, c, y)[1]
     return [any(low <= code <= high for low, high in middle) for code in base]
 
 
 def gaps_holding_reference(points: Points, values: Sequence[int], code: int) -> list[bool]:
-    """`gaps_holding` by looking at every point."""
+    """`gaps_holding` by testing every point."""
     parts = all_gaps_reference(points, values)
     return [any(low <= code <= high for low, high in part) for part in parts]

@@ -1,4 +1,4 @@
-"""Who starts with which rows of a group: for many new points at once."""
+"""The initial content of many new points: which rows of groups belong to which point."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Portions: TypeAlias = tuple[Table64, Codes64]
 
 @njit_when_large
 def containing_any(low: Codes64, high: Codes64, values: Codes64, top: int) -> Codes64:
-    """The ranges of codes (from NULL's, -1, to `top`) that contain one of some sorted values."""
+    """The ranges of codes (from NULL's, -1, to `top`) that contain one of the sorted values.
+
+    `following[code + 1]` is the first value at or above a code, `top + 1` if there is none.
+    """
     following = np.empty(top + 3, np.int64)
     begin = 0
     for value in values:
@@ -36,7 +39,7 @@ def containing_any(low: Codes64, high: Codes64, values: Codes64, top: int) -> Co
 
 @njit_when_large
 def containing_any_vector(low: Table64, high: Table64, vectors: Table64) -> Codes64:
-    """The boxes, with a range of codes for each column, that contain one of some vectors."""
+    """The boxes, given as code ranges by column and box, that contain at least one vector."""
     found = np.empty(low.shape[1], np.int64)
     count = 0
     for i in range(low.shape[1]):
@@ -56,12 +59,13 @@ def containing_any_vector(low: Table64, high: Table64, vectors: Table64) -> Code
 def starting_each(
     filters: Ranges, tops: Codes64, vectors: Portions, base: Ranges, rows: Portions
 ) -> tuple[Codes64, Codes64]:
-    """The points that start with each row: where the numbers of each row begin, and the numbers.
+    """For each row the points whose initial content has it: where each row begins, and the points.
 
     `filters` and `base` are the lows and highs of all points, by column and point; the codes of a
-    column of filters end at `tops`. `vectors` and `rows` are the codes of the rows of many groups
-    on the filter side and on the base side, by row and column, and where each group begins. If
-    there is one filter column, the vectors of a group are sorted.
+    filter column end at `tops`. `vectors` and `rows` are the codes of the rows of many groups on
+    the filter side and on the base side, by row and column, and where each group begins. If there
+    is one filter column, the vectors of a group are sorted. Per row, room is made for all points
+    whose filter contains a vector of the group.
     """
     codes, begin_rows = rows
     partners, begin_partners = vectors
@@ -90,7 +94,7 @@ def starting_each(
 
 @njit_when_large
 def selected_by_any(low: Table64, high: Table64, points: Codes64, codes: Table64) -> Codes64:
-    """The rows that one of some points selects.
+    """The rows that at least one of the points selects.
 
     `low` and `high` have a row per column and an entry per point, `codes` a row per row.
     """

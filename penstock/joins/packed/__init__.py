@@ -1,8 +1,8 @@
-"""The fast gear of joins: many steps of many groups at once, on packed rows.
+"""The fast gear of joins: batches of steps of many groups, on packed rows.
 
-Groups are known by the bytes of their join values and members by the bytes of their keys; rows are
-put into messages as they are. `penstock.joins.scheme.Scheme` is the plain gear; both give the same
-bytes.
+Groups are identified by the bytes of their join values and members by the bytes of their keys;
+packed rows are copied into messages unchanged. `penstock.joins.scheme.Scheme` is the plain gear;
+both give the same bytes.
 """
 
 from penstock.joins.packed.groups import MemberPlaces, Members, PackedGroups

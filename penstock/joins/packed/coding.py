@@ -1,4 +1,4 @@
-"""The values of one column in many rows, as kernels compare them and write them."""
+"""The values of one column in many rows, in the forms that kernels compare and write."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ LOWEST = np.iinfo(np.int64).min
 
 
 class RankedValues(NamedTuple):
-    """The order of values, and how they are written."""
+    """The order of values, and their packed form."""
 
     ranks: Ints
-    """Numbers in the order of the values, equal for equal ones; NULL is the lowest."""
+    """By row: numbers in the order of the values, equal for equal values; NULL is the lowest."""
     keys: Ints
-    """Numbers as they are, or the numbers of words."""
+    """By row: the number itself, or an index into `begin` for strings."""
     words: Bytes8
     begin: Ints
-    """Packed words, and where each begins; nothing if values are numbers."""
+    """Packed strings, concatenated, and where each begins; empty if values are numbers."""
 
 
 def codes_of(column: KeyColumn | None, codes: ArrayCodes, count: int) -> Ints:
-    """The codes of `count` values; of no column, those of NULL."""
+    """The codes of `count` values; all NULL if there is no column."""
     if column is None:
         return np.full(count, NULL_CODE)
     if not isinstance(column, NumberColumn):
         of_words = codes.word_values(column.dictionary)
-        return np.append(of_words, NULL_CODE)[column.indices]  # the last is what -1 stands for
+        return np.append(of_words, NULL_CODE)[column.indices]  # index -1, NULL, reads the last
     if codes.numbers is not None:
         found = codes.values(column.keys)
     else:
@@ -47,14 +47,14 @@ def codes_of(column: KeyColumn | None, codes: ArrayCodes, count: int) -> Ints:
 
 
 def rank_values(column: KeyColumn | None, count: int) -> RankedValues:
-    """`count` values; of no column, `count` times NULL."""
+    """`count` values, ranked; all NULL if there is no column."""
     if column is None:
         return RankedValues(np.zeros(count, np.int64), np.zeros(count, np.int64), *concat([]))
     if not isinstance(column, NumberColumn):
         words = column.dictionary
         of_words = np.empty(len(words) + 1, np.int64)
         of_words[sorted(range(len(words)), key=words.__getitem__)] = np.arange(len(words))
-        of_words[-1] = -1  # which is what stands for NULL
+        of_words[-1] = -1  # read by index -1, NULL
         indices = column.indices.astype(np.int64)
         return RankedValues(of_words[indices], indices, *_packed_words(words))
     ranks = keys = column.keys
@@ -66,6 +66,6 @@ def rank_values(column: KeyColumn | None, count: int) -> RankedValues:
 
 
 def _packed_words(words: Sequence[Key]) -> tuple[Bytes8, Ints]:
-    """Packed words, concatenated, and where each begins, with the end of the last."""
+    """Packed strings, concatenated, and where each begins, with the end of the last."""
     data = np.frombuffer(bytearray(pack(words)), np.uint8)
     return data, np.concatenate([value_begins(data, 0), [len(data)]])

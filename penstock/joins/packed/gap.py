@@ -17,7 +17,7 @@ from penstock.joins.shadow_index import ShadowIndex
 
 
 class PackedGap:
-    """Stateless: what it knows of points is in their `ShadowIndex`."""
+    """Stateless: everything derived from points is in their `ShadowIndex`."""
 
     def obstacle(self, points: SpacePoints) -> str:
         index = points.index(ShadowIndex)
@@ -42,7 +42,7 @@ class PackedGap:
 
 
 def _columns(run: GroupRun, side: int, spaces: Iterable[SpacePoints], rows: RowReader) -> Columns:
-    """The columns of all rows of a side that points look at."""
+    """The columns, in all rows of a side, that conditions of points read."""
     columns = {
         column
         for points in spaces
@@ -60,7 +60,7 @@ def _columns(run: GroupRun, side: int, spaces: Iterable[SpacePoints], rows: RowR
 def _space_effects(
     run: GroupRun, points: SpacePoints, sides: Sequence[Columns]
 ) -> tuple[ManyEffects, FilterValues]:
-    """What the steps mean to the points of one space, given the columns that they look at."""
+    """The effects of the steps on the points of one space, given the columns that these read."""
     space, index, table = points.space, points.index(ShadowIndex), run.table
     segment = index.only_segment
     assert segment is not None
@@ -81,7 +81,7 @@ def _space_effects(
             keys=np.concatenate([before, values.keys]),
         )
     all_codes = np.concatenate(codes)
-    # Rows are numbered through both sides, groups by their numbers, steps group by group.
+    # Row numbers run through both sides, left first; steps are grouped.
     assert len(all_codes) == len(table.rows.begin) == table.begin[1, -1]
     assert len(table.new) == len(table.old) == len(run.steps.sides) == run.begin[-1]
     base_rows, filter_rows = (

@@ -1,4 +1,4 @@
-"""Groups of packed rows: all rows that some groups of an edge have, or will have, by number."""
+"""Groups of packed rows: all rows that groups of an edge have or will have, by number."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from penstock.spaces import Edge
 
 
 class Members(NamedTuple):
-    """What is stored of some groups, concatenated."""
+    """The stored members of some groups, concatenated."""
 
     entries: Sequence[bytes]
-    """Join value, key and row of each member, packed together."""
+    """By member: join value, key and row, packed as one array."""
     sides: Ints
     counts: Ints
-    """By group."""
+    """By group: the number of its members."""
 
 
 class MemberPlaces(NamedTuple):
-    """Where some members are: the join values of groups, and for each member the number of its
+    """The addresses of members: the join values of groups, and for each member the number of its
     group, its side and its key."""
 
     values: Sequence[bytes]
@@ -47,7 +47,7 @@ class PackedGroups(Protocol):
     """The groups of all edges (or of one partition of them)."""
 
     def members(self, edge: Edge, values: Iterable[bytes]) -> Members:
-        """What is stored of the groups with these packed join values."""
+        """The stored members of the groups with these packed join values."""
 
     def keep(self, edge: Edge, places: MemberPlaces, entries: Iterable[bytes]) -> None: ...
 
@@ -62,29 +62,29 @@ class KeyTable(NamedTuple):
     sides: Ints
     was_there: Flags
     is_touched: Flags
-    """Whether a step has to do with it."""
+    """Whether a step refers to the key."""
 
 
 class RowTable(NamedTuple):
-    """Rows by number: those of the left side, then those of the right side, group by group, and of
-    each group first those that are there before the first step."""
+    """Rows by number: the left side, then the right side, group by group; within a group, rows that
+    are present before the first step come first."""
 
     keys: Spans
     rows: Spans
     begin: Ints
-    """By side and group, and the end of the last group."""
+    """By side and group: its first row; and the end of the last group."""
     there: Ints
-    """By side and group, how many are there before the first step."""
+    """By side and group: the number of rows present before the first step."""
     new: Ints
     old: Ints
-    """By step, the rows that it brings and takes away, or NONE."""
+    """By step: the rows that it adds and removes, or NONE."""
     now: Ints
-    """By number of its key, the row that is there after the last step, or NONE."""
+    """By key number: the row that is present after the last step, or NONE."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRun:
-    """Some groups of one edge, and the steps that they go through."""
+    """Groups of one edge, and a batch of their steps."""
 
     edge: Edge
     heap: Bytes8
@@ -107,7 +107,7 @@ class GroupRun:
         steps: StepTable,
         store: PackedGroups,
     ) -> GroupRun:
-        """The groups with these join values. `groups` says which each step is of."""
+        """The groups with these join values; `groups[s]` is the group of step `s`."""
         members = store.members(edge, to_bytes_list(*gather(data, values)))
         stored, begin = concat(members.entries)
         heap = np.concatenate([data, stored])
@@ -129,7 +129,7 @@ class GroupRun:
         return cls(edge, heap, values, steps, ends, known, table)
 
     def store(self, store: PackedGroups) -> None:
-        """Store what has become of the groups."""
+        """Store the groups as they are after the steps."""
         keys, now = self.keys, self.table.now
         is_kept = keys.is_touched & (now != NONE)
         values = self.values.take(keys.groups[is_kept])
@@ -139,10 +139,10 @@ class GroupRun:
         store.drop(self.edge, self._places(keys.is_touched & (now == NONE) & keys.was_there))
 
     def objects(self) -> Iterator[tuple[Group, list[GroupStep]]]:
-        """Each group as it is before its steps, and these, for what is done one by one."""
+        """Each group as it is before its steps, and the steps, as objects for the plain gear."""
         steps, table = self.steps, self.table
         keyed = list(zip(self._decoded(table.keys), self._decoded(table.rows), strict=True))
-        rows: list[Row | None] = [*(row for _, row in keyed), None]  # the last is that of NONE
+        rows: list[Row | None] = [*(row for _, row in keyed), None]  # NONE, -1, reads the last
         every = [
             GroupStep(offset, step, side, key, rows[old], rows[new])
             for offset, step, side, key, old, new in zip(
@@ -177,7 +177,10 @@ class GroupRun:
 
 @njit
 def read_members(heap: Bytes8, begin: Ints) -> tuple[Spans, Spans]:
-    """The keys and the rows of the entries that begin there."""
+    """The keys and the rows of the entries that begin at `begin`.
+
+    An entry is a packed array of three, whose start takes one byte: join value, key, row.
+    """
     count = begin.shape[0]
     keys = Spans(np.empty(count, np.int64), np.empty(count, np.int64))
     rows = Spans(np.empty(count, np.int64), np.empty(count, np.int64))
@@ -191,7 +194,7 @@ def read_members(heap: Bytes8, begin: Ints) -> tuple[Spans, Spans]:
 
 @njit
 def pack_members(heap: Bytes8, values: Spans, keys: Spans, rows: Spans) -> tuple[Bytes8, Ints]:
-    """Entries as they are stored, and where each ends."""
+    """Entries in their stored form, and where each ends; sizes are exact."""
     sizes = (values.end - values.begin) + (keys.end - keys.begin) + (rows.end - rows.begin) + 1
     ends = np.cumsum(sizes)
     out = np.empty(ends[-1] if ends.shape[0] else 0, np.uint8)
@@ -216,8 +219,10 @@ def number_rows(
 ) -> RowTable:
     """Number the rows of `count` groups.
 
-    `numbers`, `groups` and `sides` are those of the keys of all members and, behind them, of all
-    steps; of these keys there are `known` different ones.
+    `numbers`, `groups` and `sides` are by key occurrence: all members first, then all steps;
+    `known` is the number of distinct keys. Rows are counted per side and group first, so
+    `following`, the next free number of each, stays within its group. `now` is the row that each
+    key has while the steps are replayed in order.
     """
     members, taken = keys.begin.shape[0], steps.offsets.shape[0]
     there, begin = np.zeros((2, count), np.int64), np.zeros((2, count + 1), np.int64)

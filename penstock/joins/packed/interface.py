@@ -1,4 +1,4 @@
-"""What the fast gear of joins needs of others, and what it gives."""
+"""Interfaces of the fast gear of joins."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class RowReader(Protocol):
     """Reads columns of packed rows, of the tables that it knows."""
 
     def __contains__(self, table: str) -> bool:
-        """Whether rows of a table are equal in their keys if the bytes of these are."""
+        """Whether keys of a table's rows are equal exactly if their bytes are."""
 
     def read(self, table: str, heap: Bytes8, rows: Ints, columns: Collection[int]) -> Columns:
-        """These columns of the rows that begin there."""
+        """These columns of the rows that begin at `rows` in the heap."""
 
 
 class PositionedMessages(NamedTuple):
@@ -44,17 +44,17 @@ class PackedScheme(Protocol):
     """The fast gear of a scheme."""
 
     def obstacle(self, points: SpacePoints) -> str:
-        """Why kernels cannot serve the points of a space; empty if they can. The plain gear takes
-        spaces with an obstacle."""
+        """Why kernels do not support the points of a space; empty if they do. The plain gear
+        handles spaces with an obstacle."""
 
     def advance(
         self, run: GroupRun, spaces: Iterable[SpacePoints], rows: RowReader
     ) -> list[tuple[int, PositionedMessages]]:
-        """The messages of all steps of some groups, by the id of their space."""
+        """The messages of all steps of the groups, by space id."""
 
 
 class JoinMessages(NamedTuple):
-    """The messages of a batch, packed where the fast gear made them."""
+    """The messages of a batch: packed ones of the fast gear, and objects of the plain gear."""
 
     packed: PositionedMessages | None
     others: list[AnyMessage]

@@ -1,4 +1,4 @@
-"""Brings packed groups through the steps of a batch."""
+"""Runs the steps of a batch on packed groups."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from penstock.spaces import Edge
 
 @dataclass(frozen=True, slots=True)
 class PackedJoins:
-    """The fast gear of a scheme, and its plain gear for spaces that kernels do not take."""
+    """The fast gear of a scheme, and its plain gear for spaces that kernels do not support."""
 
     scheme: Scheme
     rows: RowReader
     store: PackedGroups
     spaces_on: Callable[[Edge], Sequence[SpacePoints]]
     is_fast: Callable[[SpacePoints], bool]
-    """Whether the fast gear takes a space."""
+    """Whether the fast gear handles a space."""
 
     def run(self, sent: SentSteps, edges: Mapping[str, Edge]) -> JoinMessages:
-        """Take the steps of these edges, and store the groups as they are after them."""
+        """Run the steps of these edges, and store the groups as they are afterwards."""
         packed: list[tuple[int, PositionedMessages]] = []
         others: list[AnyMessage] = []
         for number, name in enumerate(sent.edges):
@@ -45,7 +45,7 @@ class PackedJoins:
     def _advance(
         self, run: GroupRun, others: list[AnyMessage]
     ) -> Sequence[tuple[int, PositionedMessages]]:
-        """The packed messages, by space; those of the plain gear go to the others."""
+        """The packed messages, by space; messages of the plain gear are appended to `others`."""
         spaces, fast = self.spaces_on(run.edge), self.scheme.packed
         taken = [] if fast is None else [one for one in spaces if self.is_fast(one)]
         plain = [points for points in spaces if points not in taken]
@@ -56,8 +56,8 @@ class PackedJoins:
 
 
 def _in_order(found: list[tuple[int, PositionedMessages]]) -> PositionedMessages | None:
-    """The messages of several spaces in one order. Those of one position differ first in the
-    packed ids of their spaces."""
+    """The messages of several spaces in one order: by position, then by the packed space id, the
+    first bytes in which messages of one position differ."""
     found.sort(key=lambda one: pack(one[0]))
     parts = [one for _, one in found if len(one.offsets)]
     if len(parts) < 2:
@@ -70,7 +70,7 @@ def _in_order(found: list[tuple[int, PositionedMessages]]) -> PositionedMessages
 
 
 def _spans(parts: Sequence[Packed]) -> Spans:
-    """Where the values of all parts are once the parts are concatenated."""
+    """The spans of the values of all parts after concatenation."""
     sizes: Ints = np.concatenate([np.diff(part.ends, prepend=0) for part in parts])
     ends = np.cumsum(sizes)
     return Spans(ends - sizes, ends)

@@ -1,6 +1,6 @@
-"""What the steps of packed groups mean to the points of a space, as packed messages.
+"""The effects of steps of packed groups on the points of a space, as packed messages.
 
-`penstock.joins.group_batch` puts the same messages together one by one.
+`penstock.joins.group_batch` builds the same messages as objects.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ from penstock.packing import pack
 from penstock.predicates.codes import NULL_CODE
 
 _NEITHER = 0
-_KEY = 2  # begins a cut beside a value that is not NULL
+_KEY = 2  # first entry of a packed cut next to a value that is not NULL
 
 
 class _Wanted(NamedTuple):
-    """Messages to be written, in order: the step that leads to each; and the row of the other side
-    that it carries, and whether that is `SHOWN` or `HIDDEN`: `NEITHER`, if it carries the step's
-    own row."""
+    """Messages to write, in order: the step of each; the row of the other side that it carries; and
+    whether that is `SHOWN` or `HIDDEN`, or `_NEITHER` if it carries the step's own row."""
 
     steps: Ints
     rows: Ints
@@ -42,7 +41,7 @@ class _Wanted(NamedTuple):
 
 
 class FilterValues(NamedTuple):
-    """The filter values of rows, for cuts beside them."""
+    """The filter values of rows, for writing cuts next to them."""
 
     codes: Ints
     values: RankedValues
@@ -51,8 +50,8 @@ class FilterValues(NamedTuple):
 def space_messages(
     run: GroupRun, space: int, columns: Sequence[int], found: ManyEffects, filters: FilterValues
 ) -> PositionedMessages:
-    """The messages of one space, given what the steps mean to its points. `columns` are those that
-    conditions mention."""
+    """The messages of one space, given the effects of the steps on its points. `columns` are those
+    that conditions mention."""
     wanted = _in_order(run, found)
     packed = _pack_messages(
         run.heap,
@@ -71,8 +70,8 @@ def space_messages(
 
 
 def _in_order(run: GroupRun, found: ManyEffects) -> _Wanted:
-    """By position, and those of one position by the bytes of their keys, in which they differ
-    first."""
+    """The messages by position, then by the bytes of their keys, the first bytes in which messages
+    of one position and space differ."""
     spans = found.regions
     own = np.flatnonzero((spans[..., END] > spans[..., BEGIN]).any(axis=1))
     steps = np.concatenate([own, found.steps])
@@ -103,7 +102,7 @@ def _pack_messages(
     columns: Ints,
     space: Bytes8,
 ) -> tuple[Bytes8, Ints]:
-    """All in one, and where each ends."""
+    """The concatenated messages, and where each ends."""
     count = wanted.steps.shape[0]
     out, ends, at = np.empty(256 * count, np.uint8), np.empty(count, np.int64), 0
     most_of_cut = MOST_BYTES + 4
@@ -149,7 +148,7 @@ def _put_own_row(
     columns: Ints,
     step: int,
 ) -> int:
-    """The row that a step changes, and the regions of those who upsert or remove it."""
+    """The row that a step changes, and the regions that upsert and remove it."""
     upserted, removed = found.regions[step, NEW], found.regions[step, OLD]
     at = put_bytes(
         out, at, heap, steps.keys.begin[step], steps.keys.end[step] - steps.keys.begin[step]
@@ -179,7 +178,7 @@ def _put_other_row(
     row: int,
     mark: int,
 ) -> int:
-    """A row of the other side that a step shows to some or hides from some, and to whom."""
+    """A row of the other side that a step shows or hides, and the regions concerned."""
     key, begin = table.keys.begin[row], table.rows.begin[row]
     at = put_bytes(out, at, heap, key, table.keys.end[row] - key)
     if mark & SHOWN:
@@ -195,7 +194,7 @@ def _put_other_row(
 def _put_region(
     out: Bytes8, at: int, found: ManyEffects, filters: FilterValues, begin: int, end: int
 ) -> int:
-    """Those who contain a value of some runs; see `penstock.joins.visibility.reaches`."""
+    """The region of a base row, one reach per run; see `penstock.joins.visibility.reaches`."""
     at = put_array(out, at, end - begin)
     for run in range(begin, end):
         at = put_nil(out, put_array(out, at, 4))
@@ -207,7 +206,7 @@ def _put_region(
 
 @njit
 def _put_alone(out: Bytes8, at: int, filters: FilterValues, around: Ints) -> int:
-    """Those who contain a value and neither of its neighbours; see
+    """The region of the intervals that contain a value and neither of its neighbours; see
     `penstock.joins.visibility.alone`."""
     at = put_array(out, put_array(out, at, 1), 4)
     at = _put_cut(out, at, filters, around[LOWER], 1)
@@ -218,7 +217,7 @@ def _put_alone(out: Bytes8, at: int, filters: FilterValues, around: Ints) -> int
 
 @njit
 def _put_cut(out: Bytes8, at: int, filters: FilterValues, row: int, is_above: int) -> int:
-    """The place just below or above the filter value of a row, if there is one; see
+    """The cut just below or above the filter value of a row, nil if there is no row; see
     `penstock.predicates.intervals`."""
     if row == NONE:
         return put_nil(out, at)

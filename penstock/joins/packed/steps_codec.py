@@ -1,4 +1,4 @@
-"""Packed steps of groups, as they travel from rows to groups: written and read by kernels.
+"""Packed steps of groups, as sent from the row stage to the group stage: encoder and decoder.
 
 A run of steps is an array of the name of its edge, the join value of its group, and an array of
 steps; a step is an array of offset, number, side, key, old row and new row.
@@ -21,15 +21,15 @@ from penstock.kernels.msgpack_write import MOST_BYTES, put_array, put_integer, p
 from penstock.packing import unpack
 
 _LEAST_BYTES = 7
-"""Of a step."""
+"""Minimum size of a packed step: the array start and six values of at least one byte."""
 
 
 LEAVES, ENTERS, CHANGES = 0, 1, 2
-"""What a row does to a group."""
+"""What happens to a row in its group."""
 
 
 class DeltaRows(NamedTuple):
-    """Changes of packed rows, by where their parts are in a buffer."""
+    """Changes of packed rows, as spans in `heap`."""
 
     heap: Bytes8
     offsets: Ints
@@ -39,24 +39,24 @@ class DeltaRows(NamedTuple):
 
 
 class DeltaSteps(NamedTuple):
-    """Steps of groups, by the changes that they come from."""
+    """Steps of groups; `deltas[s]` is the change in `DeltaRows` that step `s` comes from."""
 
     deltas: Ints
     sides: Ints
     kinds: Ints
     """`LEAVES`, `ENTERS` or `CHANGES`."""
     numbers: Ints
-    """Their numbers within the position of a message."""
+    """The step number in the position of a message."""
     data: Bytes8
     values: Spans
-    """The join values of the groups, packed, in the data."""
+    """The packed join values of the groups, as spans in `data`."""
 
 
 class StepTable(NamedTuple):
-    """Steps, by where their parts are in a buffer."""
+    """Steps; keys and rows as spans in a buffer, rows that are absent begin NOWHERE."""
 
     runs: Ints
-    """Which run of steps each is in."""
+    """By step: the run that contains it."""
     offsets: Ints
     steps: Ints
     sides: Ints
@@ -77,31 +77,31 @@ class StepTable(NamedTuple):
 
 
 class StepRuns(NamedTuple):
-    """StepRuns of steps of one group each."""
+    """Runs of steps, each of one group, as spans in a buffer."""
 
     names: Spans
-    """Those of the edges."""
+    """By run: the name of its edge."""
     values: Spans
-    """The join values."""
+    """By run: the join value of its group."""
 
 
 class SentSteps:
-    """The steps of a batch, as they were sent."""
+    """The received steps of a batch."""
 
     def __init__(self, chunks: Sequence[tuple[int, bytes]]) -> None:
-        """Chunks, and how many runs of steps each has."""
+        """`chunks` are pairs of the number of runs and the packed bytes."""
         self.data, begin = concat(chunk for _, chunk in chunks)
         count = sum(count for count, _ in chunks)
         runs, self._steps = read_steps(self.data, begin[:-1], count)
         edges, named = number_values(self.data, runs.names, np.zeros(count, np.int64))
         self.edges: list[str] = [unpack(name) for name in self._each(runs.names.take(named))]
-        """The names of the edges that they are of."""
+        """The names of the edges, by number."""
         groups, first = number_values(self.data, runs.values, edges)
         self._groups, self._values = groups[self._steps.runs], runs.values.take(first)
         self._edges = edges[first][self._groups]
 
     def of_edge(self, number: int) -> tuple[Spans, Ints, StepTable]:
-        """The join values of the groups of an edge that take steps; and these, in order within each
+        """The join values of an edge's groups that have steps; and the steps, in order within each
         group, with the numbers of their groups."""
         steps, mine = self._steps, np.flatnonzero(self._edges == number)
         order = mine[np.lexsort((steps.steps[mine], steps.offsets[mine], self._groups[mine]))]
@@ -114,9 +114,9 @@ class SentSteps:
 
 @njit
 def read_steps(data: Bytes8, chunks: Ints, count: int) -> tuple[StepRuns, StepTable]:
-    """The steps of some chunks (where they begin), with `count` runs in all.
+    """The steps of the chunks that begin at `chunks`, with `count` runs in total.
 
-    A step takes `_LEAST_BYTES` or more, which bounds how many there are."""
+    A step takes at least `_LEAST_BYTES`, which bounds the number of steps."""
     most = data.shape[0] // _LEAST_BYTES + 1
     runs = StepRuns(_spans(count), _spans(count))
     found = StepTable(
@@ -155,7 +155,7 @@ def read_steps(data: Bytes8, chunks: Ints, count: int) -> tuple[StepRuns, StepTa
 
 @njit
 def _read_step(data: Bytes8, at: int, found: StepTable, i: int) -> int:
-    """Read one step, an array of offset, step, side, key, old and new row; where it ends."""
+    """Read one step, an array of offset, step, side, key, old and new row; returns its end."""
     step = value_end(data, at + 1)
     side = value_end(data, step)
     key = value_end(data, side)
@@ -188,8 +188,13 @@ def _first(spans: Spans, count: int) -> Spans:
 def pack_steps(
     rows: DeltaRows, steps: DeltaSteps, order: Ints, runs: Ints, name: Bytes8
 ) -> tuple[Bytes8, Ints]:
-    """Runs of steps, each with the name of its edge and the join value of its group; all in one,
-    and where each run ends."""
+    """Packed runs of steps, each with the name of its edge and the join value of its group,
+    concatenated; and where each run ends.
+
+    Run `r` has the steps `order[runs[r] : runs[r + 1]]`. `size` is an upper bound: per run three
+    headers and the name; per step at most 36 bytes of header and integers, and the bytes of the
+    key, both rows and the join value.
+    """
     heap, keys, old, new = rows.heap, rows.keys, rows.old, rows.new
     count = runs.shape[0] - 1
     size = count * (name.shape[0] + 3 * MOST_BYTES)

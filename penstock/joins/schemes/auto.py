@@ -1,12 +1,12 @@
-"""`auto`, the default: for each join group and space, the scheme that promises to cost least.
+"""`auto`, the default: for each join group and space, the scheme with the least estimated cost.
 
-Only schemes that leave the same tuples with the clients are chosen from, so the choice can change
-with every step. A few points and rows are always looked through: that takes tens of microseconds,
-while shadows need kernels whose first compilation takes seconds. Looking through takes time with
-every point and every row of the group, in each step; gap shadows, once they exist, cost the same
-however many points there are, and little more with more rows. For a join value that is seen once or
-twice, looking at all points can be cheaper than making them, and gives the fewest skyline points.
-The numbers of the cost model were measured on one core (docs/notes/joins.md says how).
+All candidates leave the same tuples with the clients, so the choice can change with every step. Few
+points and rows are always scanned: that takes tens of microseconds, while shadows need kernels
+whose first compilation takes seconds. A scan costs time for every point and every row of the group,
+in each step; gap shadows, once built, cost the same however many points there are, and little more
+with more rows. For a join value that is seen once or twice, a scan of all points can be cheaper
+than building shadows, and gives the fewest skyline points. The constants of the cost model were
+measured on one core (docs/notes/joins.md says how).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.messages import AnyMessage, Message, Position, each_message
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """Microseconds in one space, linear in what each scheme looks at."""
+    """Microseconds per step in one space, linear in the points and rows that a scheme reads."""
 
     scan_step: float = 32.0
     scan_per_point: float = 0.022
@@ -36,18 +36,18 @@ class CostModel:
     shadow_start_per_row: float = 1.2
 
     def scan(self, points: int, rows: int) -> float:
-        """A step, looking at all points and at all rows of the group."""
+        """The cost of a step that scans all points and all rows of the group."""
         return self.scan_step + self.scan_per_point * points + self.scan_per_row * rows
 
     def start(self, rows: int) -> float:
-        """Making the shadows of a join value."""
+        """The cost of building the shadows of a join value."""
         return self.shadow_start + self.shadow_start_per_row * rows
 
 
 SCANNED_POINTS = 1_000
-"""Spaces with fewer points are not worth an index, unless a group has many rows."""
+"""Spaces with at most this many points are scanned, unless a group has many rows."""
 SCANNED_ROWS = 256
-"""Looking through so many rows takes a quarter of a millisecond per step."""
+"""Scanning this many rows takes a quarter of a millisecond per step."""
 
 
 class Auto:
@@ -89,8 +89,8 @@ class Auto:
         return initial_semijoins(position, groups, points)
 
     def _scan_is_cheaper(self, points: SpacePoints, rows: int, seen: int) -> bool:
-        """Whether shadows would not pay in a group of so many rows: it is expected to see as many
-        steps again as it has seen so far."""
+        """Whether shadows would not pay off in a group of `rows` rows, which is expected to see as
+        many steps again as it has `seen` so far."""
         if len(points) <= SCANNED_POINTS and rows <= SCANNED_ROWS:
             return True
         model = self._model

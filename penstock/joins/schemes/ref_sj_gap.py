@@ -1,9 +1,9 @@
 """`ref-sj-gap`: semijoins reformulated with gap shadows; see `penstock.joins.shadows`.
 
-The cost of a step does not grow with the number of subscriptions: they are looked at when a join
-value is seen for the first time, and then only along the edges of the gaps that change. What is
-kept per space and join value is derived from the group and the points, and made anew when it is
-lost or no longer fits.
+The cost of a step does not grow with the number of subscriptions: they are searched when a join
+value is seen for the first time, and then only along the boundaries of the gaps that change. The
+cache per space and join value is derived from the group and the points, and rebuilt when it is
+evicted or stale.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from penstock.joins.packed.interface import PackedScheme
 
 MANY_STEPS = 4
-"""So many steps at once are worth leaving Python for."""
+"""Batches of at least this many steps are worth a kernel call."""
 ROWS_PER_STEP = 32
-"""Taking many steps at once means going over all rows of the group, at 1 us each; a step that
-builds on what is remembered takes some 30 us, however many rows there are."""
+"""A batch reads all rows of the group, at 1 us each; a single step on cached shadows takes some 30
+us, however many rows there are."""
 
 
 class _GroupShadows:
-    """What is known of one join value in one space, as of one version of its group."""
+    """The cached shadows of one join value in one space, as of one version of its group."""
 
     __slots__ = (
         "base_values",
@@ -59,7 +59,7 @@ class _GroupShadows:
         filter_rows = group.sides[1 - self.side].values()
         self.shadows = ValueShadows(index, map(points.attribute, filter_rows))
         self.column = index.column
-        # The base rows by value: made when a joining row is first shown or hidden.
+        # The base rows by value: built when a joining row is first shown or hidden.
         self.sorted_base: list[tuple[Cut, RowKey]] | None = None
         self.base_values: BaseValues | None = None
 
@@ -70,7 +70,7 @@ class _GroupShadows:
         return shadows.stamp == shadows.index.stamp or shadows.catch_up()
 
     def base(self) -> BaseValues:
-        """The values of the base rows there are."""
+        """The values of the present base rows."""
         if self.base_values is None:
             rows, key, column = self.group.sides[self.side], self.points.base_key, self.column
             self.base_values = BaseValues(key(column, row) for row in rows.values())
@@ -80,7 +80,7 @@ class _GroupShadows:
         return below(self.points.base_key(self.column, row)), key
 
     def follow_base_row(self, step: GroupStep) -> None:
-        """Bring what is known of base rows to the state after a step."""
+        """Update the cached base rows to the state after a step."""
         key, column = self.points.base_key, self.column
         if self.base_values is not None:
             if step.new is not None:
@@ -96,7 +96,7 @@ class _GroupShadows:
                 insort(self.sorted_base, self.sort_key(step.key, step.new))
 
     def exposed(self, exposure: Exposure) -> Iterator[KeyedRow]:
-        """The base rows whose values an exposure names."""
+        """The base rows whose values an exposure contains."""
         rows = self.group.sides[self.side]
         if self.sorted_base is None:
             self.sorted_base = sorted(self.sort_key(key, row) for key, row in rows.items())
@@ -117,7 +117,7 @@ class RefSjGap:
 
     @property
     def packed(self) -> PackedScheme:
-        from penstock.joins.packed.gap import PackedGap  # kernels, for those who use them
+        from penstock.joins.packed.gap import PackedGap  # imports kernels
 
         return PackedGap()
 
@@ -164,8 +164,8 @@ class RefSjGap:
     def _at_rest(
         self, group: Group, steps: Sequence[GroupStep], spaces: Sequence[SpacePoints]
     ) -> dict[int, _GroupShadows]:
-        """What is known, by space, where the steps change base rows alone: the shadows stay as they
-        are. Only of groups met before; to remember one pays when it is met again."""
+        """The cached shadows, by space, for which the steps change base rows only, so that shadows
+        stay valid. Only for groups seen before; caching one pays off when it is seen again."""
         side = steps[0].side
         if not group.version or any(step.side != side for step in steps):
             return {}

@@ -1,6 +1,6 @@
 """`ref-sj-opt`: semijoins reformulated with the fewest skyline points.
 
-Who is affected is found by looking at all points of a space, so the cost of a step grows with
+The affected points are found by testing all points of a space, so the cost of a step grows with
 their number.
 """
 

@@ -1,1 +1,1 @@
-"""Matchers that exist for comparison: the brute-force twin, and published structures."""
+"""Matchers for comparison: the brute-force reference, and published structures."""

@@ -1,4 +1,4 @@
-"""The brute-force twin: every box is tested against every row, with nothing shared."""
+"""The brute-force reference: every box is tested against every row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.predicates.boxes import Box
 
 @register("naive")
 class NaiveMatcher:
-    """Right by inspection: the definition of what all other matchers must answer."""
+    """Correct by inspection; defines the answers of all other matchers."""
 
     def __init__(self, relation: Relation) -> None:
         self.relation = relation

@@ -1,9 +1,9 @@
-"""The minimal table of dependencies between the predicates of one attribute, kept up to date.
+"""The minimal table of dependencies between the predicates of one attribute, kept incrementally.
 
 A predicate implies another one if its interval lies within the other's. The table holds the direct
-implications only: what follows from two others is left out (figure 8 of Li, Hou and Jacobsen,
-2005, computes the same by deletion from a closure). All that a predicate implies, or is implied by,
-is then found by following edges, without looking at predicates that have nothing to do with it.
+implications only, the transitive reduction (figure 8 of Li, Hou and Jacobsen, 2005, computes the
+same by deletion from a closure). All that a predicate implies, or is implied by, is then found by
+following edges, without testing unrelated predicates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from penstock.predicates.intervals import Cut, Interval
 
 BLOCK_ENTRIES = 64
-"""A block is split at twice as many. With 4,000 predicates, a search looks at 60 blocks."""
+"""Entries per block, which is split at twice as many. With 4,000 predicates, a search reads 60."""
 
 
 class _Entry(NamedTuple):
@@ -25,7 +25,7 @@ class _Entry(NamedTuple):
 
 
 class _Block:
-    """Entries in order of their beginnings, and how far up they end."""
+    """Entries in order of their low ends, and the greatest high end."""
 
     __slots__ = ("entries", "highest", "lowest")
 
@@ -36,8 +36,8 @@ class _Block:
 
 
 class DependencyTable:
-    """Variables with distinct intervals. `parents` are what one directly implies, `children` what
-    directly implies it."""
+    """Variables with distinct intervals. `parents` are directly implied by a variable, `children`
+    directly imply it."""
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
@@ -55,7 +55,7 @@ class DependencyTable:
         return iter(self._intervals)
 
     def pairs(self) -> list[tuple[int, int]]:
-        """The table: (a, b) where a implies b and nothing lies between."""
+        """The table: (a, b) where a directly implies b."""
         return sorted((a, b) for a, above in self.parents.items() for b in above)
 
     def add(self, variable: int, interval: Interval) -> None:
@@ -86,15 +86,15 @@ class DependencyTable:
                     self.children[parent].add(child)
 
     def implied_by(self, variable: int) -> list[int]:
-        """All that follows from a variable, itself included."""
+        """All variables that a variable implies, itself included."""
         return _reached(variable, self.parents)
 
     def implying(self, variable: int) -> list[int]:
-        """All from which a variable follows, itself included."""
+        """All variables that imply a variable, itself included."""
         return _reached(variable, self.children)
 
     def supersets(self, interval: Interval) -> Iterator[_Entry]:
-        """All entries that contain an interval, the last to begin first."""
+        """All entries that contain an interval, by descending low end."""
         low, high = interval
         for block in reversed(self._blocks[: self._block_of(low) + 1]):
             if block.highest >= high:
@@ -103,7 +103,7 @@ class DependencyTable:
                         yield entry
 
     def subsets(self, interval: Interval) -> Iterator[_Entry]:
-        """All entries that lie within an interval, the first to begin first."""
+        """All entries that lie within an interval, by ascending low end."""
         low, high = interval
         start = bisect_left(self._blocks, low, key=lambda block: block.entries[-1].low)
         for block in self._blocks[start:]:
@@ -115,7 +115,7 @@ class DependencyTable:
                         yield entry
 
     def _direct_supersets(self, interval: Interval) -> list[int]:
-        """Going down by beginning, a superset is direct if it ends before all that were met."""
+        """By descending low end, a superset is direct if it ends before all previous ones."""
         found: list[int] = []
         nearest: Cut | None = None
         ordered = sorted(self.supersets(interval), key=lambda e: e.high)
@@ -138,7 +138,7 @@ class DependencyTable:
         return found
 
     def _block_of(self, low: Cut) -> int:
-        """The last block that may hold entries which begin at a cut."""
+        """The last block that may hold entries that begin at a cut."""
         return max(0, bisect_right(self._blocks, low, key=lambda block: block.entries[0].low) - 1)
 
     def _insert(self, entry: _Entry) -> None:

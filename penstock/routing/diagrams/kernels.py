@@ -1,8 +1,8 @@
 """Walks over the diagrams of conjunctions, for covering.
 
 A conjunction is a chain of nodes: its topmost predicate, then the rest, which other conjunctions
-share. Values of nodes are remembered for one question: `stamps[node]` is the question for which
-`values[node]` was worked out, so nothing needs to be cleared between questions.
+share. Values of nodes are cached per query: `stamps[node]` is the query for which `values[node]`
+was computed, so nothing needs to be cleared between queries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRUE = 1
 class Diagrams(NamedTuple):
     variables: Ints32
     highs: Ints32
-    """By node: its predicate, and what must hold besides."""
+    """By node: its predicate, and the node of the remaining conjunction."""
     roots: Ints32
     """By slot: the root of a subscription; 0 if the slot is free."""
     attributes: Words
@@ -36,7 +36,7 @@ class Remembered(NamedTuple):
     values: Bytes
     stamps: Ints64
     path: Ints32
-    """Room for the nodes on the way down: as many as there are nodes."""
+    """Scratch for the nodes of a chain; as long as there are nodes, and a chain repeats none."""
 
 
 @inlined
@@ -50,9 +50,9 @@ def _value(
     holds: Bytes,
     stamp: int,
 ) -> int:
-    """Whether all predicates of a chain hold. Looks at the topmost first, and stops when one does
-    not. Takes arrays one by one: structs of arrays, taken out of a tuple once per root, took as
-    long as the walk itself."""
+    """Whether all predicates of a chain hold. Tests the topmost first, and stops at the first that
+    does not hold. Takes arrays as separate arguments: unpacking named tuples of arrays once per
+    root took as long as the walk itself."""
     depth, value = 0, 1
     while node > TRUE:
         if stamps[node] == stamp:
@@ -80,8 +80,9 @@ def relations_in_one_pass(
     stamp: int,
     found: Ints64,
 ) -> tuple[int, int]:
-    """Figure 7: the slot that covers a new conjunction, or -1; how many slots it covers, in
-    `found`. Once it covers one, nothing can cover it (in a table without covered members)."""
+    """Figure 7: the slot that covers a new conjunction, or -1; and the number of slots that it
+    covers, written to `found`, which needs one entry per slot. Once it covers one, nothing can
+    cover it (in a table without covered members)."""
     variables, highs, roots, own = diagrams
     right_values, right_stamps, right_path = knowns[0]
     left_values, left_stamps, left_path = knowns[1]
@@ -90,7 +91,7 @@ def relations_in_one_pass(
         root = roots[slot]
         if root == 0:
             continue
-        # A conjunction can cover another one only if it tests no other attributes.
+        # A conjunction covers another one only if the other tests all of its attributes.
         if (
             is_right_open
             and not own[slot] & ~attributes
@@ -130,7 +131,7 @@ def all_covered(
     stamp: int,
     found: Ints64,
 ) -> int:
-    """The second: how many slots a new conjunction covers, in `found`."""
+    """The second pass: write the slots that a new conjunction covers; returns how many."""
     variables, highs, roots, own = diagrams
     values, stamps, path = known
     used = 0

@@ -45,7 +45,7 @@ def merge_diagrams(
     advertised: Sequence[Interest] = (),
 ) -> int:
     """Merge until nothing changes; mergers are subscriptions with numbers from `first_number` on.
-    Returns how many were made."""
+    Returns the number of mergers."""
     made = 0
     originals: dict[int, list[Interest]] = {}
     for _ in range(_MAX_PASSES):
@@ -59,7 +59,7 @@ def merge_diagrams(
                 rules=PUBLISHED_RULES,
                 originals=originals,
             ):
-                # Another merger may have covered a part meanwhile.
+                # Another merger may have replaced a part since.
                 if all(part in table for part in merger.parts):
                     own = _replace(table, first_number + made, merger, originals)
                     if measure and measure.measured(merger.interest, own, advertised).degree > 0:
@@ -73,7 +73,7 @@ def merge_diagrams(
 def _replace(
     table: DiagramTable, number: int, merger: Merger, originals: dict[int, list[Interest]]
 ) -> list[Interest]:
-    """A merger in place of its parts and of all else that it covers; what it stands for."""
+    """Replace the parts, and all else that the merger covers, by it; returns the originals."""
     gone = dict(merger.parts)
     for part in merger.parts:
         table.remove(part)

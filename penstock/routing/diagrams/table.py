@@ -1,15 +1,15 @@
-"""Subscriptions of one last hop as a set of diagrams, and covering among them.
+"""Subscriptions of one last hop as a set of diagrams, with covering.
 
 Each subscription is a conjunction of predicates. Its diagram is a chain from its topmost predicate
-downwards; subscriptions share whatever is equal below. A *diagram* of the published set is a group
-of roots with the same children, so a new one finds its group by looking up its children (figure 4),
-and the set is kept up to date as subscriptions come and go.
+downwards; subscriptions share equal suffixes. A *diagram* of the published set is a group of roots
+with the same children, so a new one finds its group by looking up its children (figure 4), and the
+set is maintained as subscriptions are added and removed.
 
 Covering: a new conjunction gives every known predicate a two-bit code. The left bit says that the
-new condition on that attribute contains the predicate's, the right bit that it lies within it.
-Where all left bits of a conjunction are set it is covered by the new one, where all right bits are
-it covers the new one. (The published description leaves out that the new conjunction must not test
-attributes that the covered one does not: `attributes` says so here.)
+new condition on that attribute contains the predicate's, the right bit that it lies within it. If
+all left bits of a conjunction are set, the new one covers it; if all right bits are set, it covers
+the new one. (The published description omits that the new conjunction must not test attributes that
+the covered one does not: `attributes` ensures that here.)
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from penstock.routing.diagrams.kernels import (
 )
 
 _SWEEP_AT_LEAST = 1_000
-"""Withdrawn subscriptions leave nodes behind until they are as many as those that stay."""
+"""Minimum removals before garbage nodes are swept."""
 
 
 class Relations(NamedTuple):
-    """How a new subscription stands to those in the table."""
+    """The covering relations of a new subscription to those in the table."""
 
     covered_by: int | None
     covers: list[int]
 
 
-# Many methods: adding, removing, asking and explaining walk the same diagrams and their caches.
+# Many methods: adding, removing, querying and explaining use the same diagrams and caches.
 class DiagramTable:
-    """`order` gives column positions from the top of the diagrams to the bottom. With `caches`, the
-    dependency tables answer which predicates contain another one; without, all of its attribute's
-    predicates are compared. Not thread-safe."""
+    """`order` lists column positions from the top of the diagrams to the bottom. With `caches`,
+    dependency tables find the predicates that contain another one; without, all predicates of the
+    attribute are compared. Not thread-safe."""
 
     def __init__(
         self, relation: Relation, order: Sequence[int] | None = None, *, caches: bool = True
@@ -102,7 +102,7 @@ class DiagramTable:
         return self.predicates.predicates[self.nodes.variables[root]].column
 
     def insert(self, subscription: int, box: Box) -> Relations:
-        """Covering-based insertion: a covered subscription is not kept, those it covers go."""
+        """Covering-based insertion: not stored if covered; those that it covers are removed."""
         relations = self.relations(box)
         if relations.covered_by is None:
             for covered in relations.covers:
@@ -111,7 +111,7 @@ class DiagramTable:
         return relations
 
     def add(self, subscription: int, box: Box) -> None:
-        """Whatever others cover it, or it covers."""
+        """Add a subscription regardless of covering."""
         self.remove(subscription)
         variables = [self._variable(column, interval) for column, interval in box]
         self._uses.update(variables)
@@ -149,7 +149,7 @@ class DiagramTable:
         return True
 
     def relations(self, box: Box) -> Relations:
-        """In one pass: who covers a conjunction, or else whom it covers."""
+        """In one pass: the subscription that covers a conjunction, or else those it covers."""
         left, right = self._codes(box)
         found = np.empty(len(self._roots), np.int64)
         bits = np.uint64(self._attribute_bits(box))
@@ -163,7 +163,7 @@ class DiagramTable:
         return Relations(None, self._verified(box, found[:used].tolist()))
 
     def relations_in_two_passes(self, box: Box) -> Relations:
-        """The same by two separate algorithms, each over the whole table, for comparison."""
+        """`relations` by two separate passes over the whole table, for comparison."""
         left, right = self._codes(box)
         self._stamp = stamp = self._stamp + 1
         bits = np.uint64(self._attribute_bits(box))
@@ -176,13 +176,13 @@ class DiagramTable:
         return Relations(None, self._verified(box, found[:used].tolist()))
 
     def codes_of(self, box: Box) -> tuple[Bytes, Bytes]:
-        """The first step alone: the left and the right bit of every predicate."""
+        """The first step only: the left and the right bit of every predicate."""
         left, right = (codes.copy() for codes in self._codes(box))
         self._forget_codes(box)
         return left, right
 
     def sweep(self) -> None:
-        """Drop the nodes and predicates that nobody needs any more."""
+        """Drop nodes and predicates that no subscription uses."""
         moved = self.nodes.sweep(self._roots)
         self._roots = array("i", moved[np.array(self._roots, np.int64)].tolist())
         used = {variable for variable, uses in self._uses.items() if uses}
@@ -218,7 +218,7 @@ class DiagramTable:
             self.dependencies[column].remove(variable)
 
     def _codes(self, box: Box) -> tuple[Bytes, Bytes]:
-        """The two bits of every predicate. An attribute that is not tested contains everything."""
+        """The two bits of every predicate. An untested attribute counts as unbounded."""
         variables = [self._known_variable(column, interval) for column, interval in box]
         size = len(self.predicates)
         if len(self._left) < size:
@@ -239,7 +239,7 @@ class DiagramTable:
             return None
         variable = self.predicates.find(column, interval)
         if variable is None or variable not in self._dependencies(column):
-            # New to the index: it is entered before the question, as published.
+            # New predicates are added to the index before the query, as published.
             return self._variable(column, interval)
         return variable
 

@@ -1,4 +1,4 @@
-"""Merging interests: rules, what a merger costs, when to merge, and how to take it back."""
+"""Merging interests: rules, the cost of mergers, when to merge, and how to undo mergers."""
 
 from penstock.routing.merging.budgets import FalsePositives
 from penstock.routing.merging.measures import Measure, ObservedMeasure, UniformMeasure, threshold_of

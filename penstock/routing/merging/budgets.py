@@ -1,8 +1,8 @@
-"""A budget of false positives per link: measured at the node that merged, and held by it.
+"""A budget of false positives per link: measured and enforced at the node that merged.
 
-Whoever merges keeps the parts, so it can tell which messages it received for a merger alone. When
-their share exceeds the budget, the mergers that brought most of them are taken back, and later ones
-must be better.
+The merging node keeps the parts, so it knows which messages it received only because of a merger.
+When their share exceeds the budget, the mergers that caused most of them are dissolved, and later
+ones must be better.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 WINDOW_MESSAGES = 1_000
-"""Counts are halved when so many messages were received, so that the past fades."""
+"""Counts are halved after this many messages, so that recent ones weigh more."""
 ENOUGH_MESSAGES = 50
-"""Of fewer messages nothing is concluded."""
+"""Minimum messages for a decision."""
 
 
 class FalsePositives:
-    """Of one link. `budget` is the share of received messages that may be in vain."""
+    """False positives of one link. `budget` is their maximum share of received messages."""
 
     def __init__(self, budget: float) -> None:
         self.budget = budget
@@ -36,7 +36,7 @@ class FalsePositives:
         self._slide(count)
 
     def wasted(self, mergers: Iterable[int]) -> None:
-        """A message that concerned these mergers and nobody here."""
+        """Count a message that concerned these mergers and none of their parts."""
         self.received += 1
         self.in_vain += 1
         self._window_in_vain += 1
@@ -44,7 +44,7 @@ class FalsePositives:
         self._slide(1)
 
     def to_take_back(self) -> list[int]:
-        """The mergers that brought the most, until the rest is within budget."""
+        """The mergers with the most false positives, until the rest is within budget."""
         if self._window < ENOUGH_MESSAGES or self.share <= self.budget:
             return []
         excess = self._window_in_vain - self.budget * self._window

@@ -1,9 +1,9 @@
-"""How likely a publication is to concern an interest, and what a merger adds to its parts.
+"""The probability that a publication concerns an interest, and the false positives of mergers.
 
 The *imperfect degree* of a merger is the share of the publications that concern it and none of its
 parts. With advertisements, only advertised publications count. Degree times probability is the
-share of all publications that the merger brings in vain: the imperfect merging threshold (IMT) of
-Li, Hou and Jacobsen (2005) bounds it.
+share of all publications that are false positives of the merger: the imperfect merging threshold
+(IMT) of Li, Hou and Jacobsen (2005) bounds it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from penstock.routing.merging.volumes import FlatBox, Range, union_volume
 from penstock.routing.probes import Sides, sides_of
 
 ENOUGH_MESSAGES = 100
-"""With fewer, publications are taken for uniform."""
+"""With fewer messages, publications are assumed to be uniform."""
 
 
 class Measured(NamedTuple):
-    """Of a merger: how likely it is concerned, and in vain."""
+    """Of a merger: the probability that it is concerned, and the share of false positives."""
 
     probability: float
     degree: float
@@ -48,19 +48,19 @@ def threshold_of(
 
 
 class UniformMeasure:
-    """Publications fill the given ranges of keys evenly. In a dimension without a range, or whose
-    keys are no numbers, parts that are narrower than the merger count for nothing: such mergers
-    look worse than they are, never better."""
+    """Publications are uniform over the given ranges of keys. In a dimension without a range, or
+    with non-numeric keys, parts that are narrower than the merger count as empty: such mergers look
+    worse than they are, never better."""
 
     def __init__(self, shape: SpaceShape, ranges: Mapping[int, tuple[int, int]]) -> None:
-        """`ranges` has the first and the last key of each dimension."""
+        """`ranges` are the first and the last key of each dimension."""
         self._shape = shape
         self._ranges = ranges
 
     def measured(
         self, merger: Interest, parts: Sequence[Interest], advertised: Sequence[Interest]
     ) -> Measured:
-        # Conditions that the merger does not have, and its parts do, count too.
+        # Include dimensions that the parts bound and the merger does not.
         bounded = {d for part in parts for d in sides_of(part, self._shape)}
         outer = {**dict.fromkeys(bounded, EVERYTHING), **sides_of(merger, self._shape)}
         whole = self._clipped([merger], advertised, outer)
@@ -94,7 +94,7 @@ class UniformMeasure:
         if known is None:
             return (0.0, 1.0) if interval.covers(outer) else (0.0, 0.0)
         first, last = known
-        is_end = dimension < 0  # ends of filters lie between two cuts, both included
+        is_end = dimension < 0  # ends of filters lie between two cuts, inclusive
         low = _place(interval.low, first, last)
         high = _place(interval.high, first, last) + (0.5 if is_end else 0.0)
         size = last - first + 1
@@ -102,7 +102,7 @@ class UniformMeasure:
 
 
 def _place(cut: Cut, first: int, last: int) -> float:
-    """How many keys of a range lie below a cut."""
+    """The number of keys of a range below a cut."""
     if len(cut) == 1:
         return 0.0 if cut[0] <= 1 else float(last - first + 1)
     key = cut[1]
@@ -112,7 +112,7 @@ def _place(cut: Cut, first: int, last: int) -> float:
 
 
 class ObservedMeasure:
-    """What the publications of late say; until there are enough of them, another measure does."""
+    """Measures on recent publications; until there are enough of them, uses another measure."""
 
     def __init__(self, shape: SpaceShape, fallback: Measure) -> None:
         self._fallback = fallback
@@ -124,13 +124,13 @@ class ObservedMeasure:
     def measured(
         self, merger: Interest, parts: Sequence[Interest], advertised: Sequence[Interest]
     ) -> Measured:
-        """What was published was advertised, so advertisements add nothing."""
+        """All publications were advertised, so advertisements are ignored."""
         seen = len(self._sample)
         if seen < ENOUGH_MESSAGES:
             return self._fallback.measured(merger, parts, advertised)
         met = self._sample.concerned(merger)
         if not met:
-            # Unseen is not impossible: nothing says that it would be in vain more often than not.
+            # Nothing seen for the merger: a small probability, and the degree of the fallback.
             degree = self._fallback.measured(merger, parts, advertised).degree
             return Measured(1 / (seen + 1), degree)
         in_vain = met & ~self._sample.concerned_by_any(parts)
@@ -138,7 +138,7 @@ class ObservedMeasure:
 
 
 class ObservedMeasures(Mapping[int, Measure]):
-    """One measure for each space of a node, made when it is first asked for."""
+    """One measure for each space of a node, created on first use."""
 
     def __init__(self, shapes: Shapes, fallbacks: Mapping[int, Measure]) -> None:
         self._shapes, self._fallbacks = shapes, fallbacks
@@ -159,7 +159,7 @@ class ObservedMeasures(Mapping[int, Measure]):
         return len(self._shapes)
 
     def observe(self, message: Message) -> None:
-        """What is sent to named recipients is no publication: it is what they begin with."""
+        """Ignores messages to named recipients: they are initial content, not publications."""
         if not message.recipients and message.space in self._shapes:
             self[message.space].observe(message)
 

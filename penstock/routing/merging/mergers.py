@@ -1,9 +1,10 @@
-"""Finding mergers among interests that stand side by side.
+"""Finding mergers among similar interests.
 
 Candidates differ little: *siblings* agree in all but one dimension (on diagrams, these are the
 roots of one diagram with the same attribute; figure 10 of the paper says "different", its text "the
-same"), *neighbours* follow each other when all interests of a space are sorted. Perfect mergers
-are made until there are none; imperfect ones, the cheapest first, as long as their IMT is allowed.
+same"), *neighbours* are adjacent when all interests of a space are sorted. Perfect mergers are made
+until there are none; imperfect ones, the cheapest first, as long as the threshold (IMT) allows
+them.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from penstock.routing.merging.measures import Measure
 from penstock.routing.merging.rules import IMPERFECT_RULES, PERFECT_RULES, MergeRule
 
 MAX_PARTS = 1_000
-"""Of one merger: whoever withdraws one of them has all others sent again."""
+"""Maximum parts of a merger: withdrawing one of them sends all others again."""
 _NEIGHBOURS = 2
-"""Candidates on either side, in each order."""
+"""Candidates on either side, in each sort order."""
 _MAX_ROUNDS = 24
-"""Each round halves what can be merged: enough for a million parts of one merger."""
+"""Maximum rounds: each halves the number of parts, so this is enough for a million parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,11 @@ def find_mergers(
     rules: Sequence[MergeRule] = IMPERFECT_RULES,
     originals: Mapping[int, Sequence[Interest]] | None = None,
 ) -> list[Merger]:
-    """Mergers of at least two interests each, no interest in two of them. Where interests are
-    imperfect mergers themselves, `originals` says by name of what: what these let through counts.
+    """Disjoint mergers of at least two interests each. For interests that are imperfect mergers
+    themselves, `originals` has their parts by name: false positives are measured against these.
 
-    Without a measure, or with a threshold of 0, only perfect ones (and, knowing advertisements,
-    those that no advertised publication can tell from perfect ones).
+    Without a measure, or with a threshold of 0, only perfect ones (and, with advertisements, those
+    that no advertised publication can distinguish from perfect ones).
     """
     groups = [Merger(interest, {name: interest}) for name, interest in interests.items()]
     groups = _perfect(groups)
@@ -93,7 +94,7 @@ def _merge_along(groups: list[Merger], dimension: _Key) -> list[Merger]:
 
 
 def _without(interest: Interest, dimension: _Key) -> _Key | None:
-    """What an interest says elsewhere: siblings say the same."""
+    """The interest in all other dimensions, which is equal for siblings."""
     kind, number = dimension
     assert isinstance(number, int)
     if kind == 0:
@@ -111,7 +112,7 @@ def _without(interest: Interest, dimension: _Key) -> _Key | None:
 
 
 def _merge_row(family: list[Merger], dimension: _Key) -> list[Merger]:
-    """Siblings, sorted by where they begin in the dimension they differ in."""
+    """Merge siblings, sorted by their low ends in the dimension in which they differ."""
     if len(family) == 1:
         return family
     merged: list[Merger] = []
@@ -138,7 +139,7 @@ def _first(rules: Iterable[MergeRule], one: Interest, other: Interest) -> Intere
 
 
 class _Imperfect:
-    """Rounds of disjoint pairs, the cheapest first, until no pair is allowed any more."""
+    """Merges disjoint pairs in rounds, the cheapest first, until no pair is allowed."""
 
     def __init__(
         self,
@@ -155,7 +156,7 @@ class _Imperfect:
         self._advertised = advertised
         self._rules = rules
         self._known: dict[tuple[int, int], tuple[float, Interest] | None] = {}
-        """What pairs of groups, by their numbers, would become: most stay for the next round."""
+        """Cached mergers of pairs of groups, by number: most are needed again in the next round."""
         self._numbers = count(len(groups))
         self._numbered = dict(enumerate(groups))
 
@@ -170,7 +171,7 @@ class _Imperfect:
         return list(self._numbered.values())
 
     def _chosen(self) -> dict[tuple[int, int], Interest]:
-        """Disjoint pairs and what they become."""
+        """Disjoint pairs and their mergers."""
         costs, known = [], dict[tuple[int, int], tuple[float, Interest] | None]()
         for pair in self._candidates():
             best = self._known[pair] if pair in self._known else self._best(*pair)
@@ -203,7 +204,7 @@ class _Imperfect:
         return sorted({(min(pair), max(pair)) for pair in seen})
 
     def _order(self, number: int, dimension: _Key) -> _Key:
-        """By what is said elsewhere, then in the dimension: siblings are neighbours."""
+        """Sorts by all other dimensions, then by this one: siblings are neighbours."""
         interest = self._numbered[number].interest
         return _without(interest, dimension), _range(interest, dimension)
 

@@ -1,7 +1,7 @@
-"""When to merge: a list of small conditions, any of which will do.
+"""When to merge: policies, of which any can trigger a merge.
 
 Merging after every subscription would cost more than it saves, as the paper says, so each policy
-waits for something that makes it worth while.
+waits for a condition that makes merging worthwhile.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What a policy may look at."""
+    """The input of a policy."""
 
     sent: int
     """Interests that are sent over the link."""
     changes: int
-    """Interests that came or went since the last time."""
+    """Interests added or removed since the last merge."""
     calls: int = 0
-    """How often it was asked since the last time: whoever asks regularly has a clock."""
+    """Calls since the last merge: a clock for callers that call regularly."""
     roots_per_diagram: Callable[[], float] = lambda: 0.0
-    """How many siblings an interest has, itself included, on average: counted if asked for."""
+    """The average number of siblings of an interest, itself included; computed on demand."""
 
 
 Policy: TypeAlias = Callable[[TableState], bool]
@@ -37,17 +37,17 @@ def every(changes: int) -> Policy:
 
 
 def when_siblings(roots: float) -> Policy:
-    """The published one: when diagrams have so many roots on average."""
+    """The published policy: when diagrams have this many roots on average."""
     return lambda state: state.changes > 0 and state.roots_per_diagram() >= roots
 
 
 def when_outdated(changes: int, share: float) -> Policy:
-    """When so many have changed, and that is this share of all: for tables of any size."""
+    """After this many changes that are also this share of all interests: for tables of any size."""
     return lambda state: state.changes >= max(changes, share * state.sent)
 
 
 def periodically(calls: int) -> Policy:
-    """What publications say may have changed since, if not the table."""
+    """Every so many calls, because publications may change even if the table does not."""
     return lambda state: state.calls >= calls
 
 

@@ -1,4 +1,4 @@
-"""Rules for merging two interests of one space: each gives the merger, or None where it does not
+"""Rules for merging two interests of one space: each returns the merger, or None if it does not
 apply.
 
 A perfect merger stands for the same points as its two parts together. The imperfect rules are those
@@ -19,15 +19,15 @@ MergeRule: TypeAlias = Callable[[Interest, Interest], Interest | None]
 
 
 def cover(one: Interest, other: Interest) -> Interest | None:
-    """One of the two is the merger already."""
+    """One of the two covers the other."""
     if one.covers(other):
         return one
     return other if other.covers(one) else None
 
 
 def touching_ranges(one: Interest, other: Interest) -> Interest | None:
-    """All is equal but one range, and the two ranges touch or overlap. Values of a discrete type
-    that follow each other are such ranges, so a set of equalities without gaps becomes one."""
+    """All ranges but one are equal, and the two ranges touch or overlap. Consecutive values of a
+    discrete type touch, so a set of equalities without gaps becomes one range."""
     different = differences(one, other)
     if len(different) != 1:
         return None
@@ -75,7 +75,7 @@ def greater_with_equal(one: Interest, other: Interest) -> Interest | None:
 
 
 def drop_predicates(one: Interest, other: Interest) -> Interest | None:
-    """One or two predicates over base columns differ: leave them out."""
+    """One or two predicates over base columns differ: drop them."""
     different = differences(one, other)
     if not 1 <= len(different) <= _MAX_DROPPED or min(different) < 0:
         return None
@@ -101,11 +101,11 @@ IMPERFECT_RULES: tuple[MergeRule, ...] = (
 _MAX_DROPPED = 2
 
 LOW_END, HIGH_END, NUMBERS = -1, -2, -3
-"""Where differences are not of a base column: -1 - 3 i and -2 - 3 i for filter column i."""
+"""Dimensions that are not base columns: -1 - 3 i and -2 - 3 i for filter column i."""
 
 
 def differences(one: Interest, other: Interest) -> dict[int, tuple[Interval, Interval]]:
-    """Where two interests of one space differ, and what each of them says there."""
+    """The dimensions in which two interests of one space differ, with both intervals."""
     found: dict[int, tuple[Interval, Interval]] = {}
     mine, its = dict(one.base), dict(other.base)
     for column in mine.keys() | its.keys():
@@ -137,7 +137,7 @@ def _with_predicate(interest: Interest, column: int, interval: Interval) -> Inte
 
 
 def _is_equality(interval: Interval) -> bool:
-    """One value; of discrete types also as a range that stops before the next one."""
+    """Whether an interval holds one value, also as a range up to the next (discrete types)."""
     low, high = interval
     if len(low) != 3 or len(high) != 3 or low[2] != 0:
         return False

@@ -1,6 +1,6 @@
-"""Publications of late, and which of them concern an interest, as the bits of one number.
+"""Recent publications, and which of them concern an interest, as a bit set.
 
-Finding mergers asks this for thousands of boxes in a row. So the sampled rows are sorted once by
+Finding mergers queries this for thousands of boxes in a row. So the sampled rows are sorted once by
 each column: the rows whose value lies in an interval are then the difference of two prefixes.
 """
 
@@ -18,11 +18,11 @@ from penstock.predicates.masks import bits
 from penstock.routing.interests import Interest, SpaceShape, concerns
 
 SAMPLE_MESSAGES = 500
-"""Publications that are remembered: a share of 1 % is then known to about half of itself."""
+"""Publications kept: the relative error of a share of 1 % is then about one half."""
 
 
 class PublicationSample:
-    """Of one space. What was computed is kept until the next publication."""
+    """Publications of one space. Results are cached until the next publication."""
 
     def __init__(self, shape: SpaceShape) -> None:
         self._shape = shape
@@ -63,7 +63,7 @@ class PublicationSample:
         return found
 
     def _in_box(self, box: Box) -> int:
-        """Those whose row, before or after the change, lies in a box."""
+        """The publications whose row, before or after the change, lies in a box."""
         if self._rows is None or self._before is None:
             base = self._shape.base
             self._rows = _SampledRows(self._shape, [_row_after(one) for one in self._seen])
@@ -101,7 +101,7 @@ class _SampledRows:
         return prefixes[last] & ~prefixes[first] if first < last else 0
 
     def _sorted_by(self, column: int) -> tuple[list[Cut], list[int]]:
-        """The cuts just below the values of a column in order, and for each the rows before it."""
+        """The cuts just below the values of a column, sorted, and for each the rows before it."""
         kind = self._base.columns[column].type
         values = sorted(
             (below(None if row[column] is None else kind.key(row[column])), number)

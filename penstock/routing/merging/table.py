@@ -1,4 +1,4 @@
-"""Interests that leave over one link: covered ones are left out, and those that are left merged."""
+"""Interests that are sent over one link: covered ones are omitted, the others merged."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from penstock.routing.merging.turns import MergeTurns
 class MergeSettings:
     policy: Policy = never
     threshold: float = 0.0
-    """The IMT: a merger may bring this share of all publications in vain."""
+    """The IMT: maximum share of all publications that may be false positives of a merger."""
     budget: float = 1.0
-    """The share of received messages that may be in vain before mergers are taken back."""
+    """The share of false positives among received messages above which mergers are dissolved."""
     most_at_once: int | None = None
-    """Interests that one call of `merge_if_due` looks at; the next calls look at the others."""
+    """Maximum interests per call of `merge_if_due`; the next calls take the others."""
 
 
 class MergeTable:
-    """What is sent: maximal interests that no merger stands for, and mergers.
+    """The interests that are sent: mergers, and maximal interests that are in no merger.
 
-    A merger is taken back when one of its parts is withdrawn, or covered by something new; its
-    other parts are then sent again, until the policy says to merge once more.
+    A merger is dissolved when one of its parts is withdrawn, or covered by a new interest; its
+    other parts are then sent again, until the policy triggers the next merge.
     """
 
     def __init__(
@@ -45,15 +45,15 @@ class MergeTable:
         self._shapes = shapes
         self._settings = settings or MergeSettings()
         self._measures = {} if measures is None else measures
-        """By space; without one, mergers are perfect."""
+        """By space; without a measure, only perfect mergers are made."""
         self._threshold = self._settings.threshold
         self._covering = CoverTable(shapes, covers=covers)
         self._covers = covers
         self._mergers: dict[int, Merger] = {}
         self._merger_of: dict[int, int] = {}
-        """By name of a part."""
+        """By name of a part: its merger."""
         self._index: dict[int, InterestIndex] = {}
-        """Of the mergers, by space."""
+        """Indexes of the mergers, by space."""
         self._sent: dict[int, Interest] = {}
         self._changes = 0
         self._calls = 0
@@ -97,7 +97,7 @@ class MergeTable:
         return self._merge(chosen, advertised)
 
     def merge(self, advertised: Sequence[Interest] = ()) -> Changed:
-        """Merge all that is sent one by one now. Mergers themselves are not merged again."""
+        """Merge all interests that are sent individually. Mergers are not merged again."""
         self._turns.end()
         self._changes = self._calls = 0
         return self._merge(self._unmerged(), advertised)
@@ -135,7 +135,7 @@ class MergeTable:
         ]
 
     def count(self, message: Message, is_needed: bool) -> Changed:
-        """A message came over the link; if it exceeds the budget, mergers are taken back."""
+        """Count a message received over the link; dissolves mergers if the budget is exceeded."""
         changed = Changed()
         if is_needed:
             self.false_positives.needed()
@@ -149,7 +149,7 @@ class MergeTable:
         return self._apply(changed)
 
     def _follow(self, covering: Changed) -> Changed:
-        """What changed among the maximal interests, as it is sent."""
+        """Translate changes of the maximal interests to changes of what is sent."""
         changed = Changed()
         self._changes += len(covering.added) + len(covering.removed)
         for name in covering.removed:
@@ -167,7 +167,7 @@ class MergeTable:
         return self._apply(changed)
 
     def _install(self, merger: Merger, changed: Changed) -> None:
-        """A new merger stands for its parts, and for whatever else it covers."""
+        """Install a merger for its parts, and for all else that it covers."""
         covered = {**merger.parts, **dict(self._covering.maximal_within(merger.interest))}
         parts = {name: one for name, one in covered.items() if name not in self._merger_of}
         if len(parts) < 2:
@@ -205,7 +205,7 @@ class MergeTable:
         return index
 
     def _apply(self, changed: Changed) -> Changed:
-        """A merger may have the name of one of the interests that it replaces."""
+        """Apply changes; a merger may have the name of an interest that it replaces."""
         for name in changed.added.keys() & self._sent.keys() - changed.removed.keys():
             del changed.added[name]
         for name in changed.removed:
@@ -214,7 +214,7 @@ class MergeTable:
         return changed
 
     def _siblings(self) -> float:
-        """Sent interests over distinct ones with the last condition left out."""
+        """The number of sent interests per distinct interest without its last condition."""
         families = {(i.space, i.base[:-1], i.bounds) for i in self._sent.values()}
         return len(self._sent) / len(families) if families else 0.0
 

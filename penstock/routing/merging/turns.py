@@ -1,4 +1,4 @@
-"""Going through a table that is too large for one call, a few interests at a time."""
+"""Iteration over a table that is too large for one call, a few interests at a time."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from penstock.routing.interests import Interest
 
 _TURNS = 3
-"""Orders in which a table is gone through."""
+"""Sort orders in which a table is iterated."""
 
 
 class MergeTurns:
-    """In each turn those are close that can be merged along one dimension: siblings that differ in
-    the last column, in the next turn those that differ in the one before."""
+    """Each turn has a sort order that makes interests adjacent that can be merged along one
+    dimension: siblings that differ in the last column, in the next turn the column before it."""
 
     def __init__(self) -> None:
         self._queue: list[int] = []
-        """Names that are to be looked at in this turn, the next one last."""
+        """Names still to process in this turn, the next one last."""
         self._turn = 0
 
     @property
@@ -32,7 +32,7 @@ class MergeTurns:
         find: Callable[[int], Interest | None],
         most: int,
     ) -> list[tuple[int, Interest]]:
-        """The next few. `unmerged` gives all, `find` one of them if it still is one."""
+        """The next `most` interests. `unmerged` lists all, `find` looks up one of them."""
         if not self._queue:
             found = unmerged()
             if len(found) <= most:

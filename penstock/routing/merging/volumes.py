@@ -8,15 +8,15 @@ from typing import TypeAlias
 
 Range: TypeAlias = tuple[float, float]
 FlatBox: TypeAlias = tuple[Range, ...]
-"""A half-open range per dimension; a box with an empty one is empty."""
+"""A half-open range per dimension; a box with an empty range is empty."""
 
 MAX_EXACT_BOXES = 24
-"""A union of n boxes over d dimensions takes up to (2 n) ** d steps. Beyond, a lower bound does."""
+"""A union of n boxes over d dimensions takes up to (2 n) ** d steps; above, a lower bound does."""
 
 
 def union_volume(boxes: Sequence[FlatBox]) -> float:
-    """The share of the unit cube that some boxes fill together. A lower bound if they are many, and
-    do not all agree but in one dimension."""
+    """The volume of the union of boxes in the unit cube. A lower bound if there are many boxes that
+    differ in more than one dimension."""
     distinct = [one for one in dict.fromkeys(boxes) if all(low < high for low, high in one)]
     if not distinct:
         return 0.0

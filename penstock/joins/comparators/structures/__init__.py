@@ -1,1 +1,1 @@
-"""What several published schemes are built on."""
+"""Index structures shared by several published schemes."""

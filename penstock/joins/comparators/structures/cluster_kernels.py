@@ -31,12 +31,12 @@ from penstock.kernels.unions import Codes64, union_reference, unite
 
 NOWHERE_BELOW = -(1 << 62)
 NOWHERE_ABOVE = 1 << 62
-"""Stand for the missing neighbour of an anchor that no partner value lies below, or above."""
+"""Sentinels for anchors without a partner value below, or above."""
 
 
 @njit
 def nearest_partners(anchors: Codes64, partners: Codes64) -> tuple[Codes64, Codes64]:
-    """For each anchor the partner values next to it: at or below, at or above."""
+    """For each anchor the nearest partner values: at or below it, at or above it."""
     before = np.empty(anchors.shape[0], np.int64)
     after = np.empty(anchors.shape[0], np.int64)
     for t in range(anchors.shape[0]):
@@ -53,10 +53,11 @@ def nearest_partners(anchors: Codes64, partners: Codes64) -> tuple[Codes64, Code
 def affected_places(
     forest: Forest, anchors: Codes64, partners: Codes64, a: int, out: Codes64
 ) -> int:
-    """The places of all selected points that contain a partner value; returns how many.
+    """Write the positions of all selected points that contain a partner value; returns how many.
 
-    A member of a cluster contains a partner value if it reaches to the one before its anchor or to
-    the one behind it.
+    All members of a cluster contain its anchor, so a member contains a partner value if it contains
+    the nearest one on either side of the anchor. A position occurs once: `out` needs one entry per
+    point.
     """
     before, after = nearest_partners(anchors, partners)
     count = 0
@@ -83,7 +84,7 @@ def affected_places(
 
 @njit
 def any_affected(forest: Forest, anchors: Codes64, partners: Codes64, a: int) -> bool:
-    """Whether there is any such point."""
+    """Whether `affected_places` would find a point."""
     before, after = nearest_partners(anchors, partners)
     for t in range(anchors.shape[0]):
         x, y = before[t], after[t]
@@ -109,10 +110,10 @@ def any_affected(forest: Forest, anchors: Codes64, partners: Codes64, a: int) ->
 
 @njit
 def disposable(forest: Forest, anchors: Codes64, a: int, q: Codes64, out: Codes64) -> None:
-    """out[j] = 1 where no selected point lies inside (q[j], q[j + 1]): the triangle between those
-    two skyline points can go, and they can become one.
+    """out[j] = 1 if no selected point lies inside (q[j], q[j + 1]): then the triangle between those
+    two skyline points is disposable, and they can be merged.
 
-    A point inside contains its anchor, so only clusters with anchors inside are looked at.
+    A point inside contains its anchor, so only clusters with anchors inside are searched.
     """
     for j in range(q.shape[0] - 1):
         x, y = q[j], q[j + 1]
@@ -151,7 +152,10 @@ def exposed_ranges(
     forest: Forest, anchors: Codes64, x: int, c: int, y: int
 ) -> tuple[Codes64, Codes64]:
     """The union of the base ranges of the points inside (x, y) that contain c: the base rows in it
-    appear to somebody when c comes, and vanish when c goes."""
+    become visible to some point when c is added, and invisible when c is removed.
+
+    A leaf has at most LEAF_POINTS = 16 points; before one is read, 64 entries are free.
+    """
     low, high = np.empty(64, np.int64), np.empty(64, np.int64)
     count = 0
     t = np.searchsorted(anchors, x, side="right")
@@ -185,8 +189,11 @@ def exposed_ranges(
 def skylines(
     forest: Forest, anchors: Codes64, partners: Codes64, values: Codes64, is_merged: bool
 ) -> tuple[Codes64, Codes64, Codes64]:
-    """The cluster-based skylines of many base values of one join value, one after the other: where
-    each begins, and the x and y of its points; merged over disposable triangles, or not."""
+    """The concatenated cluster-based skylines of many base values of one join value: where each
+    begins, and the x and y of its points; with `is_merged`, merged over disposable triangles.
+
+    A skyline has at most one point per value of `q`; that much room is made before it is written.
+    """
     q = neighbours_of_anchors(anchors, partners)
     begin = np.zeros(values.shape[0] + 1, np.int64)
     xs, ys = np.empty(64, np.int64), np.empty(64, np.int64)
@@ -215,7 +222,11 @@ def skylines(
 
 @njit
 def neighbours_of_anchors(anchors: Codes64, partners: Codes64) -> Codes64:
-    """The partner values next to some anchor, sorted: the points of the cluster-based skyline."""
+    """The partner values next to some anchor, sorted: the points of the cluster-based skyline.
+
+    An anchor has at most two neighbours, which bounds `q`. Anchors ascend, so duplicates are
+    adjacent.
+    """
     before, after = nearest_partners(anchors, partners)
     q = np.empty(2 * anchors.shape[0], np.int64)
     count = 0
@@ -229,7 +240,7 @@ def neighbours_of_anchors(anchors: Codes64, partners: Codes64) -> Codes64:
 
 
 def affected_reference(points: Points, partners: list[int], a: int) -> list[int]:
-    """The places of `affected_places`, sorted, by looking at every point."""
+    """The positions of `affected_places`, sorted, by testing every point."""
     return [
         i
         for i, (low, high, base_low, base_high) in enumerate(points.tolist())
@@ -238,13 +249,13 @@ def affected_reference(points: Points, partners: list[int], a: int) -> list[int]
 
 
 def disposable_reference(points: Points, a: int, q: list[int]) -> list[bool]:
-    """`disposable` by looking at every point."""
+    """`disposable` by testing every point."""
     selected = [(p[LOW], p[HIGH]) for p in points.tolist() if p[BASE_LOW] <= a <= p[BASE_HIGH]]
     return [not any(x < low and high < y for low, high in selected) for x, y in pairwise(q)]
 
 
 def exposed_reference(points: Points, x: int, c: int, y: int) -> list[tuple[int, int]]:
-    """`exposed_ranges` by looking at every point."""
+    """`exposed_ranges` by testing every point."""
     return union_reference(
         (base_low, base_high)
         for low, high, base_low, base_high in points.tolist()

@@ -1,4 +1,4 @@
-"""What the schemes with a stabbing-set index share (Chandramouli and Yang, 2008, section 3.2)."""
+"""Base of the schemes with a stabbing-set index (Chandramouli and Yang, 2008, section 3.2)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from penstock.predicates.intervals import BOTTOM, EVERYTHING, TOP, Interval, abo
 class ClusterIndex:
     """The stabbing-set index of a space, over the base column that most points constrain.
 
-    It has codes of its own. A new point whose ends are among their constants is inserted; another
-    one makes the index start anew, when it is next asked.
+    It has its own codes. A new point whose ends are among their constants is inserted; any other
+    point makes the next query rebuild the index.
     """
 
     def __init__(self, points: SpacePoints) -> None:
@@ -99,7 +99,7 @@ def _known(codes: Codes, interval: Interval) -> tuple[int, int] | None:
 
 
 class ClusterScheme(StepByStep):
-    """Regions for both kinds of message, found through clusters."""
+    """Regions for both kinds of message, computed from clusters."""
 
     name: str
 
@@ -122,7 +122,7 @@ class ClusterScheme(StepByStep):
     def reaches(
         self, points: SpacePoints, index: ClusterIndex, row: Row, partners: Iterable[Row]
     ) -> Reaches:
-        """A descriptive skyline for a base row and the rows it joins, of which there are some."""
+        """A descriptive skyline for a base row and the rows it joins, at least one."""
 
     def _of_base_row(
         self, group: Group, step: GroupStep, points: SpacePoints, index: ClusterIndex
@@ -185,7 +185,7 @@ def _exposed(
     mates: list[Key | None],
     joining: dict[RowKey, Row],
 ) -> dict[RowKey, Reach]:
-    """The joining rows that the value shows to somebody (or hides), and the reach of those."""
+    """The joining rows that the value makes visible to some point (or hides), with their reach."""
     if not value:
         return {}
     before, after = neighbours(value[0], mates)

@@ -1,11 +1,11 @@
-"""What all schemes that send join rows share.
+"""Base of the schemes that send join rows.
 
-A join row of an edge travels as two messages, one for the spaces based on each side: this half of
-the row, and the key of the other half, its `partner`. A client holds a row while it knows of a
-partner of it, so each half can be told apart from the others, in any order within a step. Together
-the two halves have the attributes of the join row, which is how their bytes are counted. For a
-query over two tables that is the join itself; for one over more tables it is the join along the
-edge that filters each table, and the client joins what it holds, as for semijoins.
+A join row of an edge is sent as two messages, one for the spaces based on each side: this half of
+the row, and the key of the other half, its `partner`. A client holds a row while it knows a partner
+of it, so halves are independent and can come in any order within a step. Together the two halves
+have the attributes of the join row, which is how their bytes are counted. For a query over two
+tables that is the join itself; for one over more tables it is the join along the edge that filters
+each table, and the client joins what it holds, as for semijoins.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class HalfChange:
 
 
 def half_changes(group: Group, step: GroupStep, points: SpacePoints) -> Iterator[HalfChange]:
-    """All halves, for the points of one space, of the join rows that a step makes or ends."""
+    """All halves, for the points of one space, of the join rows that a step creates or removes."""
     for key, row in group.sides[1 - step.side].items():
         if points.space.side == step.side:
             vector = points.vector(row)
@@ -69,7 +69,7 @@ def half_changes(group: Group, step: GroupStep, points: SpacePoints) -> Iterator
 
 
 def region_message(step: GroupStep, points: SpacePoints, change: HalfChange) -> Message:
-    """The half for everybody who wants the join row, found by its values alone."""
+    """The half, addressed to the region of all points that contain the join row's values."""
     old, new = change.old, change.new
     return Message(
         Position(step.offset, step.step),
@@ -90,7 +90,7 @@ def addressed(
     row: Row | None,
     mask: Mask,
 ) -> Iterator[Message]:
-    """The half for exactly the points of a mask, unless there are none."""
+    """The half, addressed to exactly the points of a mask; nothing if it is empty."""
     recipients = tuple(points.ids[i] for i in mask.nonzero()[0])
     if recipients:
         yield Message(
@@ -106,7 +106,7 @@ def addressed(
 def initial_pairs(
     position: Position, groups: Iterable[Group], points: SpacePoints
 ) -> Iterator[Message]:
-    """The join rows that new points start with, as halves for them alone."""
+    """The initial content of new points: join rows, as halves addressed to them."""
     side = points.space.side
     pairs = ((group, one) for group in groups for one in group.sides[1 - side].items())
     for group, (partner, other) in pairs:
@@ -118,7 +118,7 @@ def initial_pairs(
 
 
 class JoinRowScheme(StepByStep):
-    """Join rows to regions: `ref-j`, and `ref-j+` if only those that somebody wants are sent."""
+    """Join rows to regions: `ref-j`, or with `only_wanted` `ref-j+`."""
 
     name: str
     family = Family.JOIN_ROWS

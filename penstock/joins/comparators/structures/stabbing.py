@@ -1,14 +1,13 @@
 """The stabbing-set index: filter intervals in few clusters that each share a common value.
 
-Sorted by their right ends, an anchor is put at each right end that no anchor before stabs
-(Chandramouli and Yang, 2008, 3.1.1). The intervals that made the anchors are pairwise disjoint, so
-no fewer clusters are possible: they are the *witnesses* of that.
+Intervals are taken in the order of their right ends; one that contains no anchor yet makes its
+right end an anchor (Chandramouli and Yang, 2008, 3.1.1). The intervals that made the anchors are
+pairwise disjoint, so no fewer clusters are possible: they are the *witnesses* of that.
 
-Under inserts and deletes, a new interval goes to a cluster whose anchor it contains, or founds one
-of its own. As long as witnesses live, the optimum cannot fall below their number; when there are
-more than twice as many clusters, the index is built anew. So there are never more than twice as
-many clusters as needed. Members that came after the last build are kept in small trees beside the
-large ones, one per cluster, built when they are asked for.
+A new interval goes to a cluster whose anchor it contains, or founds one. The optimum cannot fall
+below the number of living witnesses; when there are more than twice as many clusters, the index is
+rebuilt. So there are never more than twice as many clusters as needed. Members added since the last
+build are kept in separate small trees, one per cluster, built on demand.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from penstock.kernels.trees import HIGH, LOW, Forest, Points, plant
 from penstock.kernels.unions import Codes64
 
 LATE_MEMBERS = 1024
-"""Members that came after the last build, before the index is built anew (or 1/8 of all)."""
+"""Members added since the last build that trigger a rebuild (or 1/8 of all, if that is more)."""
 
 
 @njit
 def _greedy_anchors(low: Codes64, high: Codes64, order: Codes64) -> tuple[Codes64, Codes64]:
-    """Anchors, ascending, and the witness of each, from intervals in the order of their ends."""
+    """Anchors, ascending, and the witness of each; `order` sorts the intervals by their ends."""
     anchors = np.empty(order.shape[0], np.int64)
     witnesses = np.empty(order.shape[0], np.int64)
     count = 0
@@ -43,7 +42,7 @@ def _greedy_anchors(low: Codes64, high: Codes64, order: Codes64) -> tuple[Codes6
 
 
 class StabbingIndex:
-    """Points (filter low, filter high, base low, base high) in clusters, known by their numbers."""
+    """Points (filter low, filter high, base low, base high) in clusters, identified by number."""
 
     def __init__(self, points: Points) -> None:
         self._points: list[tuple[int, ...]] = []
@@ -65,7 +64,7 @@ class StabbingIndex:
         self._number_at = numbers[by_cluster][self._forest.order]
         self._witnesses = set(numbers[witnesses].tolist())
         self._late: list[int] = []
-        self._founded: list[int] = []  # anchors of clusters that came after the build
+        self._founded: list[int] = []  # anchors of clusters founded since the build
         self._late_forest: tuple[Codes64, Forest, Codes64] | None = None
         self._gone = 0
 
@@ -74,16 +73,16 @@ class StabbingIndex:
 
     @property
     def clusters(self) -> int:
-        """How many clusters there are: at most twice as many as needed."""
+        """The number of clusters: at most twice as many as needed."""
         return len(self.anchors) + len(self._founded)
 
     @property
     def needed(self) -> int:
-        """So many clusters at least are needed, as far as is known."""
+        """A lower bound on the number of clusters: the living witnesses."""
         return len(self._witnesses)
 
     def insert(self, low: int, high: int, base_low: int, base_high: int) -> int:
-        """Returns the number by which the point is known."""
+        """Returns the number of the new point."""
         number = len(self._all) + len(self._points)
         self._points.append((low, high, base_low, base_high))
         self._late.append(number)
@@ -112,7 +111,7 @@ class StabbingIndex:
         return np.sort(numbers[self._alive[numbers]])
 
     def any_point(self, partners: Codes64, a: int) -> bool:
-        """Whether there is such a point. Deleted points may count until the next build."""
+        """Whether `affected` finds a point; deleted points may count until the next build."""
         return any(any_affected(f, anchors, partners, a) for anchors, f, _ in self._parts())
 
     def exposed(self, x: int, c: int, y: int) -> list[tuple[int, int]]:
@@ -132,7 +131,7 @@ class StabbingIndex:
         """The cluster-based skylines for many base values (`ref-sj-clu`, merged: `ref-sj-clu+`)."""
         if self._late or self._gone:
             self._absorb()
-            self._build()  # a skyline is of all clusters at once
+            self._build()  # a skyline needs all clusters in one forest
         return skylines(self._forest, self.anchors, partners, values, merged)
 
     def _is_stabbed(self, low: int, high: int) -> bool:
@@ -148,7 +147,7 @@ class StabbingIndex:
             self._build()
 
     def _absorb(self) -> None:
-        """Bring the points that came one by one into the arrays."""
+        """Append the points inserted one by one to the arrays."""
         if self._points:
             more = np.array(self._points, np.int64).reshape(-1, 4)
             self._all = np.concatenate([self._all, more])
@@ -156,7 +155,7 @@ class StabbingIndex:
             self._points = []
 
     def _parts(self) -> list[tuple[Codes64, Forest, Codes64]]:
-        """The trees of the last build, and those of what came later."""
+        """The trees of the last build, and those of later members."""
         self._absorb()
         parts = [(self.anchors, self._forest, self._number_at)]
         if self._late:

@@ -18,7 +18,7 @@ Ints32 = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 
 LANES = 64
-"""Events that share a word: each has one of its bits."""
+"""Events per word, one bit each."""
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
@@ -39,7 +39,7 @@ class CodedPredicates:
         return len(self._columns)
 
     def truth(self, batch: EventBatch) -> Words:
-        """A row for each 64 events, a word for each predicate, in which each event has a bit."""
+        """One row per 64 events, one word per predicate, one bit per event."""
         codes = np.empty((len(self._codes), len(batch)), np.int32)
         for c, (of_column, column) in enumerate(zip(self._codes, batch.columns, strict=True)):
             codes[c] = column_codes(of_column, column)
@@ -55,11 +55,11 @@ def words_for(events: int) -> int:
 def column_codes(codes: Codes, column: KeyColumn) -> Ints32:
     """The code of every key of a column."""
     if isinstance(column, DictionaryColumn):
-        # The last entry is what index -1, NULL, finds.
+        # NULL has index -1, which reads the last entry.
         by_entry = [codes.value(key) for key in column.dictionary]
         entries: Ints32 = np.array([*by_entry, NULL_CODE], np.int32)[column.indices]
         return entries
-    # Constants beyond 64 bits lie before or behind all keys.
+    # Constants beyond 64 bits lie below or above all keys.
     first = bisect_left(codes.constants, _LOWEST)
     last = bisect_left(codes.constants, _HIGHEST + 1)
     constants = np.array(codes.constants[first:last], np.int64)
@@ -86,6 +86,7 @@ def direct_truth(predicates: Sequence[Predicate], batch: EventBatch) -> Words:
 
 @njit
 def _assign(codes: Ints32, columns: Ints32, lows: Ints32, highs: Ints32, truth: Words) -> None:
+    """Fill `truth[e // 64, p]` from codes by column and event; bits beyond the last event are 0."""
     events = codes.shape[1]
     for p in range(len(columns)):
         of_column = codes[columns[p]]

@@ -30,7 +30,10 @@ def evaluate_one(nodes: NodeTable, truth: Sequence[bool]) -> list[bool]:
 def evaluate(
     variables: Ints32, lows: Ints32, highs: Ints32, truth: Words, lanes: np.uint64
 ) -> Words:
-    """The value of every node for one word of events; `lanes` says which bits are events."""
+    """The value of every node for one word of events; `lanes` has the bits that stand for events.
+
+    `truth` is indexed by variable. Children precede their parents, so both values are known.
+    """
     values = np.empty(len(variables), np.uint64)
     values[FALSE] = np.uint64(0)
     values[TRUE] = lanes
@@ -42,7 +45,7 @@ def evaluate(
 
 @njit
 def matched_runs(values: Words, roots: Ints32, first_event: int) -> tuple[Ints32, Ints32, Ints32]:
-    """Which roots are true of which events: owners, lengths of their runs, and events."""
+    """The events for which each root is true: owners, run lengths, events; sizes counted first."""
     runs, total = 0, 0
     for root in roots:
         word = values[root]

@@ -43,12 +43,12 @@ class Not:
 Expression: TypeAlias = Is | And | Or | Not
 
 MAX_STEPS = 30_000
-"""Of one AND or OR, about 0.1 s. A diagram can be exponentially large in what it says."""
+"""Maximum steps of one AND or OR, about 0.1 s; diagrams can be exponentially large."""
 MAX_NEW_NODES = 100_000
 
 
 def diagram_of(expression: Expression, index: PredicateIndex, nodes: NodeTable) -> int:
-    """The root of an expression; TooLargeError, and no node is left behind, if its diagram is."""
+    """The root of an expression; TooLargeError, with all nodes rolled back, if it is too large."""
     before = len(nodes)
     try:
         return _built(expression, index, nodes, before + MAX_NEW_NODES)

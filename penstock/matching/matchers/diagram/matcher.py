@@ -25,21 +25,21 @@ from penstock.predicates.boxes import Box
 from penstock.predicates.budget import TooComplexError
 
 _EVENTS_AT_ONCE = 16 * LANES
-"""Truth values of so many events are computed together: 2 KB a predicate."""
+"""Events per evaluation; bounds the truth values to 2 KB per predicate."""
 _STEPS_PER_PREDICATE = 4
-"""A union whose diagram takes more steps than this for each of its predicates is kept as several
-roots, one per box: with attributes in one order, OR can make a diagram exponentially large."""
+"""A union whose diagram takes more steps per predicate than this is kept as several roots, one per
+box: with a fixed attribute order, OR can make a diagram exponentially large."""
 _SWEEP_AT_LEAST = 1_000
-"""Removed subscriptions leave nodes behind until there are as many of them as there are others."""
+"""Minimum removals before nodes are swept; also, more must have been removed than are held."""
 
 
 @register("diagram")
 class DiagramMatcher:
     """Boxes, and any AND, OR and NOT of predicates, as roots in one table of shared nodes.
 
-    `order` names the columns from the top (the roots) to the bottom. Without it, the first
-    `insert_many` into an empty matcher learns one from what it is given, and `reorder` learns it
-    anew from all that is held.
+    `order` lists the columns from the top (the roots) to the bottom. Without it, the first
+    `insert_many` into an empty matcher learns one from its input, and `reorder` learns a new one
+    from everything held.
     """
 
     def __init__(self, relation: Relation, *, order: Sequence[str] | None = None) -> None:
@@ -106,7 +106,7 @@ class DiagramMatcher:
             self.insert(subscription, boxes)
 
     def reorder(self) -> None:
-        """Learn the order of attributes from all boxes that are held, and build everything anew."""
+        """Learn the attribute order from all boxes held, and rebuild everything."""
         held = self._held
         unions = [boxes for boxes in held.values() if isinstance(boxes, tuple)]
         self._learn_order([one for boxes in unions for one in boxes])
@@ -163,7 +163,7 @@ class DiagramMatcher:
             self._split.add(subscription)
 
     def sweep(self) -> None:
-        """Drop the nodes and predicates that nobody needs any more."""
+        """Drop nodes and predicates that no subscription uses."""
         moved = self.nodes.sweep(self._roots)
         self._roots = array("i", moved[np.array(self._roots, np.int64)].tolist())
         used = set(self.nodes.variables[2:])
@@ -200,9 +200,9 @@ class DiagramMatcher:
         return self.match_batch(batch).any_match()
 
     def _truth(self, batch: EventBatch) -> Words:
-        """What each predicate says of each event.
+        """The truth values of all predicates for all events.
 
-        Predicates that came since the last coding are tested one by one while that is cheaper.
+        Predicates added since the last coding are tested one by one while that is cheaper.
         """
         fresh = self.predicates.predicates[len(self._coded) :]
         if len(fresh) * len(batch) > 2 * len(self.predicates):
@@ -212,7 +212,7 @@ class DiagramMatcher:
         return np.hstack([coded, direct_truth(fresh, batch)]) if fresh else coded
 
     def _each_once(self, events: Ints32, ids: Ints64) -> tuple[Ints32, Ints64]:
-        """A subscription that has several roots is reported once for each event."""
+        """Deduplicate: several roots of one subscription may be true of the same event."""
         if not self._split:
             return events, ids
         order = np.lexsort((events, ids))
@@ -222,7 +222,7 @@ class DiagramMatcher:
         return events[first], ids[first]
 
     def roots(self, subscription: int) -> tuple[int, ...]:
-        """The roots of a subscription: any of them being true is a match."""
+        """The roots of a subscription, which matches if any of them is true."""
         return tuple(self._roots[slot] for slot in self._slots[subscription])
 
     def diagrams(self) -> dict[tuple[int, int], list[int]]:

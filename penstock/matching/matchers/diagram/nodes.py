@@ -25,7 +25,7 @@ Ints32 = npt.NDArray[np.int32]
 
 
 class TooLargeError(Exception):
-    """An operation would take more steps than it was given."""
+    """An operation would exceed its step limit."""
 
 
 class NodeTable:
@@ -45,7 +45,7 @@ class NodeTable:
         return self.lows[node], self.highs[node]
 
     def node(self, variable: int, low: int, high: int) -> int:
-        """The node with these children, new or known."""
+        """The node with these children; created if it does not exist."""
         if low == high:
             return low
         key = _key(variable, low, high)
@@ -58,19 +58,19 @@ class NodeTable:
         return place
 
     def conjunction(self, variables: Iterable[int]) -> int:
-        """All of the variables."""
+        """The AND of the variables."""
         node = TRUE
         for variable in sorted(variables, key=self.rank, reverse=True):
             node = self.node(variable, FALSE, node)
         return node
 
     def disjunction(self, conjunctions: Iterable[Iterable[int]], steps: int) -> int:
-        """Any of some conjunctions, without writing down the diagram of each of them first.
+        """The OR of conjunctions, without building a diagram for each of them first.
 
-        A set of conjunctions (as ranks, ascending) is split by its topmost variable: what is left
-        of it where the variable is false, and where it is true.
+        A set of conjunctions (tuples of ascending ranks) is split by its topmost variable into what
+        remains if the variable is false, and if it is true.
 
-        TooLargeError, and no node is left behind, if it takes more than so many steps.
+        TooLargeError, with all nodes rolled back, if it takes more than `steps` steps.
         """
         by_rank: dict[int, int] = {}
         terms_of_all = []
@@ -108,7 +108,7 @@ class NodeTable:
         return self._apply(one, other, TRUE, steps)
 
     def _apply(self, one: int, other: int, decides: int, steps: int) -> int:
-        """AND or OR: `decides` is the constant that settles the matter, the other one is neutral.
+        """AND or OR: `decides` is the absorbing constant, the other one is neutral.
 
         Not recursive: a subscription of 500 predicates is 500 nodes deep.
         """
@@ -158,18 +158,18 @@ class NodeTable:
         return sorted(seen)
 
     def forget_after(self, count: int) -> None:
-        """Take back the newest nodes."""
+        """Roll back to the first `count` nodes."""
         for place in range(count, len(self)):
             del self._places[_key(self.variables[place], *self.children(place))]
         for column in (self.variables, self.lows, self.highs):
             del column[count:]
 
     def arrays(self) -> tuple[Ints32, Ints32, Ints32]:
-        """Variables and children for kernels. To be let go before the table changes."""
+        """Variables and children for kernels: views, to be dropped before the table changes."""
         return _view(self.variables), _view(self.lows), _view(self.highs)
 
     def sweep(self, roots: Sequence[int]) -> npt.NDArray[np.int64]:
-        """Drop all nodes that no root needs; where each node went (dropped ones: nowhere, -1)."""
+        """Drop unreachable nodes; returns the new position of each node, -1 if it was dropped."""
         variables, lows, highs = self.arrays()
         live = _mark(lows, highs, np.array(roots, np.int64))
         moved = np.where(live, np.cumsum(live) - 1, -1)
@@ -206,7 +206,7 @@ def _view(numbers: array[int]) -> Ints32:
 
 @njit
 def _mark(lows: Ints32, highs: Ints32, roots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """The nodes below some roots. Children come first, so one pass from the right finds them."""
+    """Mark the nodes reachable from the roots. Children precede parents: one reverse pass."""
     live = np.zeros(len(lows), np.bool_)
     live[FALSE] = live[TRUE] = True
     for root in roots:

@@ -34,7 +34,7 @@ class Predicate:
 
     @classmethod
     def of(cls, relation: Relation, column: int, interval: Interval) -> Predicate:
-        """In one spelling: equal sets of values are equal predicates."""
+        """In canonical form: equal sets of values give equal predicates."""
         value_type = relation.columns[column].type
         interval = normalise(interval, value_type)
         return cls(value_type.kind, column, operator_of(interval), interval)
@@ -45,7 +45,7 @@ class Predicate:
 
 
 def operator_of(interval: Interval) -> str:
-    """The SQL operator that gives such an interval."""
+    """The SQL operator that yields such an interval."""
     low, high = interval.low, interval.high
     if interval == IS_NULL:
         return "is null"
@@ -61,7 +61,7 @@ def operator_of(interval: Interval) -> str:
 
 
 class PredicateIndex:
-    """Predicates and their variables; a variable is the position at which its predicate came."""
+    """Predicates and their variables; variables are numbered in order of insertion."""
 
     def __init__(self, relation: Relation) -> None:
         self.relation = relation
@@ -73,7 +73,7 @@ class PredicateIndex:
         return len(self.predicates)
 
     def variable(self, column: int, interval: Interval) -> int:
-        """The variable of a predicate, which is new if the predicate is."""
+        """The variable of a predicate; a new predicate gets a new one."""
         known = self._known.get((column, interval))
         if known is not None:
             return known

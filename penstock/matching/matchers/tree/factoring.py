@@ -1,10 +1,10 @@
-"""Factoring: a tree of its own for each value of an index attribute (Aguilera et al., 1999).
+"""Factoring: a separate tree for each value of an index attribute (Aguilera et al., 1999).
 
-The value of an index attribute picks a subtree by hashing, and that subtree need not test the
-attribute any more. A subscription that asks for one value goes into that value's subtree. A *loose*
-one, which asks for a range or not at all, goes into every subtree whose value it allows, and into
-the *rest*: an ordinary tree that serves all values without a subtree of their own. That buys time
-with copies, so it is for attributes that nearly everybody asks for, with few values.
+The value of an index attribute selects a subtree by hashing, and that subtree need not test the
+attribute. A subscription that requires one value goes into that value's subtree. A *loose* one,
+which has a range or no predicate on the attribute, goes into every subtree whose value it allows,
+and into the *rest*: an ordinary tree for all values without a subtree. That trades memory for time,
+so it suits attributes with few values that nearly all subscriptions constrain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.predicates.boxes import Box, interval_of
 MAX_SUBTREES = 1_024
 COPIES_AT_LEAST = 4_096
 COPIES_PER_BOX = 8
-"""More copies of loose boxes than this (on average) are not worth their memory."""
+"""Maximum copies of loose boxes, on average per box; more are not worth their memory."""
 
 
 class Store(Protocol):
@@ -34,7 +34,7 @@ class Store(Protocol):
 
 
 class SingleTree:
-    """One tree. Its successors are found anew once searching without them has cost as much."""
+    """One tree. After a change, successors are recomputed once searches have cost as much."""
 
     def __init__(self, tree: MatchingTree, successors: bool) -> None:
         self.tree = tree
@@ -116,7 +116,7 @@ class Factored:
         if self._pinned[key]:
             self._subtrees[key].remove(one, subscription)
         else:
-            # What is left in the subtree is in the rest, too.
+            # The remaining boxes of the subtree are loose, so the rest has them, too.
             del self._subtrees[key], self._pinned[key]
 
     def search(self, keys: Sequence[Key | None], found: set[int]) -> int:
@@ -150,7 +150,7 @@ class Factored:
                 subtree.insert(one, subscription)
 
     def _give_up(self) -> None:
-        """Too many loose boxes have come for the subtrees there are: all boxes become loose."""
+        """Drop all subtrees: there are too many loose boxes to copy into each."""
         for boxes in self._pinned.values():
             for subscription, one in boxes:
                 self._loose.add((subscription, one))

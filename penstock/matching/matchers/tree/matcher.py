@@ -23,12 +23,11 @@ from penstock.predicates.boxes import Box
 class TreeMatcher:
     """Boxes in a matching tree.
 
-    `collapse` joins chains of don't-care edges, `successors` jumps instead of walking back, and
-    `index_columns` is the number of columns, first in the order of tests, that pick a subtree
-    each. The defaults are what measured best for time and memory together
-    (docs/notes/matching-tree-and-diagrams.md). `order` names all columns in the order in which
-    they are tested. Without it, the first `insert_many` into an empty tree puts columns that many
-    ask for first.
+    `collapse` merges chains of don't-care edges, `successors` jumps instead of backtracking, and
+    `index_columns` is the number of leading columns that are factored. The defaults measured best
+    for time and memory together (docs/notes/matching-tree-and-diagrams.md). `order` lists all
+    columns in the order in which they are tested. Without it, the first `insert_many` into an empty
+    tree puts the most constrained columns first.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class TreeMatcher:
         return sorted(found)
 
     def analyse(self) -> None:
-        """Find the successors of all nodes now, rather than when searching has cost as much."""
+        """Compute the successors of all nodes now instead of after enough searches."""
         self._store.analyse()
 
     def statistics(self) -> MatcherStatistics:

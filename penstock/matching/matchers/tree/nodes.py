@@ -1,14 +1,14 @@
 """The matching tree of Aguilera, Strom, Sturman, Astley and Chandra (1999).
 
-A subscription is a conjunction of elementary tests. The tests are put into one order, level by
-level: a node examines the attribute of its level, its edges are the outcomes that some subscription
-asks for, and a don't-care edge leads to the subscriptions that do not ask. A leaf holds the
-subscriptions whose outcomes are the edges on its path. To match an event, follow from the root all
-edges that agree with it; the leaves reached are the answer.
+A subscription is a conjunction of elementary tests. The tests have one order, level by level: a
+node examines the attribute of its level, its edges are the outcomes that some subscription
+requires, and a don't-care edge leads to the subscriptions without a test on that level. A leaf
+holds the subscriptions whose outcomes are the edges on its path. To match an event, follow from the
+root all edges that agree with it; the subscriptions of the leaves reached match.
 
-Equality tests are outcomes found by hashing, ranges and inequalities outcomes found by order
-(`outcomes`). With `collapse`, a chain of don't-care edges is one edge: an edge may lead past
-levels, and no node has a don't-care edge alone.
+Outcomes of equality tests are found by hashing, those of ranges and inequalities by order
+(`outcomes`). With `collapse`, a chain of don't-care edges is one edge: an edge may skip levels, and
+no node has a don't-care edge only.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from penstock.predicates.intervals import IS_NULL, Interval
 
 
 class Test(NamedTuple):
-    """What a subscription asks of one level."""
+    """A subscription's test on one level."""
 
     level: int
     interval: Interval
     is_point: bool
     key: Key | None
-    """The value asked for, if it is one; None is NULL."""
+    """The required value of an equality test; None is NULL."""
 
 
 class Node:
@@ -44,7 +44,7 @@ class Node:
         self.ranges: RangeOutcomes[Node] | None = None
         self.star: Node | None = None
         self.subscriptions: set[int] | None = None
-        # Where the search goes on, found by static analysis (`successors`).
+        # Where the search continues, computed by static analysis (`successors`).
         self.always: tuple[Node, ...] = ()
         self.blocked: tuple[Node, ...] = ()
 
@@ -52,7 +52,7 @@ class Node:
         return None if self.points is None else self.points.get(key)
 
     def follow(self, test: Test | None) -> Node | None:
-        """The node behind an outcome, or behind the don't-care edge."""
+        """The child over an outcome, or over the don't-care edge."""
         if test is None:
             return self.star
         if test.is_point:
@@ -74,9 +74,9 @@ class Node:
 
 
 class MatchingTree:
-    """Boxes, in one spelling, by the order of their columns.
+    """Normalised boxes, by the order of their columns.
 
-    Columns that have no level are not looked at.
+    Columns without a level are not tested.
     """
 
     def __init__(self, columns: Sequence[int], collapse: bool) -> None:
@@ -120,7 +120,7 @@ class MatchingTree:
     def _put_between(
         self, parent: Node | None, via: Test | None, node: Node | None, wanted: int
     ) -> Node:
-        """A new node on an edge that was empty, or that led past the wanted level."""
+        """A new node on an edge that was empty, or that skipped the wanted level."""
         next_level = 0 if parent is None else parent.level + 1
         new = Node(wanted if self.collapse else next_level)
         new.star = node
@@ -159,7 +159,7 @@ class MatchingTree:
             parent.ranges = parent.ranges if len(parent.ranges) else None
 
     def remove(self, one: Box, subscription: int) -> None:
-        """Forget a box that was inserted; nodes that lead nowhere any more go with it.
+        """Remove a box that was inserted, and the nodes that become empty.
 
         All boxes of a subscription are removed together. Two of them that differ only in columns
         without a level are one here, and the second removal finds nothing.
@@ -189,7 +189,7 @@ class MatchingTree:
             node = parent
 
     def search(self, keys: Sequence[Key | None], found: set[int]) -> int:
-        """Add the subscriptions that match; return how many nodes were visited."""
+        """Add the matching subscriptions to `found`; returns the number of nodes visited."""
         waiting = [] if self.root is None else [self.root]
         columns, depth = self.columns, self.depth
         visits = 0
@@ -217,7 +217,7 @@ class MatchingTree:
 
 
 def point_in(interval: Interval) -> tuple[bool, Key | None]:
-    """Whether an interval (normalised) holds one value only, and which."""
+    """Whether a normalised interval holds exactly one value, and which."""
     if interval == IS_NULL:
         return True, None
     low, high = interval.low, interval.high

@@ -20,9 +20,9 @@ from penstock.predicates.intervals import Cut, Interval, above, below
 T = TypeVar("T")
 
 _FRESH_AT_LEAST = 8
-"""So few outcomes are tried one by one; building a forest for them would not pay."""
+"""Up to this many outcomes are tested one by one; a forest for them would not pay."""
 _FRESH_SHARE = 8
-"""A forest is built anew when more than one outcome in eight came, or went, since the last time."""
+"""The forest is rebuilt when more than one outcome in eight was added or removed since."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class _Siblings:
 
 
 class RangeOutcomes(Generic[T]):
-    """A map from intervals to whatever follows them, searched by value."""
+    """A map from intervals to their successors, searched by value."""
 
     __slots__ = ("_edges", "_forest", "_fresh", "_placed")
 
@@ -71,7 +71,7 @@ class RangeOutcomes(Generic[T]):
         return self._edges.values()
 
     def holding(self, key: Key | None) -> Iterator[T]:
-        """What follows the intervals that contain a key, or NULL."""
+        """The values of the intervals that contain a key (None: NULL)."""
         dead = len(self._placed) + len(self._fresh) - len(self._edges)
         if len(self._fresh) + dead > max(_FRESH_AT_LEAST, len(self._edges) // _FRESH_SHARE):
             self._build()
@@ -95,8 +95,8 @@ class RangeOutcomes(Generic[T]):
         self._forest = _Siblings()
         open_families = [self._forest]
         for interval in sorted(self._edges, key=_by_low_then_wide):
-            # An open interval that ends before this one contains nothing that comes later which
-            # this one does not contain, too: it can be closed.
+            # Intervals come by low end. Whatever an open interval that ends before this one still
+            # contains, this one contains, too: the open one can be closed.
             while len(open_families) > 1 and open_families[-2].highs[-1] < interval.high:
                 open_families.pop()
             family = open_families[-1]
@@ -111,7 +111,7 @@ class RangeOutcomes(Generic[T]):
 
 
 class _Widest:
-    """Turns an order of cuts around."""
+    """Reverses the order of cuts."""
 
     __slots__ = ("cut",)
 

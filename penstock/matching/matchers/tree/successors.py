@@ -1,23 +1,24 @@
-"""Successor nodes: where the search goes on when a path of tests ends (Aguilera et al., 1999).
+"""Successor nodes: where the search continues when a path of tests ends (Aguilera et al., 1999).
 
-The plain search looks at the don't-care edge of every node it passes. But all that a path of
-successful equality tests can lead to besides itself is known beforehand: the nodes of the paths on
-which some of those tests are replaced by don't-cares. So the search only follows outcomes, and
-where it is blocked, or has reached a leaf, it jumps to these *successors*, without stepping through
-the nodes above them and without examining their attributes again.
+The plain search follows the don't-care edge of every node it passes. But the alternatives to a path
+of successful equality tests are known statically: the nodes of the paths on which some of those
+tests are replaced by don't-cares. So the search follows outcomes only, and where it is blocked, or
+has reached a leaf, it jumps to these *successors*, without stepping through the nodes above them
+and without examining their attributes again.
 
-Exactly once. Let a node's *run* be the equality edges r1 … rm that end its path without a
-don't-care between them. The node answers for the 2^m paths in which any of r1 … rm is replaced.
-A child over one more outcome answers for all of that (and for the don't-care beside the outcome).
-If there is no such child, the paths are shared out by their first don't-care: for each i, the path
-r1 … r(i-1) * r(i+1) … rm, if it exists, answers for what begins like it; if not, what exists of it
-is shared out in the same way. So no node is visited twice.
+Every path is searched exactly once. Let a node's *run* be the equality edges r1 … rm that end its
+path without a don't-care between them. The node is responsible for the 2^m paths in which any of
+r1 … rm is replaced. A child over one more outcome is responsible for all of them (and for the
+don't-care beside the outcome). If there is no such child, the paths are divided by their first
+don't-care: for each i, the path r1 … r(i-1) * r(i+1) … rm, if it exists, is responsible for the
+paths with this prefix; if not, the part of it that exists is divided in the same way. So no node is
+visited twice.
 
-The failed test tells more: a successor on the same level whose outcomes are all among those that
-the blocked node has is blocked as well, and is replaced by its own successors.
+The failed test rules out more: a successor on the same level whose outcomes are a subset of the
+blocked node's is blocked as well, and is replaced by its own successors.
 
-Runs end at levels on which somebody asks for a range (several outcomes can hold there), and where
-an edge leads past a level.
+Runs end at levels with a range test (several outcomes can hold there), and where an edge skips a
+level.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Run = tuple[Node, tuple[Key | None, ...]]
 
 
 def analyse(tree: MatchingTree) -> int:
-    """Annotate all nodes; return how many successors were written down."""
+    """Annotate all nodes; returns the number of successors stored."""
     if tree.root is None:
         return 0
     entries = 0
@@ -87,7 +88,7 @@ def _without_blocked(node: Node, others: Sequence[Node]) -> list[Node]:
 
 
 def _shared_out(start: Node, outcomes: Sequence[Key | None]) -> list[Node]:
-    """Who answers for the paths from `start` in which any of the outcomes is replaced."""
+    """The nodes responsible for the paths from `start` in which any of the outcomes is replaced."""
     found: list[Node] = []
     waiting = [(node, i) for i, node in enumerate(_path(start, outcomes)) if i < len(outcomes)]
     while waiting:
@@ -101,7 +102,7 @@ def _shared_out(start: Node, outcomes: Sequence[Key | None]) -> list[Node]:
 def _entered(
     node: Node, i: int, first_level: int, outcomes: Sequence[Key | None], found: list[Node]
 ) -> list[tuple[Node, int]]:
-    """A node reached with the first `i` outcomes decided: it answers itself, or is shared out."""
+    """Enter a node with the first `i` outcomes decided; returns the nodes still to divide."""
     i = max(i, node.level - first_level)
     rest = outcomes[i:]
     path = _path(node, rest)
@@ -109,7 +110,7 @@ def _entered(
     if len(path) == len(rest) + 1:
         found.append(last)
         return []
-    # An edge past some levels ends the run: the node behind it answers for all of it.
+    # An edge that skips levels ends the run: its child is responsible for all of it.
     behind = last.follow_point(rest[len(path) - 1])
     if behind is not None:
         found.append(behind)
@@ -120,7 +121,7 @@ def _entered(
 def _path(start: Node, outcomes: Sequence[Key | None]) -> list[Node]:
     """The nodes along the outcomes, as far as they exist level by level.
 
-    The last outcome may lead past levels: its node stands for the path all the same.
+    The last outcome may skip levels: its node still stands for the path.
     """
     path = [start]
     for n, key in enumerate(outcomes, 1):
@@ -132,7 +133,7 @@ def _path(start: Node, outcomes: Sequence[Key | None]) -> list[Node]:
 
 
 def search(tree: MatchingTree, keys: Sequence[Key | None], found: set[int]) -> int:
-    """Like the tree's own search, over a tree that is annotated."""
+    """`MatchingTree.search` for an annotated tree."""
     waiting = [] if tree.root is None else [tree.root]
     columns, depth = tree.columns, tree.depth
     visits = 0
