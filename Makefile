@@ -22,7 +22,8 @@ LOCKER := build/locker
 # Where kernels are tested against plain twins, which is where wrong indices show.
 KERNEL_TESTS := tests/joins/test_kernels.py tests/joins/test_gap_steps.py \
   tests/joins/test_steps_codec.py tests/matching/test_kernels.py tests/routing/test_regions.py \
-  tests/flow/test_packed.py tests/flow/test_columnar.py tests/pipeline/test_packed_stages.py
+  tests/flow/test_packed.py tests/flow/test_columnar.py tests/pipeline/test_packed_stages.py \
+  tests/pipeline/test_packed_buffers.py
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile

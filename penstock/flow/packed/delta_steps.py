@@ -44,13 +44,16 @@ class JoinColumns(NamedTuple):
     scales: Ints
     decimals: int
     """The number of decimal columns, which are joined by their text form."""
+    copies: int
+    """How often one column occurs at most: a.x = b.y AND a.x = b.z joins a.x twice."""
 
 
 def _join_columns(side: Side, form: ColumnLayout) -> JoinColumns:
     numbers = np.array(side.columns, np.int64)
     kinds = form.kinds[numbers]
     decimals = int(np.isin(kinds, (DECIMAL, WIDE)).sum())
-    return JoinColumns(numbers, kinds, form.scale[numbers], decimals)
+    copies = int(np.bincount(numbers).max())
+    return JoinColumns(numbers, kinds, form.scale[numbers], decimals, copies)
 
 
 class PackedSteps(NamedTuple):
@@ -117,10 +120,11 @@ def _runs(groups: Ints, sizes: Ints) -> Ints:
 def side_steps(heap: Bytes8, old: Spans, new: Spans, columns: JoinColumns, side: int) -> DeltaSteps:
     """The steps of changes of rows on one side of an edge. A change has at most two steps."""
     count = old.begin.shape[0]
-    # Beside what is copied: the start of an array, and decimals, whose texts are longer.
+    # A row has room for all its columns once. Beside what is copied of it: the start of an array,
+    # and decimals, whose texts are longer.
     size = count * 2 * (MOST_BYTES + columns.decimals * MOST_DECIMAL_BYTES)
     for i in range(count):
-        size += (old.end[i] - old.begin[i]) + (new.end[i] - new.begin[i])
+        size += columns.copies * ((old.end[i] - old.begin[i]) + (new.end[i] - new.begin[i]))
     data, at, found = np.empty(size, np.uint8), 0, 0
     deltas, kinds = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
     values = Spans(np.empty(2 * count, np.int64), np.empty(2 * count, np.int64))

@@ -105,12 +105,14 @@ def _pack_messages(
     """The concatenated messages, and where each ends."""
     count = wanted.steps.shape[0]
     out, ends, at = np.empty(256 * count, np.uint8), np.empty(count, np.int64), 0
-    most_of_cut = MOST_BYTES + 4
+    most_of_key = MOST_BYTES
     for i in range(filters.values.begin.shape[0] - 1):
-        word = filters.values.begin[i + 1] - filters.values.begin[i]
-        most_of_cut = max(most_of_cut, word + 4)
+        most_of_key = max(most_of_key, filters.values.begin[i + 1] - filters.values.begin[i])
+    # A cut is a key and three bytes (`_put_cut`). A reach is two cuts and three bytes
+    # (`_put_region`), of which each cut is charged two.
+    most_of_cut = most_of_key + 5
     # Beside rows and cuts: position, space, and the starts of arrays; per column of an old row, its
-    # number. Two regions of n reaches have 2 n cuts (`_put_region`); `_put_alone` has four.
+    # number. Two regions of n reaches have 2 n cuts; `_put_alone` has four.
     fixed = space.shape[0] + MOST_BYTES * (columns.shape[0] + 8)
     for i in range(count):
         step, row, mark = wanted.steps[i], wanted.rows[i], wanted.marks[i]
