@@ -130,7 +130,7 @@ class NotYetError(SqlError):
 
 
 class CatalogError(PenstockError):
-    """A table or stream cannot be declared like this."""
+    """A table, stream or operator cannot be declared like this."""
 
     exit_code = 3
 

@@ -47,9 +47,10 @@ EXIT_CODES = {
     ChannelError.exit_code: "notifications could not be delivered; they are sent again",
     ExtraError.exit_code: "a library of an extra is not installed",
     PlanError.exit_code: "views cannot be planned within their limits",
-    NetworkError.exit_code: "a broker, a link or an overlay cannot be worked with",
+    NetworkError.exit_code: "a broker, a link or an overlay is missing, unreachable or invalid",
     OperatorError.exit_code: "an operator is missing, badly defined or used wrongly",
     INTERRUPTED: "ended by Ctrl-C",
+    READER_GONE: "the reader of the output went away",
 }
 
 _BEYOND_PYTHONS_TIME = "_PyTime_t"

@@ -155,7 +155,7 @@ class Hub(HubReading):
     # Publishing
 
     def execute(self, sql: str) -> None:
-        """Declare a table or a stream: CREATE TABLE ..., CREATE STREAM ..."""
+        """Declare a table, a stream or an operator: CREATE TABLE ..., STREAM ..., OPERATOR ..."""
         command = commands.define(sql)
         with self._processor.appending() as tail:
             self._processor.state.engine.catalog.check_new(command.result)

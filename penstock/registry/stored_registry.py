@@ -160,7 +160,7 @@ class Registry(Lookup):
     # -- changing ---------------------------------------------------------------------------------
 
     def define(self, sql: str) -> int:
-        """Declare a table or a stream; the offset of its record."""
+        """Declare a table, a stream or an operator; the offset of its record."""
         command = commands.define(sql)
         with self._log.appending() as tail:
             self.catch_up(tail.end)

@@ -40,7 +40,7 @@ class Greeting(NamedTuple):
 
     version: int
     role: str
-    """"broker" or "reader"."""
+    """"broker", "reader" or "site"."""
     name: str
     """A random part for each process, then @ and its listening address: a restarted process differs
     in the first part."""

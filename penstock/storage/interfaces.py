@@ -19,7 +19,7 @@ class RecordKind(IntEnum):
     EVENT = 1
     """A publisher's bytes, not parsed: `penstock.flow.events` describes the formats."""
     DDL = 2
-    """A CREATE TABLE or CREATE STREAM statement."""
+    """A CREATE TABLE, CREATE STREAM or CREATE OPERATOR statement."""
     SUBSCRIBE = 3
     WITHDRAW = 4
     REPLAY = 5
