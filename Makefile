@@ -8,7 +8,7 @@ ARGS ?=
 # How many processes run the tests; see tests/conftest.py for who shares one.
 JOBS ?= 2
 # Percent of the lines of Penstock that tests must reach in process (tests/line_coverage.py).
-COVERAGE_FLOOR ?= 80
+COVERAGE_FLOOR ?= 93
 # Chooses the examples of a soak run.
 SEED ?= 1
 

@@ -4,8 +4,9 @@
 
 SlipCover removes its probes once a line was reached, so measuring costs a tenth of the time;
 coverage.py, which Python 3.11 calls for every line, nearly doubles it. Lines that run only in
-processes that tests start (Spark's workers, commands) do not count. Modules with kernels are left
-out: numba compiles their bytecode, which must not hold probes.
+processes that tests start (Spark's workers, commands) do not count. Modules whose bytecode must not
+hold probes are left out: those with kernels, which numba compiles, and those with functions that
+are sent to Spark's workers by value.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ REPORT = ROOT / "build" / "coverage.json"
 _OF_WORKER = "line coverage"
 
 
-def _kernel_modules() -> list[str]:
-    return [str(path) for path in PACKAGE.rglob("*.py") if "@njit" in path.read_text()]
+def _without_probes() -> list[str]:
+    kernels = [str(path) for path in PACKAGE.rglob("*.py") if "@njit" in path.read_text()]
+    return [*kernels, str(PACKAGE / "history" / "*")]
 
 
 class LineCoverage:
@@ -33,7 +35,7 @@ class LineCoverage:
 
     def __init__(self, floor: float) -> None:
         self._floor = floor
-        omitted = _kernel_modules()
+        omitted = _without_probes()
         self._probes = slipcover.Slipcover(immediate=True, source=[str(PACKAGE)], omit=omitted)
         matcher = slipcover.FileMatcher(sources=[str(PACKAGE)], omit=omitted)
         self._importing = slipcover.ImportManager(self._probes, matcher)

@@ -188,7 +188,7 @@ def test_stories_are_not_empty() -> None:
     """What the other tests compare is worth comparing."""
     full: list[int] = []
 
-    @settings(max_examples=examples(25), database=None, derandomize=True)
+    @settings(max_examples=25, database=None, derandomize=True)
     @given(stories(MIXED, any_plan=True), seeds)
     def tell(story: Story, seed: int) -> None:
         full.append(keep_promise(story, seed))
