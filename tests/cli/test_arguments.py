@@ -176,6 +176,7 @@ def command_line(path: tuple[str, ...], command: Any, home: Path, odd: str, word
     return [*words[:1], *options, *words[1:]] if not rest else [*words, *options]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_odd_arguments(
     cli: Cli, used: Path, places: Path, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]

@@ -137,6 +137,7 @@ def tail(cli: Cli, home: Path, number: int) -> list[str]:
     return cli("tail", home, number, "--no-follow", "--json").out.splitlines()
 
 
+@pytest.mark.slow
 def test_every_command(cli: Cli, subscribed: Path, tmp_path: Path) -> None:
     publish_first(cli, subscribed, tmp_path)
     with Hub(subscribed):
@@ -161,6 +162,7 @@ def contents(cli: Cli, home: Path) -> list[list[str]]:
     return [sorted(map(json.dumps, rows)) for rows in found]
 
 
+@pytest.mark.slow
 def test_in_either_gear(cli: Cli, subscribed: Path, tmp_path: Path) -> None:
     """Without Spark: both gears publish the same bytes, and what they publish is right."""
     publish_first(cli, subscribed, tmp_path)

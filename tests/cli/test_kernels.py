@@ -33,6 +33,7 @@ def empty_directory(tmp_path: Path) -> Iterator[None]:
     preparation.start_preparation.cache_clear()
 
 
+@pytest.mark.slow
 def test_from_not_compiled_to_compiled(cli: Cli, tmp_path: Path) -> None:
     with mock.patch.object(fast_gear, "FAST_GEAR", SMALL):
         before = cli("kernels", "status", "--json").json

@@ -179,6 +179,7 @@ def calls_per_change(sql: str, excluded: int, subscriptions: int) -> float:
         return calls(lambda: tell(3, 30)) / 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subscriptions", [1, 3])
 @pytest.mark.parametrize("kind", sorted(WIDE))
 def test_work_per_change_hardly_grows_with_branches(kind: str, subscriptions: int) -> None:

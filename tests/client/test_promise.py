@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -184,6 +185,7 @@ def test_a_row_that_several_branches_hold() -> None:
         assert keep_promise(story, seed) == 3
 
 
+@pytest.mark.slow
 def test_stories_are_not_empty() -> None:
     """What the other tests compare is worth comparing."""
     full: list[int] = []

@@ -48,6 +48,7 @@ def check(home: Home) -> None:
         assert together.get(number, []) == told_alone(home, number)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(15))
 @given(
     stories(MIXED, max_steps=10, any_plan=True),

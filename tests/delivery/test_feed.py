@@ -108,6 +108,7 @@ def expected(home: Path, number: int) -> list[News]:
     return list(SubscriptionReader(Home.open(home), number).new())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_far_away_the_same_is_reported_as_at_home(home: Path, seed: int) -> None:
     random, shapes = Random(seed), dict[int, SpaceShape]()

@@ -126,6 +126,7 @@ def test_only_what_is_new_is_read(home: Path, monkeypatch: pytest.MonkeyPatch) -
     assert now == plainly(home)[first] != expected[first]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_all_are_shown_as_without(home: Path) -> None:
     expected = plainly(home)
@@ -138,6 +139,7 @@ def test_all_are_shown_as_without(home: Path) -> None:
     assert verify(Home.open(home), silent).findings == []
 
 
+@pytest.mark.slow
 def test_a_content_goes_on_after_every_batch(home: Path) -> None:
     """Saved and restored at the end of each batch, it says what one that was not says."""
     opened = Home.open(home)
@@ -218,6 +220,7 @@ def test_following_from_a_cursor(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert [one for one in earlier if one.offset > cursor - 1][-len(late) :] == late
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_damage_is_passed_over_and_named(home: Path) -> None:
     number = numbers(home)[0]

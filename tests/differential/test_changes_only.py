@@ -138,6 +138,7 @@ def test_a_pipeline_over_one_table(story: Story, run: PipelineRun) -> None:
     check_pipeline(story, run)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(6))
 @given(stories(MIXED, max_steps=10, any_plan=True), pipeline_runs)
 def test_a_pipeline_over_anything(story: Story, run: PipelineRun) -> None:

@@ -149,12 +149,14 @@ def test_a_hub_over_several_tables(story: Story, every: int) -> None:
     check_hub(story, every)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(6))
 @given(stories(SELECTIONS, max_steps=10), pipeline_runs)
 def test_a_pipeline_over_one_table(story: Story, run: PipelineRun) -> None:
     check_pipeline(story, run)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(6))
 @given(stories(MIXED, max_steps=10, any_plan=True), pipeline_runs)
 def test_a_pipeline_over_anything(story: Story, run: PipelineRun) -> None:

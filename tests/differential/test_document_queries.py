@@ -26,6 +26,7 @@ def evaluated_here() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(query_stories())
 def test_expressions_and_payloads(story: Story) -> None:
@@ -48,6 +49,7 @@ def test_all_together(story: Story) -> None:
 HAPPENINGS = st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gear", ["plain", "fast"])
 @settings(max_examples=examples(10))
 @given(query_stories(calls=True), HAPPENINGS, st.integers(1, 5))

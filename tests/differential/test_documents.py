@@ -60,6 +60,7 @@ def test_with_every_scheme(scheme: str, story: DocumentStory) -> None:
         tell(story, hub)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25))
 @given(
     story=document_stories(12),

@@ -169,6 +169,7 @@ def check_change(
         check_counts(query, explained, before, after, key)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(80))
 @given(stories(SELF_JOINS))
 def test_changes_of_self_joins(story: Story) -> None:
@@ -200,6 +201,7 @@ def test_changes_of_selections(story: Story) -> None:
     foretell(story)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(30))
 @given(stories(COMPUTED, max_steps=8))
 def test_changes_of_selections_that_compute(story: Story) -> None:

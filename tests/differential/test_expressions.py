@@ -24,6 +24,7 @@ what_happens = st.lists(st.sampled_from(EVENTS), min_size=8, max_size=24)
 many_newcomers = st.sampled_from([1, 2, MANY_NEWCOMERS])
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20))
 @given(stories(COMPUTED, max_steps=16), what_happens, st.integers(1, 5), many_newcomers)
 def test_selections_in_a_pipeline(
@@ -32,6 +33,7 @@ def test_selections_in_a_pipeline(
     check_contents(story, events, batch_rows, many)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20))
 @given(
     stories(COMPUTED_JOINS, max_steps=16, any_plan=True),
@@ -49,6 +51,7 @@ def test_changes_only(story: Story, events: list[str], batch_rows: int, many: in
     check_changes_only(story, events, batch_rows, many)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(15))
 @given(
     stories(COMPUTED_JOINS, max_steps=10, any_plan=True),

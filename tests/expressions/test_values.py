@@ -99,6 +99,7 @@ def test_closures_give_what_duckdb_gives(text: str, rows: list[Row]) -> None:
         assert [type(v) for r in found for v in r] == [type(v) for r in expected for v in r]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150))
 @given(
     expressions("truth", 3),

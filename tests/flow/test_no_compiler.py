@@ -75,6 +75,7 @@ def make_home(directory: Path) -> Home:
     return home
 
 
+@pytest.mark.slow
 def test_the_same_messages_without_a_compiler(tmp_path: Path, no_kernels: dict[str, str]) -> None:
     home = make_home(tmp_path / "home")
     other = Home.open(Path(shutil.copytree(home.path, tmp_path / "other")))
@@ -94,6 +95,7 @@ def test_the_same_messages_without_a_compiler(tmp_path: Path, no_kernels: dict[s
     assert len(b"".join(files(home).values())) > 10_000
 
 
+@pytest.mark.slow
 def test_a_process_changes_gears_when_kernels_are_there(
     tmp_path: Path, no_kernels: dict[str, str]
 ) -> None:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from penstock.client import Initial
 from penstock.kernels.fast_gear import FAST_GEAR
 from penstock.registry import Registry
@@ -89,10 +91,12 @@ def kernels_asked_for(tmp_path: Path, warm: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_batches_find_nothing_left_to_compile(tmp_path: Path) -> None:
     assert kernels_asked_for(tmp_path, "warm") == []
 
 
+@pytest.mark.slow
 def test_they_would_without_the_warm_up(tmp_path: Path) -> None:
     assert kernels_asked_for(tmp_path, "cold")
 

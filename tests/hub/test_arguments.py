@@ -118,6 +118,7 @@ def opened(pattern: Path, tmp_path: Path) -> Opened:
     return Opened(pattern, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", public_methods(Hub))
 def test_every_method_of_a_hub(opened: Opened, name: str) -> None:
     if isinstance(inspect.getattr_static(Hub, name), property):

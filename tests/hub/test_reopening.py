@@ -94,6 +94,7 @@ def contents(hub: Hub) -> Iterator[Counter[str]]:
         yield Counter(map(str, hub.subscription(number).content()))
 
 
+@pytest.mark.slow
 def test_a_hub_that_is_opened_again_goes_on_like_one_that_was_not_closed(tmp_path: Path) -> None:
     with Hub() as always:
         fill(always, 12)

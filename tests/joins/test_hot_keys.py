@@ -132,6 +132,7 @@ def work_for(pattern: Pattern, query: str, count: int, updates: int = 0) -> Work
     return work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("pattern", [one_side_first, by_turns, ever_larger_values, in_batches])
 def test_rows_that_come(pattern: Pattern, query: str) -> None:
@@ -142,6 +143,7 @@ def test_rows_that_come(pattern: Pattern, query: str) -> None:
     assert large.rows / LARGE < max(MOST_GROWTH * small.rows / SMALL, 64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("pattern", [one_side_first, ever_larger_values])
 def test_single_updates(pattern: Pattern, query: str) -> None:

@@ -87,11 +87,13 @@ def kernels(tmp_path: Path) -> Kernels:
     return Kernels(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_second_process_compiles_nothing(kernels: Kernels) -> None:
     assert kernels.run() == {"result": 20, "compiled": 1}
     assert kernels.run() == {"result": 20, "compiled": 0}
 
 
+@pytest.mark.slow
 def test_a_change_in_a_called_kernel_of_another_file_is_noticed(kernels: Kernels) -> None:
     kernels.run()
     kernels.write("factors", FACTORS.replace("10", "11"))
@@ -162,6 +164,7 @@ def _compiled_calls() -> int:
     return sum(kernel.stats.cache_misses.values())
 
 
+@pytest.mark.slow
 def test_kernels_with_bounds_checks_are_kept_apart(kernels: Kernels) -> None:
     kernels.run(at=2)
     assert kernels.run(at=3, NUMBA_BOUNDSCHECK="1")["result"] is None
@@ -194,6 +197,7 @@ def test_a_directory_that_anybody_may_write_is_not_used(tmp_path: Path) -> None:
     assert _is_usable(shared / "kernels")
 
 
+@pytest.mark.slow
 def test_kernels_are_prepared_by_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ print(json.dumps([found, "numba" in sys.modules]))
     assert run_waiting(code, tmp_path) == [[18] * 3, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pay",
     [
@@ -106,6 +107,7 @@ print(json.dumps(asked))
     assert run_waiting(code, tmp_path) == [5.0, 6.1, 9.0]
 
 
+@pytest.mark.slow
 def test_instructions_that_python_lacks_are_compiled(tmp_path: Path) -> None:
     code = "print(json.dumps(int(t.count_bits(np.array([5, 7], np.uint64)))))"
     assert run_waiting(code, tmp_path) == 5

@@ -8,6 +8,7 @@ from penstock.lab.benchmarks import cli as benchmark
 from penstock.lab.benchmarks.cli import CASES, Case, Usage, measure, measured
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [one for one in CASES if not one.needs_spark], ids=lambda c: c[0])
 def test_everything_runs(case: Case) -> None:
     usage = measure(case)

@@ -15,6 +15,7 @@ from penstock.operators.examples.drones import SUBSCRIPTIONS, chase_pattern
 from penstock.operators.examples.scenes import draw_scene
 
 
+@pytest.mark.slow
 def test_the_command() -> None:
     """It raises if a content is not what the scenes say."""
     ran = CliRunner().invoke(app, ["demo", "drones", "--sightings", "60", "--seed", "3", "--json"])
@@ -27,6 +28,7 @@ def test_the_command() -> None:
     assert 0 < done["evaluated"] < done["predicates"]
 
 
+@pytest.mark.slow
 def test_the_comparison_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(drones_demo.WANTED, "S5", lambda _: True)
     with pytest.raises(PenstockError, match="S5 was not told"):

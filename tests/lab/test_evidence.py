@@ -94,6 +94,7 @@ def test_pages_hold_everything_and_nothing_from_elsewhere(tmp_path: Path) -> Non
     assert "li2005.html" not in index  # it has no page
 
 
+@pytest.mark.slow
 def test_plots_have_a_colour_and_a_marker_for_each_of_13_series() -> None:
     assert len(set(COLOURS)) == len(set(MARKERS)) == 13
     rows: list[Row] = [

@@ -42,6 +42,7 @@ def files(home: Path) -> dict[Path, tuple[int, bytes]]:
     return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("journals", ["open", "closed"])
 def test_on_a_read_only_disk(whole: Path, tmp_path: Path, journals: str) -> None:
     """With the journals of SQLite that somebody left, and without."""

@@ -115,6 +115,7 @@ def test_large_batches_are_shared_among_threads() -> None:
     assert np.array_equal(both.any_match(workload.events), one.any_match())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "strategy"), [("JHIGH", "boxes"), ("MA", "lanes")])
 def test_threads_share_boxes_where_events_are_better_left_together(
     name: str, strategy: str

@@ -73,6 +73,7 @@ def check_journey(journey: Journey, held: dict[int, list[Point]], network: Conte
     assert {arrival.node for arrival in journey.arrivals} <= reached
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 @settings(max_examples=examples(30), phases=[Phase.generate])
 @given(data=st.data())

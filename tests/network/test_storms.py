@@ -30,6 +30,7 @@ def test_an_answer_that_overtakes_what_the_next_node_is_sent_again() -> None:
     weather(57_689)
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_resumed_while_links_only_delay() -> None:
     for seed in range(1_000, 1_020):
         storm = Storm(Random(seed), is_calm=True)
@@ -45,6 +46,7 @@ def test_a_storm_runs_again_byte_for_byte() -> None:
     assert weather(7) == weather(7) != weather(8)
 
 
+@pytest.mark.slow
 def test_a_storm_runs_again_in_another_process() -> None:
     """Where hashes of texts differ, and with them the order of sets."""
     program = "from tests.network.storms import weather; print(weather(7), weather(11))"

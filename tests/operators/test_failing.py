@@ -30,6 +30,7 @@ def ids(subscription: Subscription) -> list[int]:
     return sorted(int(str(row["id"])) for row in subscription.content())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", [pytest.param(one, id=one.name) for one in KINDS])
 def test_every_way_to_fail_concerns_one_event(one: FunctionOperator) -> None:
     with Hub() as hub:

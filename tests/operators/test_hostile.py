@@ -43,6 +43,7 @@ def test_a_declaration_that_nobody_calls_keeps_nobody_out(tmp_path: Path) -> Non
         Hub(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", hostile.REPLIES)
 def test_whatever_a_worker_process_says_is_checked(tmp_path: Path, number: int) -> None:
     with Hub(tmp_path / "home") as hub:

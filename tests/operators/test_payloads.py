@@ -78,6 +78,7 @@ def test_nobody_else_asks(runner: str, tmp_path: Path, calls: Counter[Call]) -> 
     assert verdict.compared == [number, late]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runner", ["hub", "plain", "fast"])
 def test_contents_are_the_same_with_and_without(
     runner: str, tmp_path: Path, calls: Counter[Call]

@@ -34,6 +34,7 @@ def test_all_buckets_are_used(number: int) -> None:
     assert len({spread.phase(one) for one in labels}) == number
 
 
+@pytest.mark.slow
 def test_messages_do_not_depend_on_their_number(tmp_path: Path) -> None:
     found = {}
     for number in (1, 4, 8, 16):

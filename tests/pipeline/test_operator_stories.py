@@ -36,6 +36,7 @@ GEARS = st.sampled_from(["plain", "fast"])
 """Each story is compared with DuckDB in one of them; `make soak` tells more stories."""
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(10))
 @given(GEARS, stories(ALIKE, max_steps=16, any_plan=True), HAPPENINGS, st.integers(1, 5))
 def test_a_quick_look(gear: str, story: Story, events: list[str], batch_rows: int) -> None:

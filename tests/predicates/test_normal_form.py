@@ -131,6 +131,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", sorted(BOMBS))
 def test_work_is_counted_and_limited(bomb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Conditions that took 7 to 19 s: no function of the room is called more often than the budget

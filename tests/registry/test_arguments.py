@@ -69,6 +69,7 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", public_methods(Registry))
 def test_every_method(pattern: Path, tmp_path: Path, name: str) -> None:
     path = Path(shutil.copytree(pattern, tmp_path / "home"))

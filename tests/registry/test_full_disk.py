@@ -19,6 +19,7 @@ from tests.pipeline.test_full_disk import on_a_small_disk
 PLACE = Path("/shop/registry.db")
 
 
+@pytest.mark.slow
 def test_commands_on_a_full_disk(tmp_path: Path) -> None:
     try:
         may = on_a_small_disk(tmp_path / "try", "true").returncode == 0

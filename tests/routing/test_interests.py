@@ -90,6 +90,7 @@ def test_a_cover_is_concerned_by_whatever_concerns_what_it_covers(data: st.DataO
                 assert concerns(message, outer, RELATION)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @pytest.mark.parametrize(
     ("plain", "opened", "ratio", "scans"), [(1000, 5, 4, 2), (0, 0, 4, 0), (3, 2, 2, 0)]

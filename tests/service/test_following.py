@@ -124,6 +124,7 @@ def test_a_subscription_that_is_not_there_is_named(served: ServedHome) -> None:
         run(story())
 
 
+@pytest.mark.slow
 def test_nobody_listens(tmp_path: Path) -> None:
     async def story() -> None:
         reader = BrokerReader(parse_address("127.0.0.1:1"), 1)

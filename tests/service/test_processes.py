@@ -174,6 +174,7 @@ class CuttingProxy:
         self._server.close()
 
 
+@pytest.mark.slow
 def test_links_are_cut_in_the_middle_of_a_packet(served: ServedHome) -> None:
     async def story() -> None:
         numbers = {sql: served.hub.subscribe(sql).id for sql in (SELECTION, JOIN)}
@@ -205,6 +206,7 @@ def test_links_are_cut_in_the_middle_of_a_packet(served: ServedHome) -> None:
         run(story())
 
 
+@pytest.mark.slow
 def test_a_reader_whose_connections_are_cut_goes_on(served: ServedHome) -> None:
     async def story() -> None:
         number = served.hub.subscribe(SELECTION).id

@@ -53,6 +53,7 @@ async def sent_bytes(served: ServedHome, settings: Any) -> tuple[int, int]:
     return sum(one.sent_bytes for one in done), sum(one.payloads_saved for one in done)
 
 
+@pytest.mark.slow
 def test_a_long_text_goes_over_a_link_once(tmp_path: Path) -> None:
     found = {}
     for name, places in {"all": (0, 1, 2), "ends": (0, 2), "none": ()}.items():
@@ -88,6 +89,7 @@ def test_a_condition_on_a_text_that_is_payload_until_then(tmp_path: Path) -> Non
         run(story(served))
 
 
+@pytest.mark.slow
 def test_mergers_are_made_within_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +129,7 @@ def test_mergers_are_made_within_the_budget(
         run(story(served))
 
 
+@pytest.mark.slow
 def test_without_a_budget_mergers_are_perfect(tmp_path: Path) -> None:
     sqls = [f"SELECT id, k, a FROM r WHERE a = {a} AND k = {k}" for a in range(8) for k in range(4)]
 

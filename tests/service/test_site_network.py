@@ -94,6 +94,7 @@ def numbers(home: NewsHome) -> list[int]:
     return list(home.hub.subscriptions())
 
 
+@pytest.mark.slow
 def test_the_source_is_started_again(home: NewsHome) -> None:
     """Documents are numbered anew; subscribers are told only what differs."""
 
@@ -114,6 +115,7 @@ def test_the_source_is_started_again(home: NewsHome) -> None:
         run(story())
 
 
+@pytest.mark.slow
 def test_a_site_comes_and_one_goes_in_good_order(home: NewsHome) -> None:
     async def story() -> None:
         async with network(home, 2) as running:
@@ -132,6 +134,7 @@ def test_a_site_comes_and_one_goes_in_good_order(home: NewsHome) -> None:
         run(story())
 
 
+@pytest.mark.slow
 def test_links_between_a_site_and_the_source_are_cut(home: NewsHome) -> None:
     async def story() -> None:
         source = await start_source(home.path, 2)
@@ -153,6 +156,7 @@ def test_links_between_a_site_and_the_source_are_cut(home: NewsHome) -> None:
         run(story())
 
 
+@pytest.mark.slow
 def test_who_asks_for_a_view_that_is_not_there(home: NewsHome) -> None:
     async def story() -> None:
         async with network(home, 1) as running:
@@ -164,6 +168,7 @@ def test_who_asks_for_a_view_that_is_not_there(home: NewsHome) -> None:
         run(story())
 
 
+@pytest.mark.slow
 def test_reading_to_the_end(home: NewsHome) -> None:
     async def story() -> None:
         async with network(home, 2) as running:

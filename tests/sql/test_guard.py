@@ -190,6 +190,7 @@ def test_a_long_statement_leaves_fewer_steps_for_its_condition() -> None:
         bind(where(f"({pairs}) OR {padding}"), CATALOG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "condition",
     [

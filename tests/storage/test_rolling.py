@@ -118,6 +118,7 @@ class _Counts:
         return taken
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_publishing_looks_at_few_files_however_many_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

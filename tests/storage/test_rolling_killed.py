@@ -50,6 +50,7 @@ def killing(step: str, number: int, *, after: bool) -> tuple[Any, str, Callable[
     return owner, name, function
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("early")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("step", STEPS)

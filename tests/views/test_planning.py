@@ -166,6 +166,7 @@ def test_the_smallest_limit_that_is_named_is_enough(views: int, limit: int) -> N
     assert int(plan.is_from_source.sum()) == least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("views", "seed", "limit"), [(400, 2, 1), (400, 2, 2)])
 def test_both_exact_solvers_agree_at_the_very_limit(views: int, seed: int, limit: int) -> None:
     """Columns that the relaxation has no use for belong to the best plan there."""

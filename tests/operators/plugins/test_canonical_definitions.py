@@ -129,6 +129,7 @@ def named(numbers: Sequence[int], *pairs: tuple[int, int]) -> GroupDefinition:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pairs",
     [
