@@ -26,9 +26,10 @@ app = typer.Typer(
 def kernels() -> None:
     """Compile the kernels of the fast gear ahead of time, or report whether they are compiled.
 
-    Until then the plain gear is used, and the first batch with more than a few changes starts
-    compiling them in the background. They are cached for all processes of this user, per release
-    and processor. So is an archive of Spark's classes, which halves the start time of Java.
+    Without compiled kernels the plain gear is used, and the first batch with more than a few
+    changes starts compiling them in the background. They are cached for all processes of this user,
+    per release and processor. So is an archive of Spark's classes,
+    which halves the start time of Java.
     """
 
 

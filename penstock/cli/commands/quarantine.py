@@ -33,8 +33,11 @@ OffsetArgument = Annotated[
 
 @app.callback()
 def quarantine(ctx: typer.Context, home: HomeArgument) -> None:
-    """List and replay events that could not be applied, subscriptions suspended because processing
-    them failed, and rows missing from initial contents because an operator failed."""
+    """List and replay events that could not be applied.
+
+    Also lists subscriptions suspended because processing them failed, and rows missing from initial
+    contents because an operator failed.
+    """
     ctx.obj = home
 
 

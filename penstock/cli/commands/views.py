@@ -208,7 +208,7 @@ def calibrate(
         float, typer.Option(metavar="SECONDS", min=0.0001, max=60, help="Time limit per document.")
     ] = 0.05,
     size: Annotated[
-        int, typer.Option(metavar="BYTES", min=0, max=10_000_000, help="Size of its results.")
+        int, typer.Option(metavar="BYTES", min=0, max=10_000_000, help="Result size per document.")
     ] = 2_000,
     as_json: JsonOption = False,
 ) -> None:
