@@ -1,1 +1,1 @@
-"""The command line: thin doors to the rooms behind it, one file per command."""
+"""The command line: one file per command; the work is done in other packages."""

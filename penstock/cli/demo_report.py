@@ -1,4 +1,4 @@
-"""What `penstock demo` shows at its end."""
+"""The summaries that `penstock demo` and `penstock demo news` print."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def show_report(out: Output, report: DemoReport) -> None:
 
 def _show_traffic(out: Output, report: DemoReport) -> None:
     traffic, told = report.traffic, figures(report)
-    bad = f" ({report.quarantined} of them bad, and in quarantine)" if report.quarantined else ""
+    bad = f" ({report.quarantined} of them invalid, in quarantine)" if report.quarantined else ""
     out.say()
     out.say(
         f"{count(report.events, 'event')}{bad}; "
@@ -76,7 +76,7 @@ def _show_traffic(out: Output, report: DemoReport) -> None:
     ]
     out.table(("sent", "number", "bytes"), rows, numbers=("number", "bytes"))
     out.say()
-    out.say(f"✓ checked: all {report.checked:,} contents equal their query, run over all rows")
+    out.say(f"✓ checked: all {report.checked:,} contents equal their query over all rows")
 
 
 def _show_example(out: Output, report: DemoReport) -> None:
@@ -100,7 +100,7 @@ def _show_next(out: Output, report: DemoReport) -> None:
     home = shlex.quote(str(report.home))
     change = shlex.quote(encode_change(report.example.change).decode())
     out.say()
-    out.say(f"All this took {report.seconds:.0f} seconds. The home stays in {report.home}; try:")
+    out.say(f"Took {report.seconds:.0f} seconds. The home is kept in {report.home}; try:")
     for command in (
         f"{penstock} content {home} {number}",
         f"{penstock} tail {home} {number} --no-follow",
@@ -114,7 +114,7 @@ def _show_next(out: Output, report: DemoReport) -> None:
 
 
 def _program() -> str:
-    """How to call us: by name, or by the path that we were called by if the name is not known."""
+    """How to call the program: by name, or by its path if the name is not on PATH."""
     called = Path(sys.argv[0])
     if called.name == "penstock" and shutil.which("penstock") is None:
         return shlex.quote(sys.argv[0])
@@ -122,7 +122,7 @@ def _program() -> str:
 
 
 def show_news(out: Output, done: NewsDemo, svg: Path | None) -> None:
-    """What the source of a network of views is relieved of."""
+    """The load of the source, without and with a network of views."""
     plan = done.planned.plan
     levels = {str(level): number for level, number in Counter(plan.levels().tolist()).items()}
     out.result(
@@ -141,21 +141,21 @@ def show_news(out: Output, done: NewsDemo, svg: Path | None) -> None:
     )
     out.say(
         f"{done.alone.views:,} views at {done.sites} sites, {done.documents:,} documents of "
-        f"{size(round(done.document_bytes))}. What the source does for each document:"
+        f"{size(round(done.document_bytes))}. Load of the source per document:"
     )
     alone, relieved = done.alone, done.relieved
     rows = [
-        ("views that it feeds", f"{alone.views:,}", f"{relieved.views:,}"),
-        ("rows that it sends", f"{alone.rows:,.0f}", f"{relieved.rows:,.0f}"),
-        ("bytes that it sends", f"{alone.bytes:,.0f}", f"{relieved.bytes:,.0f}"),
-        ("CPU ms to extract", f"{alone.milliseconds:.2f}", f"{relieved.milliseconds:.2f}"),
+        ("views fed", f"{alone.views:,}", f"{relieved.views:,}"),
+        ("rows sent", f"{alone.rows:,.0f}", f"{relieved.rows:,.0f}"),
+        ("bytes sent", f"{alone.bytes:,.0f}", f"{relieved.bytes:,.0f}"),
+        ("CPU ms for extraction", f"{alone.milliseconds:.2f}", f"{relieved.milliseconds:.2f}"),
     ]
     out.table(("", "alone", "views feed views"), rows, ("alone", "views feed views"))
     shown = ", ".join(f"{number} at level {level}" for level, number in sorted(levels.items()))
     out.say(f"Views: {shown}. The busiest site sends {size(round(done.busiest_site_bytes))}.")
     out.say(
-        f"One site was lost on the way: {done.moved} views moved, and every subscriber has what "
-        "the home returns."
+        f"One site failed during the run: {done.moved} views moved; every content equals what the "
+        "home returns."
     )
     if svg is not None:
-        out.say(f"Levels, and who feeds whom: {svg}")
+        out.say(f"Diagram of levels and feeds: {svg}")

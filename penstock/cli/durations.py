@@ -1,4 +1,4 @@
-"""Durations as people write them: 90s, 10m, 1.5h, 7d."""
+"""Durations on the command line: 90s, 10m, 1.5h, 7d."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def lease_text(seconds: float | None) -> str:
-    """As `--lease` takes it, in the largest unit that leaves a whole number."""
+    """In the format of `--lease`, in the largest unit that gives a whole number."""
     if seconds is None:
         return "none"
     whole = (unit for unit, length in reversed(_SECONDS.items()) if seconds % length == 0)

@@ -1,4 +1,4 @@
-"""What people see when a command fails, and with which code it ends."""
+"""Error texts and exit codes of commands."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from penstock.errors import (
 from penstock.json_text import json_line
 
 INTERRUPTED = 130
-"""As a shell reports a program that Ctrl-C has ended: 128 + SIGINT."""
+"""128 + SIGINT: what a shell reports for a program ended by Ctrl-C."""
 READER_GONE = 141
-"""As a shell reports a program whose reader went away: 128 + SIGPIPE."""
+"""128 + SIGPIPE: what a shell reports for a program whose output pipe was closed."""
 UNEXPECTED = 1
 DAMAGED = CorruptionError.exit_code
 DIFFERENT = 10
-"""For `penstock verify`, which finds it, and raises nothing."""
+"""Used by `penstock verify`, which reports differences without raising an error."""
 
 EXIT_CODES = {
     0: "done",
@@ -40,24 +40,24 @@ EXIT_CODES = {
     5: "there is no such subscription",
     6: "the home is missing or cannot be used",
     7: "a file of the home is damaged",
-    8: "another process works on the home",
+    8: "another process is running on the home",
     9: "Spark could not start, or the pipeline failed",
     DIFFERENT: "a content is not what its query returns",
-    BacklogError.exit_code: "too much waits to be processed; try again later",
+    BacklogError.exit_code: "too many unprocessed records; try again later",
     ChannelError.exit_code: "notifications could not be delivered; they are sent again",
-    ExtraError.exit_code: "a library of an extra is not installed",
+    ExtraError.exit_code: "an optional dependency (an extra) is not installed",
     PlanError.exit_code: "views cannot be planned within their limits",
     NetworkError.exit_code: "a broker, a link or an overlay is missing, unreachable or invalid",
     OperatorError.exit_code: "an operator is missing, badly defined or used wrongly",
     INTERRUPTED: "ended by Ctrl-C",
-    READER_GONE: "the reader of the output went away",
+    READER_GONE: "the reader of the output closed the pipe",
 }
 
 _BEYOND_PYTHONS_TIME = "_PyTime_t"
-"""Part of what Python says whenever anything asks for the time then, our imports included."""
+"""Part of Python's error for a clock beyond its range. Any call may raise it, even an import."""
 
 JSON_KEY = "penstock.json"
-"""Where the context of a command remembers that it was called with --json."""
+"""Key in the context of a command: whether it was called with --json."""
 DEBUG_KEY = "penstock.debug"
 
 
@@ -72,7 +72,7 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def explain_failure(error: BaseException, *, as_json: bool, debug: bool) -> None:
-    """Say on standard error what went wrong; for machines, on standard output too."""
+    """Print the error to standard error; with --json, also to standard output."""
     if isinstance(error, BrokenPipeError):
         silence_standard_output()
         return
@@ -98,14 +98,14 @@ def failure_text(error: BaseException) -> str:
         return f"error: {error.strerror}{of}{hint}"
     if isinstance(error, OverflowError) and _BEYOND_PYTHONS_TIME in str(error):
         return (
-            "error: the clock of this machine says a time that Python cannot handle\n"
-            f"  detail: {error}; it ends in the year 2262\n"
-            "  hint: set the clock right, then try again"
+            "error: the system clock is beyond the range that Python supports\n"
+            f"  detail: {error}; the range ends in the year 2262\n"
+            "  hint: correct the clock, then try again"
         )
     return (
         f"error: {type(error).__name__}: {error}\n"
-        "  This is a fault of Penstock. Please report it to the project, with what the same\n"
-        "  command prints after `penstock --debug`."
+        "  This is a bug in Penstock. Please report it, with what the same command prints after\n"
+        "  `penstock --debug`."
     )
 
 
@@ -132,7 +132,7 @@ def _members(error: BaseException) -> dict[str, object]:
 
 
 def silence_standard_output() -> None:
-    """Let the interpreter end without a complaint about a reader that went away."""
+    """Keep the interpreter from reporting a closed pipe when it exits."""
     with contextlib.suppress(OSError, ValueError):  # not a real file, so not a pipe either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -1,4 +1,4 @@
-"""Notifications as `penstock tail` prints them, from a home or through a broker."""
+"""Output of `penstock tail`: notifications of a home, or through a broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def follow_broker(
     *,
     follow: bool,
 ) -> None:
-    """Print what comes; when a connection ends, say so and try again."""
+    """Print notifications; when a connection ends, report it and reconnect."""
     from penstock.service import BrokerReader, parse_address, read_tokens
 
     reader = BrokerReader(
@@ -32,7 +32,7 @@ def follow_broker(
         subscription,
         since=since,
         token=b"" if token_file is None else read_tokens(token_file)[0],
-        on_trouble=lambda why: out.note(f"note: {why}; trying again"),
+        on_trouble=lambda why: out.note(f"note: {why}; reconnecting"),
     )
 
     async def print_all() -> None:
@@ -43,7 +43,7 @@ def follow_broker(
 
 
 def print_news(out: Output, news: News, after: int | None) -> None:
-    """The notifications of a cut, or those behind an offset."""
+    """Print the notifications of a cut; with `after`, only those after that offset."""
     from penstock.delivery.json_lines import notification_lines
 
     told = [one for one in news.notifications if after is None or one.offset > after]

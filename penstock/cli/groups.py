@@ -1,9 +1,9 @@
-"""Groups of commands that are found, not listed: adding a command is adding a file.
+"""Command groups discovered from packages: a new command is a new file.
 
-A module `x` of a package exposes a function `x`, whose parameters are the parameters of the
-command; or a typer application `app`, for a family of commands. Beside it may stand `EXAMPLES`
-(lines for the help text) and `PANEL` (the heading under which the command is listed). Modules are
-imported when they are needed, so that a command does not wait for the imports of another one.
+A module `x` defines a function `x`, whose parameters are those of the command, or a typer
+application `app` with subcommands. It may also define `EXAMPLES` (lines for the help text) and
+`PANEL` (the heading under which the command is listed). Modules are imported on demand, so that a
+command does not wait for the imports of the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 from penstock.cli.failures import DEBUG_KEY, JSON_KEY, exit_code_of, explain_failure
 from penstock.cli.output import literal
 
-PANELS = ("Set up", "Publish and subscribe", "Process", "Look", "Operate", "Try and measure")
+PANELS = ("Set up", "Publish and subscribe", "Process", "Inspect", "Operate", "Try and measure")
 
 
 class FoundGroup(TyperGroup):
@@ -43,7 +43,7 @@ class FoundGroup(TyperGroup):
         try:
             return super().resolve_command(ctx, args)
         except typer.TyperException as error:
-            # The suggestions of typer are from commands that were listed, and here none are.
+            # Typer suggests only registered commands, and these are discovered.
             close = get_close_matches(args[0], self.list_commands(ctx)) if args else []
             if close:
                 error.message = f"{error.message.rstrip('.')}. Did you mean {close[0]!r}?"
@@ -54,7 +54,7 @@ class FoundGroup(TyperGroup):
 
 
 class RootGroup(FoundGroup):
-    """The group that every command is called through: here failures become text and codes."""
+    """The root group: turns exceptions into error texts and exit codes."""
 
     package = "penstock.cli.commands"
 
@@ -66,7 +66,7 @@ class RootGroup(FoundGroup):
         try:
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort, typer.TyperException):
-            raise  # of the command line itself, and shown by typer
+            raise  # usage errors: typer prints them
         except (Exception, KeyboardInterrupt) as error:
             raise _failed(ctx, error) from error
 
@@ -78,7 +78,7 @@ def _failed(ctx: Any, error: BaseException) -> typer.Exit:
 
 
 def group_of(package_name: str) -> type[FoundGroup]:
-    """The group of the commands in a package."""
+    """The group class for the commands in a package."""
 
     class PackageGroup(FoundGroup):
         package = package_name
@@ -87,7 +87,7 @@ def group_of(package_name: str) -> type[FoundGroup]:
 
 
 def module_names(package: str) -> list[str]:
-    """The modules of a package, helpers (`_x`) left out; none, if there is no such package."""
+    """The modules of a package without helpers (`_x`); empty if there is no such package."""
     if importlib.util.find_spec(package) is None:
         return []
     found = pkgutil.iter_modules(importlib.import_module(package).__path__)
@@ -95,11 +95,11 @@ def module_names(package: str) -> list[str]:
 
 
 def epilog(examples: str) -> str:
-    """Lines of examples as the end of a help text."""
+    """The end of a help text: the examples."""
     return f"[bold]Examples[/bold]\n{literal(examples.strip(chr(10)))}" if examples else ""
 
 
-@cache  # building a command takes milliseconds, and one line of words may ask for it several times
+@cache  # building a command takes milliseconds, and typer may look it up several times
 def _command(name: str, module: ModuleType) -> TyperCommand | TyperGroup:
     family = getattr(module, "app", None)
     command: Any

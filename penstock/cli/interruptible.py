@@ -1,4 +1,4 @@
-"""Work that ends in good order when it is asked to."""
+"""Work that Ctrl-C and SIGTERM stop cleanly."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LOOK_EVERY_SECONDS = 0.2
 class Ended(Generic[Result]):
     result: Result
     by_interrupt: bool
-    """Whether Ctrl-C ended it before its time."""
+    """Whether Ctrl-C stopped it early."""
 
 
 async def run_until_signal(work: Coroutine[Any, Any, None]) -> None:
-    """Run something that serves until Ctrl-C or SIGTERM cancels it."""
+    """Run a server until Ctrl-C or SIGTERM cancels it."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -34,11 +34,11 @@ async def run_until_signal(work: Coroutine[Any, Any, None]) -> None:
 
 
 def run_interruptible(work: Callable[[threading.Event], Result]) -> Ended[Result]:
-    """Do something that ends soon after the event it is given has been set.
+    """Run work that returns soon after the event passed to it is set.
 
-    The event is set by Ctrl-C and by SIGTERM; a second Ctrl-C does not wait any longer. The work is
-    done in another thread: Spark, started in the main thread, would take the signals for itself and
-    break off what is being done.
+    Ctrl-C and SIGTERM set the event; a second signal interrupts immediately. The work runs in
+    another thread, because Spark started in the main thread would handle the signals itself and
+    abort the current batch.
     """
     stop = threading.Event()
     received: list[int] = []

@@ -1,4 +1,4 @@
-"""Saying which commands a package holds."""
+"""Listing the commands of a package."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from penstock.cli.output import Output
 
 
 def list_found(package: str, noun: str, command: str) -> None:
-    """One line for each module of a package: what to call, and what it does."""
+    """Print one line per module of a package: its command and summary."""
     out = Output()
     names = module_names(package)
     if not names:
-        out.say(f"there is no {noun} yet")
+        out.say(f"no {noun}s")
     width = max(map(len, names), default=0)
     for name in names:
         function = getattr(importlib.import_module(f"{package}.{name}"), name)

@@ -1,4 +1,4 @@
-"""`penstock`: the program."""
+"""The `penstock` program."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ EXAMPLES = """\
 """
 
 COLLECT_AFTER_OBJECTS = 50_000
-"""New objects between two garbage collections, instead of 700. Loading a command makes some 200,000
-that all stay, and looking through them again and again took a sixth of its time."""
+"""New objects between two garbage collections, instead of 700. Loading a command creates some
+200,000 long-lived objects; scanning them repeatedly took a sixth of the loading time."""
 
 app = typer.Typer(
     cls=RootGroup,
@@ -37,13 +37,14 @@ app = typer.Typer(
 def penstock(
     ctx: typer.Context,
     debug: Annotated[
-        bool, typer.Option("--debug", envvar="PENSTOCK_DEBUG", help="Show where errors arise.")
+        bool,
+        typer.Option("--debug", envvar="PENSTOCK_DEBUG", help="Print a traceback with errors."),
     ] = False,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and end.", is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
     ] = False,
 ) -> None:
-    """Standing SQL queries: subscribe with a SELECT, publish changes, be told what changed."""
+    """Standing SQL queries: subscribe with a SELECT, publish changes, receive what changed."""
     ctx.meta[DEBUG_KEY] = debug
     if version:
         from penstock.cli.commands.version import version as print_version
@@ -58,7 +59,7 @@ def main() -> None:
     gc.set_threshold(COLLECT_AFTER_OBJECTS)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a poor terminal is no reason to fail
+            stream.reconfigure(errors="replace")  # a limited terminal encoding is no error
     code: str | int | None = 0
     try:
         app(prog_name="penstock")
@@ -69,8 +70,8 @@ def main() -> None:
     except BrokenPipeError:
         silence_standard_output()
         code = READER_GONE
-    # Leaving, Python would look for garbage once more: 0.1 s. DuckDB's bindings need that: they
-    # complain of everything that is left behind.
+    # Skips the last garbage collection at exit: 0.1 s. DuckDB's bindings need it: they report
+    # objects that are still alive.
     if "duckdb" not in sys.modules:
         gc.freeze()
     sys.exit(code)

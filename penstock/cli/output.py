@@ -1,6 +1,6 @@
-"""What commands print: text and tables for people, one JSON object for machines.
+"""Output of commands: text and tables, or one JSON object.
 
-With `--json`, standard output holds that object and nothing else; remarks go to standard error.
+With `--json`, standard output has that object and nothing else; notes go to standard error.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PIPE_WIDTH = 160
-"""Columns of a table that goes to a file or another program, where no terminal has a width."""
+"""Width in characters of tables printed to a file or a pipe."""
 
 
 class Output:
-    """Where one command writes."""
+    """The output of one command."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
 
     def say(self, text: str = "") -> None:
-        """The answer, for people."""
+        """Print text; nothing with --json."""
         if not self.as_json:
             typer.echo(text)
 
     def note(self, text: str) -> None:
-        """A remark beside the answer: never mixed into what a program might read."""
+        """Print a note to standard error, apart from what a program may read."""
         typer.echo(text, err=True)
 
     def result(self, members: Mapping[str, object]) -> None:
-        """The answer, for machines."""
+        """Print a JSON object; nothing without --json."""
         if self.as_json:
             typer.echo(json_line(members))
 
@@ -47,7 +47,7 @@ class Output:
         rows: Iterable[Iterable[object]],
         numbers: Collection[str] = (),
     ) -> None:
-        """The answer as a table, for people; the columns called `numbers` stand to the right."""
+        """Print a table; nothing with --json. The columns in `numbers` are right-aligned."""
         if self.as_json:
             return
         from rich import box
@@ -71,16 +71,16 @@ def text_console(*, to_stderr: bool = False) -> Console:
 
 
 def literal(text: str) -> str:
-    """Text that Rich prints as it is, brackets included."""
+    """Escape text, so that Rich prints its brackets unchanged."""
     if "[" not in text and not text.endswith("\\"):
-        return text  # nothing to escape: every command asks, and loading Rich takes 30 ms
+        return text  # nothing to escape: saves loading Rich, 30 ms of every command
     from rich.markup import escape
 
     return escape(text)
 
 
 def shown(value: object) -> str:
-    """A value of a row as people read it."""
+    """A value of a row as text."""
     if value is None:
         return "NULL"
     if isinstance(value, datetime):
@@ -96,7 +96,7 @@ def count(number: int, noun: str, nouns: str = "") -> str:
 
 
 def size(number: int) -> str:
-    """A number of bytes as people read it."""
+    """A number of bytes with a unit: 812 B, 45 kB, 1,250.0 MB."""
     if number < 10_000:
         return f"{number:,} B"
     return f"{number / 1e3:,.0f} kB" if number < 10_000_000 else f"{number / 1e6:,.1f} MB"

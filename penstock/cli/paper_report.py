@@ -1,4 +1,4 @@
-"""`penstock lab paper` and `penstock lab list`: running papers again, and listing them."""
+"""`penstock lab paper` and `penstock lab list`: rerun the papers, and list them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.lab.evidence.running import TimeLeft, run_item
 
 
 def list_papers(out: Output) -> None:
-    """Every item of every paper, with its sizes and about how long they take."""
+    """List every item of every paper, with its sizes and approximate durations."""
     papers = [find_paper(name) for name in PAPERS]
     out.table(
         ("paper", "item", "title", "small", "full", "small s", "full s"),
@@ -55,7 +55,7 @@ def _item_data(paper: Paper) -> dict[str, object]:
 
 
 def run_papers(papers: Sequence[Paper], size: Size, directory: Path, out: Output) -> bool:
-    """Carry papers out and write their pages; whether no claim fails."""
+    """Run papers and write their pages; returns whether no claim fails."""
     setting = Setting.here(size)
     left = TimeLeft([item for paper in papers for item in paper.items], size)
     results, fails = [], 0
@@ -67,7 +67,7 @@ def run_papers(papers: Sequence[Paper], size: Size, directory: Path, out: Output
             left.add(findings[-1])
             for _, judgement in findings[-1].judgements:
                 out.note(f"  {judgement.text}")
-            # After each item: whoever interrupts a run of hours keeps what was measured.
+            # After each item, so that an interrupted run keeps its measurements.
             data = save_findings(paper, findings, setting, directory)
         results.append(data)
         page = write_paper(paper, findings, setting, directory)
@@ -81,7 +81,7 @@ def run_papers(papers: Sequence[Paper], size: Size, directory: Path, out: Output
 
 @contextmanager
 def _working(what: str, left: TimeLeft) -> Iterator[Report]:
-    """A line that changes on a terminal, a line per item elsewhere."""
+    """A status line on a terminal, otherwise one line per item."""
     console = text_console(to_stderr=True)
     estimate = _duration(left.seconds)
     if not console.is_terminal:

@@ -1,4 +1,4 @@
-"""Parameters that many commands share."""
+"""Parameters shared by several commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HomeArgument = Annotated[
     Path, typer.Argument(metavar="HOME", help="The directory of a Penstock instance.")
 ]
 IdArgument = Annotated[
-    int, typer.Argument(metavar="ID", min=0, help="The number that `penstock subscribe` printed.")
+    int, typer.Argument(metavar="ID", min=0, help="The id printed by `penstock subscribe`.")
 ]
 JsonOption = Annotated[
     bool,
@@ -27,7 +27,7 @@ JsonOption = Annotated[
 ]
 JsonLinesOption = Annotated[
     bool,
-    typer.Option("--json", callback=_remember_json, help="Print one JSON object on each line."),
+    typer.Option("--json", callback=_remember_json, help="Print one JSON object per line."),
 ]
 TicketOption = Annotated[
     list[str] | None,
@@ -35,24 +35,24 @@ TicketOption = Annotated[
         "--ticket",
         metavar="TICKET",
         envvar="PENSTOCK_TICKET",
-        help="Act by the right of this ticket alone, not by that of the home's owner; one for each "
-        "ID, in their order.",
+        help="Authorise by this ticket only, not as the owner of the home; one per ID, in the same "
+        "order.",
     ),
 ]
 LimitOption = Annotated[
     int, typer.Option(metavar="N", min=0, help="Rows to show in a table; 0 shows all.")
 ]
 MasterOption = Annotated[
-    str, typer.Option(metavar="URL", help="Where Spark runs; by default on this machine.")
+    str, typer.Option(metavar="URL", help="Spark master URL; by default this machine.")
 ]
 ConfOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="KEY=VALUE", help="A setting of Spark. May be given several times."),
+    typer.Option(metavar="KEY=VALUE", help="A Spark setting. Can be given several times."),
 ]
 
 
 def spark_settings(conf: list[str] | None) -> dict[str, str]:
-    """What was given as --conf."""
+    """The settings given by --conf."""
     settings = {}
     for setting in conf or ():
         key, equals, value = setting.partition("=")

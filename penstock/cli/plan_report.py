@@ -1,4 +1,4 @@
-"""How `penstock views plan` shows plans."""
+"""Output of `penstock views plan`."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def show_plans(
     if not plans:
         raise PlanError(
             "The home has no views",
-            hint="a view is a subscription with XMLTABLE and no further condition; --tables plans "
-            "ordinary ones",
+            hint="a view is a subscription with XMLTABLE and no further condition; --tables also "
+            "plans ordinary subscriptions over one table",
         )
     left_out = read_home_views(home).left_out
     members = [_members(one, sites, explain=explain) for one in plans]
@@ -78,7 +78,7 @@ def show_plans(
         for reason, number in Counter(left_out.values()).most_common():
             out.say(f"  {number:,}: {reason}")
     if svg is not None:
-        out.say(f"Levels, and who feeds whom: {svg}")
+        out.say(f"Diagram of levels and feeds: {svg}")
 
 
 def _plans(
@@ -103,8 +103,8 @@ def _plans(
 
 
 def _site_loads(planned: Planned, sites: int) -> list[tuple[int, int, float]]:
-    """Of each site: its views, how many others they feed, and bytes that it sends per document.
-    Views are spread as a network spreads them: one after the other."""
+    """Per site: its number of views, how many views they feed, and bytes sent per document. Views
+    are assigned round-robin, as in a running network."""
     loads, volumes = planned.found.plan.loads(), planned.found.volumes
     found = []
     for site in range(min(sites, len(volumes))):
@@ -154,7 +154,7 @@ def _members(planned: Planned, sites: int, *, explain: bool) -> dict[str, object
 
 
 def _steps(planned: Planned, place: int) -> list[str]:
-    """How a view is computed from those that feed it."""
+    """The steps that compute a view from those that feed it."""
     inputs = [planned.views[one] for one in planned.found.plan.inputs_of(place)]
     if not inputs:
         return ["the source extracts it from each document"]
@@ -177,8 +177,8 @@ def _say(out: Output, planned: Planned, sites: int, *, explain: bool) -> None:
         f"sizes measured on {count(planned.samples, 'sample')}"
     )
     out.say(
-        f"{found.method}, proven gap {100 * found.optimal.gap():.4f} %; the plan with the least "
-        f"cost: {found.chosen}; latency {latencies.mean():.3f} s on average, at most "
+        f"{found.method}, proven gap {100 * found.optimal.gap():.4f} %; cheapest plan: "
+        f"{found.chosen}; latency {latencies.mean():.3f} s on average, at most "
         f"{latencies.max():.3f} s"
     )
     rows = []
@@ -186,15 +186,15 @@ def _say(out: Output, planned: Planned, sites: int, *, explain: bool) -> None:
         here = levels == level
         mean, most = latencies[here].mean(), int(loads[here].max())
         rows.append((level, f"{number:,}", f"{int(loads[here].sum()):,}", most, f"{mean:.3f}"))
-    columns = ("level", "views", "feed", "at most", "latency s")
+    columns = ("level", "views", "feeds", "max feeds", "latency s")
     out.table(columns, rows, columns)
     out.table(
-        ("site", "views", "feed", "sends per document"),
+        ("site", "views", "feeds", "sent per document"),
         [
             (place + 1, views_, feeds, size(round(sent)))
             for place, (views_, feeds, sent) in enumerate(_site_loads(planned, sites)[:SHOWN_SITES])
         ],
-        ("site", "views", "feed", "sends per document"),
+        ("site", "views", "feeds", "sent per document"),
     )
     if explain:
         _say_feeding(out, planned)

@@ -1,4 +1,4 @@
-"""Progress on standard error, where a terminal shows it: silent in files and pipes."""
+"""Progress on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from penstock.pipeline.run import Progress
 
 Advance = Callable[[int, int], None]
-"""Takes how much is done, and how much there is in all (0 if nobody knows)."""
+"""Called with the amount done and the total (0 if unknown)."""
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A sign of life while something of unknown length is done."""
-    if not sys.stderr.isatty():  # loading Rich takes longer than most of what is waited for
+    """A spinner for work of unknown length."""
+    if not sys.stderr.isatty():  # loading Rich takes longer than most of this work
         yield
         return
     with text_console(to_stderr=True).status(literal(what)):
@@ -30,7 +30,7 @@ def working(what: str) -> Iterator[None]:
 
 @contextmanager
 def bar(what: str, unit: str = "") -> Iterator[Advance]:
-    """A bar that fills up; it swings to and fro while nobody knows how much there is to do."""
+    """A progress bar; indeterminate while the total is unknown."""
     from rich import progress
 
     console = text_console(to_stderr=True)
@@ -53,7 +53,7 @@ def bar(what: str, unit: str = "") -> Iterator[Advance]:
 
 @contextmanager
 def batches_shown() -> Iterator[Callable[[Progress], None]]:
-    """What a run of the pipeline does: a line that changes, or, in a file, one line per batch."""
+    """Progress of a pipeline: a status line on a terminal, otherwise one line per batch."""
     console = text_console(to_stderr=True)
     if not console.is_terminal:
         yield lambda done: typer.echo(_batch_text(done), err=True)

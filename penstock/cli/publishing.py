@@ -1,4 +1,4 @@
-"""What `penstock publish` says: what is in the log when it fails, and what a dry run has found."""
+"""Output of `penstock publish`: what is in the log after a failure, and results of dry runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class FileDone:
-    """How far one file is."""
+    """Progress of one file."""
 
     path: Path
     published: Published = field(default_factory=Published)
     before: int = 0
-    """Events of it that were left out, because they are in the log."""
+    """Events skipped because they are already in the log."""
     complete: bool = False
 
     @property
@@ -34,7 +34,7 @@ class FileDone:
         if not now.events:
             return f"none of {name}"
         if self.before:
-            part = f"behind {self.before:,} left out, "
+            part = f"after {self.before:,} skipped, "
         else:
             part = "all " if self.complete else "the first "
         place = f"offsets {now.first} to {now.end - 1}"
@@ -54,7 +54,7 @@ class FileDone:
 
 
 def rest_command(home: Path, options: Sequence[str], done: Sequence[FileDone]) -> str:
-    """The command that publishes what is not in the log."""
+    """The command that publishes the events that are not in the log."""
     rest = [one for one in done if not one.complete]
     skip = rest[0].before + rest[0].published.events if rest else 0
     words = ["penstock", "publish", str(home), *(str(one.path) for one in rest), *options]
@@ -64,7 +64,7 @@ def rest_command(home: Path, options: Sequence[str], done: Sequence[FileDone]) -
 def tell_partial(
     error: PenstockError, done: Sequence[FileDone], rest: str, log_end: int
 ) -> PenstockError:
-    """Say in an error what is in the log, and how to go on."""
+    """Add to an error what is in the log and how to publish the rest."""
     error.facts = {
         "published": {
             "events": sum(one.published.events for one in done),
@@ -75,7 +75,7 @@ def tell_partial(
     }
     begun = [one for one in done if one.published.events or one.complete]
     if not begun:
-        error.detail = "; ".join(filter(None, [error.detail, "nothing of this was appended"]))
+        error.detail = "; ".join(filter(None, [error.detail, "nothing was appended"]))
         return error
     tried = [one for one in done if one.published.events or one.complete or one is _failed(done)]
     told = f"in the log: {', '.join(one.text for one in tried)}"
@@ -90,7 +90,7 @@ def _failed(done: Sequence[FileDone]) -> FileDone | None:
 
 
 def show_check(out: Output, checks: Sequence[FileCheck]) -> None:
-    """What a dry run has found."""
+    """Print the result of a dry run."""
     accepted, skipped, refused = (
         sum(getattr(one, name) for one in checks) for name in ("accepted", "skipped", "refused")
     )
@@ -115,7 +115,7 @@ def show_check(out: Output, checks: Sequence[FileCheck]) -> None:
         out.table(["events", "reason", "first at"], rows, numbers=["events"])
     for check in checks:
         if check.unreadable is not None:
-            out.say(f"{check.name} cannot be read to its end: {check.unreadable}")
+            out.say(f"{check.name} cannot be read to the end: {check.unreadable}")
 
 
 def _reason_text(one: Refusal) -> str:

@@ -1,4 +1,4 @@
-"""Remarks beside an answer: what of a home is not processed yet."""
+"""Notes on results: what of a home is not processed yet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def progress_remark(home: Home, progress: ReadProgress) -> str:
-    """What a reader should know about an answer; empty if it is up to date."""
+    """What a result does not include yet; empty if it is up to date."""
     if progress.complete:
         return ""
     parts = []
@@ -25,5 +25,5 @@ def progress_remark(home: Home, progress: ReadProgress) -> str:
 
 
 def is_processed(home: Home) -> bool:
-    """Whether a pipeline or a Hub is at work on the home."""
+    """Whether a pipeline or a Hub is running on the home."""
     return home.processed_by() is not None

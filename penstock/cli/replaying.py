@@ -21,16 +21,16 @@ _EVENTS = frozenset({RecordKind.EVENT})
 
 
 def explain_change(home: Home, subscription: int, change: Change) -> Explanation:
-    """Why a change would, or would not, reach a subscription, if it came now."""
+    """Why a change would or would not reach a subscription if it were published now."""
     return _explain(home, subscription, change, home.log.end)
 
 
 def explain_logged(home: Home, subscription: int, offset: int) -> Explanation:
-    """Why the change at an offset did, or did not, reach a subscription."""
+    """Why the change at an offset did or did not reach a subscription."""
     end = home.log.end
     if 0 <= offset < home.log.compacted_to:
         raise HomeError(
-            f"the change at offset {offset} is no longer known",
+            f"the change at offset {offset} is no longer in the log",
             detail=f"the log was compacted up to offset {home.log.compacted_to}",
         )
     records = home.log.read(offset, offset + 1, _EVENTS) if 0 <= offset < end else iter(())
@@ -58,14 +58,14 @@ def _explain(home: Home, subscription: int, change: Change, offset: int) -> Expl
 def chosen_before(
     registry: Registry, stored: StoredSubscription, offset: int
 ) -> Decomposition | None:
-    """The decomposition that records before an offset give a subscription."""
+    """The decomposition of a subscription according to the records before an offset."""
     replans = registry.replans(stored.id, stored.id, offset)
     return replans[-1].decomposition if replans else stored.decomposition
 
 
 def reoptimised(home: Home, method: Method, *, dry_run: bool) -> list[Replanned]:
-    """Find the subscriptions that should be split in another way and record so, unless it is a dry
-    run. The rows are replayed from the log."""
+    """Find subscriptions with a cheaper decomposition and record it, unless it is a dry run. Rows
+    are replayed from the log."""
     registry = Registry(home)
     engine = replay_tables(home, home.log.end).engine
     catalog = registry.catalog()
@@ -81,7 +81,7 @@ def reoptimised(home: Home, method: Method, *, dry_run: bool) -> list[Replanned]
 
 
 def reoptimised_as_analysed(home: Home, method: Method, *, dry_run: bool) -> list[Replanned]:
-    """The same, by what the last analysis has found: no row is looked at."""
+    """The same, from the statistics of the last analysis; reads no rows."""
     registry = Registry(home)
     catalog = registry.catalog()
     known = AnalysedStatistics(load_statistics(home.path), catalog)
@@ -105,7 +105,7 @@ def reoptimised_as_analysed(home: Home, method: Method, *, dry_run: bool) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Replanned:
-    """A subscription that is split in another way than before."""
+    """A subscription with a new decomposition."""
 
     id: int
     sql: str

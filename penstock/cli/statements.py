@@ -1,4 +1,4 @@
-"""Several statements in one text."""
+"""Splitting a script into statements."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _PIECE = re.compile(r"'[^']*'?|\"[^\"]*\"?|--[^\n]*|/\*.*?(?:\*/|\Z)|;", re.DOTA
 class Statement:
     sql: str
     line: int
-    """Of the text, counted from 1."""
+    """Line number in the text, counted from 1."""
 
 
 def split_statements(text: str) -> list[Statement]:
-    """The statements between semicolons; those in strings, names and comments do not count.
+    """Split a text at semicolons, except in strings, quoted names and comments.
 
-    A text without a semicolon holds one statement on each line.
+    A text without a semicolon has one statement per line.
     """
     said = _PIECE.sub(_without_comment, text)
     ends = [match.start() for match in _PIECE.finditer(text) if match[0] == ";"]
@@ -44,16 +44,16 @@ def split_statements(text: str) -> list[Statement]:
 
 
 def _without_comment(piece: re.Match[str]) -> str:
-    """The same number of characters, but for a comment only blanks."""
+    """Replace a comment by as many blanks; other pieces stay."""
     return " " * len(piece[0]) if piece[0].startswith(("--", "/*")) else piece[0]
 
 
 def given_statements(sql: str | None, file: Path | None) -> list[Statement]:
-    """What a command was given: one statement, or the file with several."""
+    """The statements given to a command: one argument, or those of --file."""
     if sql is not None and file is not None:
-        raise typer.BadParameter("give one statement, or --file with several, not both")
+        raise typer.BadParameter("give one statement or --file, not both")
     if sql is None and file is None:
-        raise typer.BadParameter("behind HOME, give one statement, or --file with several")
+        raise typer.BadParameter("give one statement after HOME, or --file")
     if file is None:
         assert sql is not None
         return [Statement(sql, 1)]
@@ -62,13 +62,13 @@ def given_statements(sql: str | None, file: Path | None) -> list[Statement]:
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{file} is not UTF-8: byte {error.start}") from None
     if not statements:
-        raise typer.BadParameter(f"{file} holds no statement")
+        raise typer.BadParameter(f"{file} contains no statement")
     return statements
 
 
 @contextmanager
 def in_place(statement: Statement, file: Path | None) -> Iterator[None]:
-    """Errors about a statement say where in its file it stands."""
+    """Add the line in the file to errors about a statement."""
     try:
         yield
     except PenstockError as error:

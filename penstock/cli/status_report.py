@@ -1,4 +1,4 @@
-"""A status as people and as programs read it."""
+"""A status as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def status_members(status: Status, traffic: Traffic | None) -> dict[str, object]:
-    """For programs."""
+    """The JSON form."""
     last, rates = status.last, status.rates
     return {
         "processed_by": status.processed_by,
@@ -50,10 +50,10 @@ def _traffic(traffic: Traffic) -> dict[str, int]:
 
 
 def status_rows(status: Status, traffic: Traffic | None) -> list[tuple[str, str]]:
-    """For people: what, and how it is."""
+    """The text form: pairs of a name and a value."""
     waiting = f", {status.waiting:,} of them not active yet" if status.waiting else ""
     rows = [
-        ("processed by", status.processed_by or "nobody"),
+        ("processed by", status.processed_by or "no process"),
         ("log", f"{count(status.log_end, 'record')}, {size(status.log_bytes)}"),
         ("lag", count(status.lag, "record")),
         ("subscriptions", f"{status.subscriptions:,}{waiting}"),
@@ -68,7 +68,7 @@ def status_rows(status: Status, traffic: Traffic | None) -> list[tuple[str, str]
         rows.append(("set aside", f"{failed} (penstock quarantine HOME list)"))
     if status.lacking_rows:
         lack = (
-            f"{count(status.lacking_rows, 'subscription')} without rows on which operators failed"
+            f"{count(status.lacking_rows, 'subscription')} without rows on which an operator failed"
         )
         rows.append(("left out", f"{lack} (penstock quarantine HOME list)"))
     return rows + _batch_rows(status) + _traffic_rows(traffic)
@@ -94,7 +94,7 @@ def _batch_rows(status: Status) -> list[tuple[str, str]]:
         (f"last {count(rates.batches, 'batch', 'batches')}", recent),
         ("  by phase", ", ".join(f"{phase} {took:.2f} s" for phase, took in phases)),
         ("state", f"{count(last.state_rows, 'entry', 'entries')}, {size(last.state_bytes)}"),
-        ("in all", total),
+        ("total", total),
     ]
 
 
@@ -103,4 +103,4 @@ def _traffic_rows(traffic: Traffic | None) -> list[tuple[str, str]]:
         return []
     sent = f"{count(traffic.messages, 'message')}, {size(traffic.message_bytes)}"
     naive = f"{count(traffic.rows, 'row')}, {size(traffic.row_bytes)}"
-    return [("sent", sent), ("a naive server", naive)]
+    return [("sent", sent), ("naive server", naive)]

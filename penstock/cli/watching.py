@@ -1,4 +1,4 @@
-"""Watching a directory beside something else."""
+"""Watching a directory while something else runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def file_text(took: IngestResult) -> str:
-    """What became of a file, in a line."""
+    """The result for one file, in one line."""
     refused = f"; refused: {took.refused}" if took.refused else ""
-    left = f"; left where it is: {took.left}" if took.left else ""
+    left = f"; left in place: {took.left}" if took.left else ""
     return f"{took.name}: {count(took.events, 'event')}{refused}{left}"
 
 
@@ -27,9 +27,9 @@ def file_text(took: IngestResult) -> str:
 def watched(
     home: Path, directory: Path | None, *, once: bool, stop: threading.Event
 ) -> Iterator[None]:
-    """Take files from the directory, if there is one, while the block runs; `once`, before it does.
+    """Ingest files from the directory, if given, while the block runs; with `once`, before it runs.
 
-    When watching fails, the block is asked to stop, and then the failure is raised.
+    If watching fails, `stop` is set, and the error is raised after the block.
     """
     if directory is None:
         yield

@@ -68,7 +68,7 @@ def test_table(cli: Cli, home: Path) -> None:
     assert ["1", "4", "3", "0", "1", "2"] in told
     assert ["1", "to", "3", "2"] in told
     assert "1 query, 6 records from offset 1" in ran.out
-    assert "1 event could not be carried out" in ran.out
+    assert "1 event could not be applied" in ran.out
 
 
 def test_many_queries(cli: Cli, home: Path, tmp_path: Path) -> None:

@@ -29,13 +29,13 @@ def test_compacting(cli: Cli, used: Path) -> None:
     assert cli("content", used, 2, "--json").json == before
     ran = cli("compact", used)
     assert ran.code == 0
-    assert "messages are compacted up to offset 8, the log up to 8" in ran.out
+    assert "compacted the messages up to offset 8, the log up to 8" in ran.out
 
 
 def test_up_to_an_offset(cli: Cli, used: Path) -> None:
     ran = cli("compact", used, "--to", 5)
     assert ran.code == 0
-    assert "messages are compacted up to offset 5, the log up to 0" in ran.out
+    assert "compacted the messages up to offset 5, the log up to 0" in ran.out
     assert "note: only up to offset 5 was asked for" in ran.err
 
 
@@ -60,4 +60,4 @@ def test_explaining_the_past(cli: Cli, used: Path) -> None:
     cli("compact", used)
     ran = cli("explain", used, 2, "--offset", 4)
     assert ran.code == 6
-    assert "the change at offset 4 is no longer known" in ran.err
+    assert "the change at offset 4 is no longer in the log" in ran.err

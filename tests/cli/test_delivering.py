@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_written(cli: Cli, used: Path, tmp_path: Path) -> 
     ran = cli("deliver", used, 2, "--to", "/dev/full", "--name", "full")
     assert ran.code == 12
     assert "No space left on device" in ran.err
-    assert "the same command again goes on from there" in ran.err
+    assert "run the same command again to continue from there" in ran.err
     (listed,) = [one for one in cli("cursors", used, "--json").json["cursors"] if one["last_error"]]
     assert listed["name"] == "full"
     assert listed["cursor"] == 0

@@ -167,4 +167,4 @@ def test_a_command_that_is_nearly_right(cli: Cli) -> None:
 def test_a_home_that_was_forgotten(cli: Cli) -> None:
     ran = cli("execute", "CREATE TABLE t (id INT PRIMARY KEY)")
     assert ran.code == 2
-    assert "behind HOME, give one statement" in ran.err
+    assert "give one statement after HOME" in ran.err

@@ -72,7 +72,10 @@ def test_content_shows_as_many_rows_as_asked(
     rows = (insert("stocks", id=i, symbol="S") for i in range(5))
     cli("publish", home, "-", input=lines(*rows))
     process()
-    assert "5 rows at cursor 8, of which 2 are shown" in cli("content", home, 2, "--limit", 2).out
+    assert (
+        "5 rows at cursor 8; 2 shown (--limit 0 shows all)"
+        in cli("content", home, 2, "--limit", 2).out
+    )
     assert cli("content", home, 2, "--limit", 0).out.endswith("5 rows at cursor 8\n")
 
 

@@ -71,7 +71,7 @@ def test_papers_are_listed(cli: Cli, outcome: dict[str, bool]) -> None:
 def test_an_unknown_paper_is_refused_by_name(cli: Cli, tmp_path: Path) -> None:
     ran = cli("lab", "paper", "nobody1900", "--out", tmp_path)
     assert ran.code == 2
-    assert "'nobody1900' is none of" in " ".join(ran.err.split())
+    assert "'nobody1900' is not one of" in " ".join(ran.err.split())
     assert "liu2007" in ran.err
     assert not list(tmp_path.iterdir())
 
@@ -82,4 +82,4 @@ def test_one_item_of_a_paper(cli: Cli, tmp_path: Path, outcome: dict[str, bool])
     assert [item["item"] for item in result["items"]] == ["figure 1"]
     refused = cli("lab", "paper", "liu2007", "--item", "figure 9", "--out", tmp_path)
     assert refused.code == 2
-    assert "none of figure 1, figure 2" in " ".join(refused.err.split())
+    assert "not one of figure 1, figure 2" in " ".join(refused.err.split())

@@ -46,7 +46,7 @@ def test_a_suspended_subscription(cli: Cli, home: Path) -> None:
     assert "1 subscription suspended" in cli("status", home).out
     assert cli("subscriptions", home, "--json").json["subscriptions"][0]["state"] == "suspended"
     ran = cli("quarantine", home, "replay", number)
-    assert ran.out == f"subscription {number} is subscribed again as {number + 2}\n"
+    assert ran.out == f"subscription {number} is registered again as {number + 2}\n"
     assert cli("quarantine", home, "list").out == "the quarantine is empty\n"
     assert cli("quarantine", home, "replay", number).code == 5
 

@@ -44,7 +44,7 @@ def test_reoptimising(cli: Cli, shop: Path, process: Callable[[], None]) -> None
     ran = cli("reoptimise", shop)
     assert ran.code == 0, ran.err
     assert ran.out.startswith(f"3: {SQL}\n")
-    assert ran.out.endswith("1 subscription now split in another way\n")
+    assert ran.out.endswith("1 subscription with a new decomposition\n")
     assert cli("reoptimise", shop, "--json").json["replanned"] == []
     process()
     assert cli("content", shop, 3, "--json").json["rows"] == content

@@ -10,7 +10,7 @@ from tests.cli.conftest import Cli
 
 def test_init_makes_a_home(cli: Cli, tmp_path: Path) -> None:
     ran = cli("init", tmp_path / "shop")
-    assert (ran.code, ran.out) == (0, f"made {tmp_path / 'shop'}\n")
+    assert (ran.code, ran.out) == (0, f"created {tmp_path / 'shop'}\n")
     assert cli("init", tmp_path / "third", "--shared").code == 0
     assert Home.open(tmp_path / "third").shared
     assert cli("init", tmp_path / "other", "--json").json == {"home": str(tmp_path / "other")}

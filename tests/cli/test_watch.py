@@ -32,7 +32,7 @@ def drop(tmp_path: Path) -> Path:
 def test_once(cli: Cli, home: Path, drop: Path) -> None:
     ran = cli("watch", home, drop, "--once")
     assert ran.code == 0
-    assert ran.out == "took 1 event of 2 files, 1 file refused\n"
+    assert ran.out == "ingested 1 event from 2 files, 1 file refused\n"
     first, second = ran.err.splitlines()
     assert first == "a.jsonl: 1 event"
     assert second.startswith("nobody.csv: 0 events; refused: nobody.csv does not say which table")
@@ -79,7 +79,7 @@ def test_ctrl_c_ends_it(cli: Cli, home: Path, drop: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(Watcher, "look", press_when_idle)
     ran = cli("watch", home, drop)
     assert ran.code == 130
-    assert "took 1 event" in ran.out
+    assert "ingested 1 event" in ran.out
 
 
 def test_usage(cli: Cli, home: Path, tmp_path: Path) -> None:

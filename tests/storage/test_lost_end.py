@@ -246,7 +246,7 @@ def test_the_command(used: Path) -> None:
     assert "--accept-loss" in refused.stderr
     done = CliRunner().invoke(app, ["rebuild", str(used), "--accept-loss"])
     assert done.exit_code == 0, done.stderr
-    assert "given up: 5 records, from offset 4 on" in done.stdout
+    assert "lost: 5 records, from offset 4 on" in done.stdout
     assert CliRunner().invoke(app, ["verify", str(used), "--all"]).exit_code == 0
     again = CliRunner().invoke(app, ["rebuild", str(used), "--accept-loss", "--json"])
     assert '"lost": 0' in again.stdout

@@ -89,11 +89,11 @@ def _show(out: Output, statistics: HomeStatistics) -> None:
         ],
     )
     out.say()
-    names = ("column", "distinct", "NULL", "asked for", "spread", "lets pass", "asked for with")
+    names = ("column", "distinct", "NULL", "filtered by", "spread", "selectivity", "filtered with")
     out.table(names, [line for table in statistics.tables for line in _columns(table)])
     out.say()
     if statistics.edges:
-        joins = ("join", "rows", "join values", "largest group", "rows joined by one")
+        joins = ("join", "rows", "join values", "largest group", "fan-out")
         out.table(joins, map(_edge, statistics.edges))
         out.say()
     asked = count(statistics.subscriptions, "subscription")
@@ -102,7 +102,7 @@ def _show(out: Output, statistics: HomeStatistics) -> None:
 
 
 def _edge(edge: EdgeStatistics) -> list[str]:
-    """Numbers stand in pairs, one for each side of the join."""
+    """Numbers are pairs: one per side of the join."""
     sides = zip(edge.tables, edge.columns, strict=True)
     pairs = (edge.rows, edge.values, edge.largest)
     return [

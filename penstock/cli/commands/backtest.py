@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.client import Notification
     from penstock.history.backtest import Backtest, Tested
 
-PANEL = "Look"
+PANEL = "Inspect"
 EXAMPLES = """
   penstock backtest shop "SELECT * FROM stocks WHERE per < 20"
   penstock backtest shop "SELECT * FROM stocks" --from 1000 --to 2000
@@ -43,7 +43,7 @@ def backtest(
         ),
     ] = None,
     start: Annotated[
-        int, typer.Option("--from", metavar="OFFSET", min=0, help="Where it is subscribed.")
+        int, typer.Option("--from", metavar="OFFSET", min=0, help="Subscribe at this offset.")
     ] = 0,
     end: Annotated[
         int | None,
@@ -63,7 +63,10 @@ def backtest(
         ),
     ] = None,
     ranges: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Ranges of offsets to count in.")
+        int,
+        typer.Option(
+            metavar="N", min=1, max=1000, help="Count notifications per offset range, in N ranges."
+        ),
     ] = 10,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,
@@ -147,7 +150,7 @@ def _show(out: Output, tested: Backtest) -> None:
     ]
     out.table(["offsets", "notifications"], spread, numbers=["notifications"])
     out.say()
-    bad = f"; {count(tested.refused, 'event')} could not be carried out" if tested.refused else ""
+    bad = f"; {count(tested.refused, 'event')} could not be applied" if tested.refused else ""
     queries = count(len(tested.queries), "query", "queries")
     span = f"{count(tested.end - tested.start, 'record')} from offset {tested.start}"
     out.say(f"{queries}, {span}, {tested.seconds:.1f} s{bad}")

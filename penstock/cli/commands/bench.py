@@ -27,9 +27,9 @@ app = typer.Typer(
 def bench(ctx: typer.Context) -> None:
     """Run a benchmark. Without a name, list them.
 
-    Benchmarks wait for kernels that are not compiled yet, unless PENSTOCK_GEAR says which gear to
+    Benchmarks wait until the kernels are compiled, unless PENSTOCK_GEAR selects the gear to
     measure.
     """
-    os.environ.setdefault(GEAR_VARIABLE, "fast")  # also for the processes that they start
+    os.environ.setdefault(GEAR_VARIABLE, "fast")  # inherited by child processes
     if ctx.invoked_subcommand is None:
         list_found(PACKAGE, "benchmark", "penstock bench")

@@ -19,7 +19,7 @@ PayloadCacheOption = Annotated[
         metavar="MIB",
         min=0,
         max=16 << 10,
-        help="Memory for long texts that come again and again; 0 keeps none.",
+        help="Memory for caching long texts that are sent repeatedly; 0 disables the cache.",
     ),
 ]
 FalsePositivesOption = Annotated[
@@ -28,8 +28,8 @@ FalsePositivesOption = Annotated[
         metavar="SHARE",
         min=0.0,
         max=0.9,
-        help="How many of the messages that come from further up may be in vain, so that fewer "
-        "interests are sent there: 0.05 is one in twenty.",
+        help="Acceptable share of unneeded messages from upstream, to send fewer interests there: "
+        "0.05 is one in twenty.",
     ),
 ]
 
@@ -51,34 +51,34 @@ EXAMPLES = """
 
 def broker(
     listen: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where others connect: HOST:PORT; port 0 is any.")
+        str, typer.Option(metavar="ADDRESS", help="Listen on HOST:PORT; port 0 picks a free port.")
     ],
     home: Annotated[
-        Path | None, typer.Option(metavar="HOME", help="The home whose messages it passes on.")
+        Path | None, typer.Option(metavar="HOME", help="Forward the messages of this home.")
     ] = None,
     upstream: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Or the broker that it gets them from.")
+        str | None, typer.Option(metavar="ADDRESS", help="Or forward those of this broker.")
     ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Tokens of those who may connect, one on each line. Needed unless it listens on "
-            "loopback.",
+            help="File of accepted tokens, one per line. Required unless it listens on loopback.",
         ),
     ] = None,
     upstream_token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The token for the broker further up.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File with the token for the upstream broker."),
     ] = None,
     payload_cache: PayloadCacheOption = 16,
     false_positives: FalsePositivesOption = 0.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Pass messages on to readers and other brokers, until Ctrl-C.
+    """Forward messages to readers and other brokers, until Ctrl-C.
 
-    Brokers make a tree whose root has the home. Each passes on only what somebody further down
-    wants; a long text goes over a link once, and then by name. They keep nothing on disk: one that
-    was killed is started again, and whoever was connected goes on from where it was.
+    Brokers form a tree whose root reads the home. Each forwards only the messages that a subscriber
+    downstream needs; a long text is sent over a link once and then referenced by name. Brokers keep
+    nothing on disk: restart one that was killed, and its peers continue where they were.
     """
     from penstock.service import BrokerSettings, parse_address, read_tokens
 
@@ -111,8 +111,8 @@ async def _run(settings: BrokerSettings, out: Output) -> None:
     done = broker.statistics()
     out.result(done.to_json())
     out.say(
-        f"sent {done.sent_bytes:,} bytes to other brokers; {done.payloads_saved:,} payloads did "
-        "not have to be sent"
+        f"sent {done.sent_bytes:,} bytes to other brokers; {done.payloads_saved:,} payloads "
+        "saved by the cache"
     )
     if done.received:
-        out.say(f"{done.in_vain:,} of {done.received:,} messages came in vain")
+        out.say(f"{done.in_vain:,} of {done.received:,} received messages were not needed")

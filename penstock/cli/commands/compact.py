@@ -12,8 +12,8 @@ from penstock.cli.parameters import HomeArgument, JsonOption
 PANEL = "Operate"
 EXAMPLES = """
   penstock compact shop
-  penstock compact shop --to 1000000    (where the slowest subscriber is)
-  penstock compact shop --past-cursors  (slow deliveries start again)
+  penstock compact shop --to 1000000    (the cursor of the slowest subscriber)
+  penstock compact shop --past-cursors  (slow deliveries must be restarted)
 """
 
 
@@ -27,7 +27,7 @@ def compact(
         bool,
         typer.Option(
             "--past-cursors",
-            help="Also what durable cursors still need: their deliveries have to start again.",
+            help="Also remove what durable cursors still need; restart their deliveries.",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -35,7 +35,7 @@ def compact(
     """Compact the log and the message log up to an offset.
 
     Tables, contents and subscriptions stay the same; the changes that led to them are removed.
-    Subscribers whose cursor is before the compacted offset must start again from their content.
+    Subscribers whose cursor is before the compacted offset must restart from their content.
     Messages that a durable cursor (`penstock cursors`) still needs are kept. No Hub or pipeline may
     be processing the home; publishing and reading are allowed.
     """
@@ -54,7 +54,7 @@ def compact(
             "held_back_by": done.held_back_by,
         }
     )
-    out.say(f"messages are compacted up to offset {done.offset}, the log up to {done.log_offset}")
+    out.say(f"compacted the messages up to offset {done.offset}, the log up to {done.log_offset}")
     out.say(f"{size(done.bytes_before)} before, {size(done.bytes_after)} now")
     if done.held_back_by:
         out.note(f"note: {done.held_back_by}")

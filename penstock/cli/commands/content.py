@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.cli.output import Output, count
 from penstock.cli.parameters import HomeArgument, IdArgument, JsonOption, LimitOption
 
-PANEL = "Look"
+PANEL = "Inspect"
 EXAMPLES = """
   penstock content shop 2
   penstock content shop 2 --json
@@ -18,8 +18,8 @@ def content(
 ) -> None:
     """Show the content of a subscription, built from the message log.
 
-    Says so if there are records that no batch has processed yet. The cursor says where the content
-    stands: `penstock tail HOME ID --from CURSOR` tells everything that changes after it.
+    Prints a note if some records have not been processed yet. The cursor is the position of the
+    content in the log: `penstock tail HOME ID --from CURSOR` prints all later changes.
     """
     from penstock.cli.remarks import progress_remark
     from penstock.delivery import END, SubscriptionReader
@@ -47,7 +47,7 @@ def content(
     shown = rows[: limit or None]
     if rows:
         out.table(columns, [list(row.values()) for row in shown])
-    more = "" if len(shown) == len(rows) else f", of which {len(shown):,} are shown (--limit 0)"
+    more = "" if len(shown) == len(rows) else f"; {len(shown):,} shown (--limit 0 shows all)"
     out.say(f"{count(len(rows), 'row')} at cursor {reader.cursor}{more}")
     remark = progress_remark(opened, progress)
     if remark:

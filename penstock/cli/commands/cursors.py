@@ -10,7 +10,7 @@ import typer
 from penstock.cli.output import Output
 from penstock.cli.parameters import HomeArgument, JsonOption
 
-PANEL = "Look"
+PANEL = "Inspect"
 EXAMPLES = """
   penstock cursors shop
   penstock cursors shop --json
@@ -23,14 +23,14 @@ def cursors(
     home: HomeArgument,
     remove: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Forget this one: compaction no longer waits for it."),
+        typer.Option(metavar="NAME", help="Remove this cursor; compaction ignores it."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the cursors of deliveries: what was acknowledged, and how far each is behind.
+    """List the durable cursors of deliveries, and how far each is behind.
 
-    A cursor is made by `penstock deliver`, or in a program by a delivery with a name. Compaction
-    keeps the messages that they still need.
+    `penstock deliver` creates a cursor, and so does a named delivery in a program. Compaction keeps
+    the messages that cursors still need.
     """
     from penstock.delivery import DurableCursors
     from penstock.storage import Home

@@ -30,31 +30,38 @@ def deliver(
     number: IdArgument,
     to: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="A file or a pipe to append to; - is standard output."),
+        typer.Option(metavar="FILE", help="File or pipe to append to; - is standard output."),
     ],
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of the cursor; by default ID-FILE."),
+        typer.Option(metavar="NAME", help="Name of the cursor; by default ID-FILE."),
     ] = None,
     since: Annotated[
         int | None,
         typer.Option(
-            "--from", metavar="CURSOR", min=0, help="Where a new cursor starts: after a content."
+            "--from",
+            metavar="CURSOR",
+            min=0,
+            help="Start of a new cursor, as printed by `penstock content`.",
         ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow/--no-follow", help="Wait for more, until Ctrl-C.")
+        bool,
+        typer.Option("--follow/--no-follow", help="Keep waiting for notifications, until Ctrl-C."),
     ] = False,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Set the cursor back: to --from, or to the content.")
+        bool,
+        typer.Option(
+            "--restart", help="Reset the cursor to --from, or start over from the content."
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Append the notifications of a subscription to a file, once each, however often this is run.
+    """Append the notifications of a subscription to a file; every run continues the last one.
 
-    The lines are those of `penstock tail --json`. A cursor in the home remembers what was
-    delivered; `penstock cursors` lists all of them, and `penstock compact` keeps what they still
-    need. Delivery is at least once: after a crash some lines may come again, with the same ids.
+    The lines are those of `penstock tail --json`. A durable cursor in the home records what was
+    delivered; `penstock cursors` lists the cursors, and `penstock compact` keeps what they still
+    need. Delivery is at least once: after a crash some lines may be repeated, with the same ids.
     """
     from penstock.cli.interruptible import run_interruptible
     from penstock.delivery import JsonLinesChannel, SubscriptionDelivery
@@ -62,7 +69,7 @@ def deliver(
     from penstock.storage import Home
 
     if as_json and str(to) == "-":
-        raise typer.BadParameter("--json prints to standard output, which --to - fills")
+        raise typer.BadParameter("--json and --to - both write to standard output")
     opened, target = Home.open(home), JsonLinesChannel.target_of(to)
     named = _default_name(number, to) if name is None else name
     out = Output(as_json=as_json)
@@ -74,7 +81,7 @@ def deliver(
             )
         if restart:
             delivery.restart(since or 0)
-        delivery.resume()  # whoever runs the command has seen to what failed
+        delivery.resume()  # running the command again ends a suspension
         channel = JsonLinesChannel(to)
         try:
             ended = run_interruptible(lambda stop: _send(delivery, channel, stop, follow=follow))
@@ -102,7 +109,7 @@ def _send(
             delivery.state.last_error,
             detail=f"{count(sent, 'notification')} delivered; the cursor is at "
             f"{delivery.state.cursor}",
-            hint="the same command again goes on from there",
+            hint="run the same command again to continue from there",
         )
     return sent
 

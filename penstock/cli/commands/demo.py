@@ -34,7 +34,7 @@ NEWS_EXAMPLES = """
 """
 
 MOST = 1_000_000
-"""The demonstration keeps all it does in memory, to compare: a kilobyte or so for each."""
+"""The demo keeps everything in memory for the comparison: about a kilobyte each."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich", epilog=epilog(EXAMPLES))
 
@@ -44,21 +44,21 @@ def demo(
     ctx: typer.Context,
     home: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to make the home; by default a new temporary one."),
+        typer.Option(metavar="DIR", help="Directory of the new home; by default a temporary one."),
     ] = None,
     subscriptions: Annotated[
-        int, typer.Option(metavar="N", min=10, max=MOST, help="How many standing queries.")
+        int, typer.Option(metavar="N", min=10, max=MOST, help="Number of standing queries.")
     ] = 2000,
     changes: Annotated[
-        int, typer.Option(metavar="N", min=10, max=MOST, help="How many changes.")
+        int, typer.Option(metavar="N", min=10, max=MOST, help="Number of changes.")
     ] = 3000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.", min=0)] = 1,
-    master: Annotated[str, typer.Option(metavar="URL", help="Where Spark runs.")] = "local[2]",
+    master: Annotated[str, typer.Option(metavar="URL", help="Spark master URL.")] = "local[2]",
     as_json: JsonOption = False,
 ) -> None:
     """Run a demo: stocks, analysts' reviews, 2,000 standing queries, Spark on this machine.
 
-    Takes half a minute or so, and leaves a home that you can go on with.
+    Takes about half a minute, and leaves a home to experiment with.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -83,14 +83,14 @@ def demo(
 @app.command(epilog=epilog(DRONES_EXAMPLES))
 def drones(
     sightings: Annotated[
-        int, typer.Option(metavar="N", min=1, max=100_000, help="How many pictures are taken.")
+        int, typer.Option(metavar="N", min=1, max=100_000, help="Number of pictures.")
     ] = 200,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.", min=0)] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """See operators in conditions: cameras over New York, and five who want some of the pictures.
+    """Demo of operators in conditions: cameras over New York, and five subscribers.
 
-    Recognisers and geo operators run in processes of their own, as rarely as possible.
+    Recognisers and geo operators run in their own processes and are called as rarely as possible.
     """
     from penstock.lab.drones_demo import run_drones_demo
     from penstock.operators.examples.drones import SUBSCRIPTIONS
@@ -110,35 +110,36 @@ def drones(
         (name, f"{told:,}", SUBSCRIPTIONS[name].partition(" WHERE ")[2])
         for name, told in done.told.items()
     ]
-    out.table(("who", "told of", "condition"), rows, ("told of",))
+    out.table(("subscriber", "pictures", "condition"), rows, ("pictures",))
     out.say(
-        f"{done.sightings:,} pictures, each compared with what it was drawn from. Operators were "
-        f"called {done.evaluated:,} times; all conditions have {done.predicates:,} calls."
+        f"{done.sightings:,} pictures; results checked against the scenes. Operators were called "
+        f"{done.evaluated:,} times; evaluating every condition takes {done.predicates:,} calls."
     )
 
 
 @app.command(epilog=epilog(NEWS_EXAMPLES))
 def news(
     views: Annotated[
-        int, typer.Option(metavar="N", min=10, max=2_000, help="How many subscribers.")
+        int,
+        typer.Option(metavar="N", min=10, max=2_000, help="Number of views, one per subscriber."),
     ] = 300,
     documents: Annotated[
-        int, typer.Option(metavar="N", min=2, max=10_000, help="How many documents.")
+        int, typer.Option(metavar="N", min=2, max=10_000, help="Number of documents.")
     ] = 40,
-    sites: Annotated[int, typer.Option(metavar="N", min=2, max=200, help="How many.")] = 12,
+    sites: Annotated[int, typer.Option(metavar="N", min=2, max=200, help="Number of sites.")] = 12,
     feeds: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Others that a view may feed.")
+        int, typer.Option(metavar="N", min=1, max=1000, help="Maximum views that one view feeds.")
     ] = 10,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.", min=0)] = 1,
     svg: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw levels and who feeds whom.")
+        Path | None, typer.Option(metavar="FILE", help="Write a diagram of levels and feeds.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """See subscriptions feed subscriptions: news as XML, a few hundred views at twelve sites.
+    """Demo of views that feed views: XML news, a few hundred views at twelve sites.
 
-    Shows what the source is relieved of. One site is lost on the way; every content is compared
-    with what the home itself returns.
+    Shows how much work the source saves. One site fails during the run; every content is compared
+    with what the home returns.
     """
     from penstock.cli.demo_report import show_news
     from penstock.lab.news_demo import run_news_demo
@@ -161,7 +162,7 @@ def news(
 
 
 class _Steps:
-    """Says what is being done, and how long it took."""
+    """Prints each step and how long it took."""
 
     def __init__(self, out: Output) -> None:
         self._out = out

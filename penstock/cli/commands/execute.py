@@ -26,14 +26,17 @@ def execute(
     file: Annotated[
         Path | None,
         typer.Option(
-            metavar="SCRIPT", exists=True, dir_okay=False, help="Statements between semicolons."
+            metavar="SCRIPT",
+            exists=True,
+            dir_okay=False,
+            help="A file of statements: one per line, or separated by semicolons.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Declare tables and streams.
 
-    The statements of a script are executed in order, up to the first one that is refused.
+    The statements of a script are executed in order; the first one that is refused ends it.
     """
     from penstock.cli.statements import given_statements, in_place
     from penstock.registry import Registry

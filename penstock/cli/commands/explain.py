@@ -10,32 +10,33 @@ import typer
 from penstock.cli.output import Output
 from penstock.cli.parameters import HomeArgument, JsonOption
 
-PANEL = "Look"
+PANEL = "Inspect"
 EXAMPLES = """
   penstock explain shop 2 '{"table": "stocks", "row": {"id": 4, "per": 52}}'
-  penstock explain shop 2 --offset 1041    (a change that is in the log)
-  penstock explain shop --plan             (which gear serves which table)
+  penstock explain shop 2 --offset 1041    (a change in the log)
+  penstock explain shop --plan             (the gear of each table)
 """
 
 
 def explain(
     home: HomeArgument,
     number: Annotated[
-        int | None, typer.Argument(metavar="ID", help="A subscription.", show_default=False)
+        int | None, typer.Argument(metavar="ID", help="Id of a subscription.", show_default=False)
     ] = None,
     change: Annotated[
         str | None,
-        typer.Argument(metavar="CHANGE", help="A change that could come now, as published."),
+        typer.Argument(metavar="CHANGE", help="A change to test, in the format of publish."),
     ] = None,
     offset: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Explain the change at this offset.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Explain the change at this offset of the log."),
     ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Show the execution plan of the pipeline instead.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain why a change does, or does not, reach a subscription, condition by condition.
+    """Explain why a change reaches a subscription or does not, condition by condition.
 
     The tables are replayed from the log in memory, up to the change; nothing is written. With
     --plan: for each table, edge and space, whether kernels process its changes (the fast gear) or
@@ -43,7 +44,7 @@ def explain(
     """
     if plan:
         if (number, change, offset) != (None, None, None):
-            raise typer.BadParameter("--plan is about the whole home: give nothing else")
+            raise typer.BadParameter("--plan shows the whole home: give no ID, CHANGE or --offset")
         _show_plan(home, Output(as_json=as_json))
         return
     if number is None:
@@ -53,7 +54,7 @@ def explain(
     from penstock.storage import Home
 
     if (change is None) == (offset is None):
-        raise typer.BadParameter("give a change, or --offset of one in the log")
+        raise typer.BadParameter("give either a change or --offset")
     opened = Home.open(home)
     if offset is not None:
         explanation = explain_logged(opened, number, offset)

@@ -24,21 +24,21 @@ EXAMPLES = """
 def init(
     home: HomeArgument,
     shared: Annotated[
-        bool, typer.Option("--shared", help="For processes on several machines.")
+        bool, typer.Option("--shared", help="The home is used from several machines.")
     ] = False,
     group_access: Annotated[
         bool,
         typer.Option(
             "--group-access",
-            help="Members of the directory's group may use it (2770); by default only you (0700).",
+            help="Grant access to the directory's group (2770); by default only to you (0700).",
         ),
     ] = False,
     buckets: Annotated[
         int,
         typer.Option(
             metavar="NUMBER",
-            help="Buckets of the pipeline's state, a power of two up to 64: an upper bound of how "
-            "many tasks share the work of a batch. It cannot be changed later.",
+            help="Buckets of the pipeline's state, a power of two up to 64: the maximum number of "
+            "parallel tasks per batch. Cannot be changed later.",
         ),
     ] = 8,
     default_lease: Annotated[
@@ -46,8 +46,8 @@ def init(
         typer.Option(
             metavar="TIME",
             parser=duration,
-            help="Lease of subscriptions that do not ask for one, such as 90s, 15m, 12h, 1d: they "
-            "end after this time, unless renewed. By default they last until withdrawn.",
+            help="Default lease of subscriptions, such as 90s, 15m, 12h, 1d: they end after this "
+            "time unless renewed. Without it they last until withdrawn.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -64,4 +64,4 @@ def init(
     )
     out = Output(as_json=as_json)
     out.result({"home": str(created.path)})
-    out.say(f"made {created.path}")
+    out.say(f"created {created.path}")

@@ -1,5 +1,4 @@
-"""`penstock kernels`: what is compiled or written down once for this machine, so that work is fast
-and Spark starts quickly."""
+"""`penstock kernels`: the per-machine caches of compiled kernels and of Spark's classes."""
 
 from __future__ import annotations
 
@@ -25,17 +24,18 @@ app = typer.Typer(
 
 @app.callback()
 def kernels() -> None:
-    """Compile the kernels of the fast gear ahead of their use, or say whether they are compiled.
+    """Compile the kernels of the fast gear ahead of time, or report whether they are compiled.
 
-    Until they are, the plain gear serves, and a first batch with more than a few changes has them
-    compiled beside it. They are kept for all processes of this user, per release and processor.
-    The same holds for an archive of Spark's classes, from which Java starts in half the time.
+    Without compiled kernels the plain gear is used, and the first batch with more than a few
+    changes starts compiling them in the background. They are cached for all processes of this user,
+    per release and processor. So is an archive of Spark's classes,
+    which halves the start time of Java.
     """
 
 
 @app.command(epilog=epilog("  penstock kernels status\n  penstock kernels status --json"))
 def status(as_json: JsonOption = False) -> None:
-    """Say whether the kernels are compiled and Java's classes archived, and where they are kept."""
+    """Report whether the kernels are compiled and Spark's classes archived, and where."""
     from penstock.kernels.cache_directory import kernel_directory
     from penstock.kernels.fast_gear import FAST_GEAR
     from penstock.kernels.preparation import is_being_compiled, kernels_ready
@@ -57,21 +57,21 @@ def status(as_json: JsonOption = False) -> None:
     )
     state = "compiled" if is_ready else "being compiled" if at_it else "not compiled yet"
     out.say(f"the kernels of the fast gear are {state}")
-    out.say(f"kept in {where}" if where else "no directory can be written to keep them in")
+    out.say(f"cached in {where}" if where else "there is no writable directory to cache them in")
     out.say(f"the archive of Spark's classes: {archive}")
     if archived_in is not None:
-        out.say(f"kept in {archived_in}")
+        out.say(f"cached in {archived_in}")
 
 
 @app.command(epilog=epilog("  penstock kernels prepare"))
 def prepare(
     beside: Annotated[
-        bool, typer.Option("--beside", help="Do not wait: compile them in the background.")
+        bool, typer.Option("--beside", help="Compile in the background; do not wait.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile the kernels and archive Spark's classes now. What is there, or made by another
-    process, is left alone."""
+    """Compile the kernels and archive Spark's classes now. Skips what already exists or what
+    another process is preparing."""
     from penstock.kernels.cache_directory import kernel_directory
     from penstock.kernels.fast_gear import FAST_GEAR
     from penstock.kernels.preparation import kernels_ready, start_preparation
@@ -79,16 +79,16 @@ def prepare(
     out = Output(as_json=as_json)
     if kernel_directory() is None:
         raise PenstockError(
-            "no directory can be written to keep compiled kernels in",
-            detail="the plain gear goes on serving, with the same results",
-            hint="name one that only you may write: PENSTOCK_KERNEL_CACHE=DIR",
+            "there is no writable directory for compiled kernels",
+            detail="the plain gear is used instead, with the same results",
+            hint="set PENSTOCK_KERNEL_CACHE to a directory that only you can write to",
         )
     if not kernels_ready(FAST_GEAR):
         process = start_preparation(FAST_GEAR)
         if process is not None and not beside and process.wait() != 0:
             raise PenstockError(
                 "the kernels could not be compiled",
-                detail="the plain gear goes on serving, with the same results",
+                detail="the plain gear is used instead, with the same results",
                 hint="PENSTOCK_GEAR=fast penstock run HOME --once shows the error",
             )
     _prepare_archive(beside)
@@ -100,7 +100,7 @@ def prepare(
 
 
 def _state_of_archive() -> tuple[str, str | None]:
-    """How it stands with the archive of Spark's classes, and where it is."""
+    """State and directory of the archive of Spark's classes."""
     from penstock.pipeline.class_archive import class_archive, failure
 
     archive = class_archive()
@@ -126,4 +126,4 @@ def _prepare_archive(beside: bool) -> None:
     forget_failure(archive)
     process = start_making(archive)
     if process is not None and not beside:
-        process.wait()  # if it fails, Java starts as before, and the status says why
+        process.wait()  # a failure only slows down Java; `status` reports it

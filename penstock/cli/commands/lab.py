@@ -1,4 +1,4 @@
-"""`penstock lab`: the experiments of penstock.lab, and the papers that they are from."""
+"""`penstock lab`: the experiments of penstock.lab, and the papers they reproduce."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ app.add_typer(experiments, name="run")
 
 @app.callback(invoke_without_command=True)
 def lab(ctx: typer.Context) -> None:
-    """Reproduce the experiments behind the figures, and those of the papers."""
+    """Run the experiments behind the figures, and those of the papers."""
     if ctx.invoked_subcommand is None:
         list_found(PACKAGE, "experiment", "penstock lab run")
 
@@ -58,22 +58,25 @@ def run(ctx: typer.Context) -> None:
 
 @app.command(epilog=epilog(PAPER_EXAMPLES))
 def paper(
-    name: Annotated[str, typer.Argument(help="Of a paper (see penstock lab list), or all.")],
+    name: Annotated[str, typer.Argument(help="Name of a paper (see penstock lab list), or all.")],
     full: Annotated[
-        bool, typer.Option("--full", help="In the published sizes: minutes to hours.")
+        bool, typer.Option("--full", help="Use the published sizes: minutes to hours.")
     ] = False,
     item: Annotated[
         list[str] | None,
-        typer.Option(help='Only items whose names begin like this, as "figure 6". Repeatable.'),
+        typer.Option(
+            help='Only items whose names begin with this, such as "figure 6". Can be given several '
+            "times."
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Directory for the pages.", file_okay=False)
     ] = DEFAULT_DIRECTORY,
     json: JsonOption = False,
 ) -> None:
-    """Run the tables and figures of a paper again, beside its own, and judge its claims.
+    """Rerun the tables and figures of a paper, compare them with it, and judge its claims.
 
-    Writes one HTML page for each paper and an index. Exits with 1 if a claim fails.
+    Writes one HTML page per paper, and an index. Exit code 1: a claim fails.
     """
     _wait_for_kernels()
     from penstock.cli.paper_report import run_papers
@@ -81,14 +84,14 @@ def paper(
     from penstock.lab.evidence.registry import ALL, PAPERS, find_papers
 
     if name not in (*PAPERS, ALL):
-        raise typer.BadParameter(f"{name[:60]!r} is none of {', '.join((*PAPERS, ALL))}")
+        raise typer.BadParameter(f"{name[:60]!r} is not one of {', '.join((*PAPERS, ALL))}")
     size = Size.FULL if full else Size.SMALL
     papers = find_papers(name)
     if item:
         known = [one.name for paper in papers for one in paper.items]
         papers = [one.only(item) for one in papers]
         if not any(one.items for one in papers):
-            raise typer.BadParameter(f"{' or '.join(item)[:60]!r} is none of {', '.join(known)}")
+            raise typer.BadParameter(f"{' or '.join(item)[:60]!r} is not one of {', '.join(known)}")
     if not run_papers(papers, size, out, Output(as_json=json)):
         raise typer.Exit(1)
 
@@ -97,11 +100,11 @@ def paper(
 def list_items(
     json: JsonOption = False,
 ) -> None:
-    """List the papers: their tables and figures, the sizes, and about how long they take."""
+    """List the papers, with their tables and figures, sizes and approximate durations."""
     from penstock.cli.paper_report import list_papers
 
     list_papers(Output(as_json=json))
 
 
 def _wait_for_kernels() -> None:
-    os.environ.setdefault(GEAR_VARIABLE, "fast")  # figures are of compiled kernels
+    os.environ.setdefault(GEAR_VARIABLE, "fast")  # measure compiled kernels only

@@ -29,18 +29,20 @@ app = typer.Typer(
 
 @app.callback()
 def network() -> None:
-    """Pass messages on over many brokers."""
+    """Run a network of brokers on this machine, or simulate one."""
 
 
 @app.command(epilog=epilog(EXAMPLES))
 def up(
     home: HomeArgument,
-    brokers: Annotated[int, typer.Option(metavar="N", min=1, max=30, help="How many.")] = 3,
+    brokers: Annotated[
+        int, typer.Option(metavar="N", min=1, max=30, help="Number of brokers.")
+    ] = 3,
     payload_cache: PayloadCacheOption = 16,
     false_positives: FalsePositivesOption = 0.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Start a few brokers on this machine for trying: a chain from a home, until Ctrl-C."""
+    """Start a chain of brokers on this machine, to try them out; runs until Ctrl-C."""
     from penstock.cli.interruptible import run_interruptible
 
     out = Output(as_json=as_json)
@@ -58,24 +60,24 @@ def _keep_up(
         addresses, token_file = list(map(str, network.addresses)), str(network.token_file)
         out.result({"brokers": addresses, "token_file": token_file})
         for number, address in enumerate(addresses):
-            out.say(
-                f"{address}  {'at the home' if not number else f'below {addresses[number - 1]}'}"
-            )
-        out.say("Follow a subscription through the last one, in another terminal:")
+            out.say(f"{address}  upstream: {addresses[number - 1] if number else 'the home'}")
+        out.say("To follow a subscription through the last broker, run in another terminal:")
         out.say(f"  penstock tail --broker {addresses[-1]} --token-file {token_file} ID")
-        out.say("Ctrl-C ends them all.")
+        out.say("Ctrl-C stops all brokers.")
         while not stop.wait(LOOK_EVERY_SECONDS):
             if ended := network.ended():
-                raise NetworkError(f"the broker at {ended[0]} has ended", hint="see above")
+                raise NetworkError(
+                    f"the broker at {ended[0]} has ended", hint="see its output above"
+                )
     _print_work(addresses, network.statistics, out)
 
 
 def _print_work(
     addresses: Sequence[str], statistics: Sequence[dict[str, int]], out: Output
 ) -> None:
-    """What each broker has done, when all have ended."""
+    """Print what each broker has sent and received, after all have ended."""
     out.result({"statistics": statistics})
-    columns = ("broker", "bytes sent", "interests", "sent on", "in vain", "payloads saved")
+    columns = ("broker", "bytes sent", "interests", "sent upstream", "unneeded", "payloads saved")
     rows = [
         (
             address,
@@ -93,16 +95,23 @@ def _print_work(
 
 @app.command(epilog=epilog(EXAMPLES))
 def demo(
-    brokers: Annotated[int, typer.Option(metavar="N", min=2, max=200, help="How many.")] = 30,
-    subscriptions: Annotated[int, typer.Option(metavar="N", min=1, help="At any broker.")] = 500,
-    changes: Annotated[int, typer.Option(metavar="N", min=10, help="Sent through it.")] = 500,
+    brokers: Annotated[
+        int, typer.Option(metavar="N", min=2, max=200, help="Number of brokers.")
+    ] = 30,
+    subscriptions: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Subscriptions, at random brokers.")
+    ] = 500,
+    changes: Annotated[
+        int, typer.Option(metavar="N", min=10, help="Changes sent through the network.")
+    ] = 500,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 1,
     svg: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the overlay with the link loads.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a diagram of the overlay and its loads."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """See what covering, merging and payload caching save: stocks and reviews over 30 brokers."""
+    """Demo of what covering, merging and payload caching save, simulated with 30 brokers."""
     from penstock.lab.network_demo import run_network_demo
     from penstock.lab.overlay_svg import draw_overlay
 
@@ -128,7 +137,7 @@ def demo(
         f"{done.changes:,} changes gave {done.messages:,} messages for {done.subscriptions:,} "
         f"subscriptions at {done.brokers} brokers. Per change:"
     )
-    columns = ("way", "bytes", "hops", "server sends", "busiest sends", "in vain", "table entries")
+    columns = ("method", "bytes", "hops", "server sends", "busiest sends", "unneeded", "entries")
     rows = [
         (
             one.name,
@@ -143,4 +152,4 @@ def demo(
     ]
     out.table(columns, rows, columns[1:])
     if svg is not None:
-        out.say(f"The overlay, with links as wide as what went over them: {svg}")
+        out.say(f"Diagram of the overlay, line widths by traffic: {svg}")

@@ -129,7 +129,7 @@ class _Request:
 
     @property
     def options(self) -> list[str]:
-        """As they stand on the command line."""
+        """As given on the command line."""
         given = ["--table", self.table] if self.table is not None else []
         given += ["--op", self.op.value] if self.op is not Op.INSERT else []
         return given + (["--format", self.format_.name] if self.format_ is not None else [])
@@ -150,16 +150,16 @@ def _relation(home: Home, table: str | None) -> Relation | None:
 
 
 def _check_files(files: list[Path], request: _Request, skip: int) -> None:
-    """Look at all files before the first event is appended."""
+    """Check all files before the first event is appended."""
     if request.resume and skip:
-        raise typer.BadParameter("--resume knows by itself where to go on; leave out --skip")
+        raise typer.BadParameter("--resume finds the position itself: do not give --skip")
     needs_table = request.format_ is not None and request.format_.holds_rows
     for path in files:
         if path == STANDARD_INPUT:
             if needs_table:
                 raise typer.BadParameter(f"{request.format_name} is not read from standard input")
             if request.resume:
-                raise typer.BadParameter("standard input cannot be read again: use --skip")
+                raise typer.BadParameter("--resume cannot read standard input again: use --skip")
         elif not os.path.isfile(path):
             raise typer.BadParameter(f"{shown_name(str(path))} is not a file")
     if needs_table and request.relation is None:
@@ -187,10 +187,11 @@ def _publish(home: Home, request: _Request, files: list[Path], skip: int, out: O
     known = {"events_before": before} if request.resume else {}
     out.result({**facts, "being_processed": processed, **known})
     was = "was" if before == 1 else "were"
-    there = f"; {count(before, 'event')} {was} in the log before" if known and before else ""
+    there = f"; {count(before, 'event')} {was} already in the log" if known and before else ""
     out.say(f"published {count(events, 'event')}{there}")
     if not processed:
-        out.note(f"nobody processes this home now: penstock run {request.home} --once")
+        start = f"penstock run {request.home} --once"
+        out.note(f"no process is running on this home; start one: {start}")
 
 
 def _counts(one: FileDone) -> tuple[int, int]:
@@ -201,7 +202,7 @@ def _rest(request: _Request, done: list[FileDone]) -> str:
     from penstock.cli.publishing import rest_command
 
     if request.resume:
-        return "repeat the command; it goes on where it has stopped"
+        return "repeat the command; it continues where it stopped"
     return rest_command(request.home, request.options, done)
 
 

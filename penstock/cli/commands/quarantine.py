@@ -14,7 +14,7 @@ from penstock.cli.parameters import HomeArgument, JsonOption
 if TYPE_CHECKING:
     from penstock.registry import StoredSubscription
 
-PANEL = "Look"
+PANEL = "Inspect"
 EXAMPLES = """
   penstock quarantine shop list
   penstock quarantine shop show 17
@@ -27,21 +27,24 @@ app = typer.Typer(
 )
 
 OffsetArgument = Annotated[
-    int, typer.Argument(metavar="OFFSET", min=0, help="Where the event is in the log.")
+    int, typer.Argument(metavar="OFFSET", min=0, help="Offset of the event in the log.")
 ]
 
 
 @app.callback()
 def quarantine(ctx: typer.Context, home: HomeArgument) -> None:
-    """List and replay events that could not be applied, subscriptions suspended because processing
-    them failed, and rows that an operator kept out of a subscription's first content."""
+    """List and replay events that could not be applied.
+
+    Also lists subscriptions suspended because processing them failed, and rows missing from initial
+    contents because an operator failed.
+    """
     ctx.obj = home
 
 
 @app.command("list", epilog=epilog("  penstock quarantine shop list --json"))
 def list_events(ctx: typer.Context, as_json: JsonOption = False) -> None:
-    """List the events in quarantine, the suspended subscriptions, and the rows that subscriptions
-    lack because an operator failed on them, each with the reason."""
+    """List the events in quarantine, the suspended subscriptions, and the rows missing from
+    subscriptions because an operator failed on them, each with the reason."""
     from penstock.registry import Registry, rows_left_out
     from penstock.storage import Home, list_quarantine
 
@@ -80,7 +83,7 @@ def list_events(ctx: typer.Context, as_json: JsonOption = False) -> None:
     )
     if left_out:
         shown = [(one.subscription, one.table, one.shown_key, one.reason) for one in left_out]
-        out.table(("subscription", "lacks row of", "with", "because"), shown)
+        out.table(("subscription", "missing row of", "key", "reason"), shown)
     if suspended:
         out.table(
             ("subscription", "suspended because processing it failed"),
@@ -127,22 +130,22 @@ def replay(
     ctx: typer.Context,
     offsets: Annotated[
         list[int] | None,
-        typer.Argument(metavar="[OFFSET]...", help="Which events, or which subscriptions."),
+        typer.Argument(metavar="[OFFSET]...", help="Offsets of events, or ids of subscriptions."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All events that were not replayed before.")
+        bool, typer.Option("--all", help="All events that were not replayed yet.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Publish events again, for instance after the table they need was declared; subscribe again,
-    under a new id, what is suspended or lacks rows on which an operator failed."""
+    """Publish events again, for instance after the missing table was declared. Register
+    subscriptions that are suspended or lack rows again, under a new id."""
     from penstock.registry import Registry, rows_left_out
     from penstock.storage import Home, list_quarantine
     from penstock.storage import replay as replay_events
 
     home = Home.open(_home(ctx))
     if bool(offsets) == everything:
-        raise typer.BadParameter("name offsets, or give --all")
+        raise typer.BadParameter("give offsets or --all")
     if everything:
         offsets = [e.event.offset for e in list_quarantine(home) if not e.replayed_at]
     assert offsets is not None
@@ -155,7 +158,7 @@ def replay(
     out = Output(as_json=as_json)
     out.result({"replayed": [{"offset": old, "replayed_at": new} for old, new in [*pairs, *again]]})
     for old, new in again:
-        out.say(f"subscription {old} is subscribed again as {new}")
+        out.say(f"subscription {old} is registered again as {new}")
     if events or not again:
         out.say(f"replayed {count(len(events), 'event')}")
 

@@ -12,7 +12,7 @@ from penstock.cli.parameters import HomeArgument, JsonOption
 PANEL = "Set up"
 EXAMPLES = """
   penstock rebuild shop
-  penstock rebuild shop --accept-loss      (the log's end is gone for good)
+  penstock rebuild shop --accept-loss      (the end of the log is lost)
 """
 
 
@@ -56,8 +56,8 @@ def rebuild(
     )
     out.result(found | lost)
     if loss is not None and loss.end > loss.start:
-        out.say(f"given up: {count(loss.end - loss.start, 'record')}, from offset {loss.start} on")
-        out.say(f"put aside in {loss.aside}: {count(loss.batches, 'batch', 'batches')}")
+        out.say(f"lost: {count(loss.end - loss.start, 'record')}, from offset {loss.start} on")
+        out.say(f"moved to {loss.aside}: {count(loss.batches, 'batch', 'batches')}")
     out.say(
         f"rebuilt from {count(found['log_end'], 'record')}: {count(found['tables'], 'table')}, "
         f"{count(found['subscriptions'], 'subscription')}"

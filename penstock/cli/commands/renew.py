@@ -22,23 +22,23 @@ def renew(
     home: HomeArgument,
     numbers: Annotated[
         list[int],
-        typer.Argument(metavar="ID...", min=0, help="The numbers that subscribing printed."),
+        typer.Argument(metavar="ID...", min=0, help="Ids printed by `penstock subscribe`."),
     ],
     lease: Annotated[
         float | None,
         typer.Option(
             metavar="TIME",
             parser=duration,
-            help="New length from now on, such as 90s, 10m, 12h, 7d; by default unchanged.",
+            help="New lease, starting now, such as 90s, 10m, 12h, 7d; by default the same length.",
         ),
     ] = None,
     ticket: TicketOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Renew the leases of subscriptions: of all that are given, or of none.
+    """Renew the leases of subscriptions, all or none.
 
-    A lease that ran out ends its subscription when the home is next processed; until then it can
-    still be renewed.
+    An expired lease ends its subscription when the home is next processed; until then it can still
+    be renewed.
     """
     from penstock.registry import OWNER, Registry
     from penstock.storage import Home

@@ -37,7 +37,7 @@ def reoptimise(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Dry run: change nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose other decompositions for queries over several tables where that saves a fifth of
+    """Choose new decompositions for queries over several tables, where that saves a fifth of
     their cost.
 
     Costs are estimated from the tables and their change rates, replayed from the log in memory; or,
@@ -58,10 +58,10 @@ def reoptimise(
         raise typer.BadParameter(message, param_hint="--method") from None
     if analysed and chosen is Method.SIMULATION:
         raise typer.BadParameter(
-            "an analysis keeps no rows to simulate with", param_hint="--method"
+            "simulation needs rows, and an analysis keeps none", param_hint="--method"
         )
     opened = Home.open(home)
-    with working("weighing"):
+    with working("estimating costs"):
         weigh = reoptimised_as_analysed if analysed else reoptimised
         replanned = weigh(opened, chosen, dry_run=dry_run)
     out = Output(as_json=as_json)
@@ -70,5 +70,5 @@ def reoptimise(
         out.say(f"{one.id}: {one.sql}")
         for filtering in one.after:
             out.say(f"  {filtering_text(filtering)}")
-    verb = "to split" if dry_run else "now split"
-    out.say(f"{count(len(replanned), 'subscription')} {verb} in another way")
+    dry = " (dry run)" if dry_run else ""
+    out.say(f"{count(len(replanned), 'subscription')} with a new decomposition{dry}")

@@ -34,7 +34,7 @@ EXAMPLES = """
 def run(
     home: HomeArgument,
     once: Annotated[
-        bool, typer.Option("--once", help="Process the log up to its present end, then stop.")
+        bool, typer.Option("--once", help="Process the log up to its current end, then stop.")
     ] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = None,

@@ -28,48 +28,51 @@ EXAMPLES = """
 
 def site(
     listen: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where others connect: HOST:PORT; port 0 is any.")
+        str, typer.Option(metavar="ADDRESS", help="Listen on HOST:PORT; port 0 picks a free port.")
     ] = "127.0.0.1:0",
     home: Annotated[
         Path | None,
-        typer.Option(metavar="HOME", help="Be the source: plan the views of this home, feed them."),
+        typer.Option(
+            metavar="HOME", help="Run as the source: plan and feed the views of this home."
+        ),
     ] = None,
     upstream: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Or be a site of the source there.")
+        str | None, typer.Option(metavar="ADDRESS", help="Or run as a site of this source.")
     ] = None,
     sites: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Plan when so many sites have come.")
+        int, typer.Option(metavar="N", min=1, max=1000, help="Plan after N sites have connected.")
     ] = 1,
     documents: Annotated[
         str | None,
-        typer.Option(metavar="TABLE.COLUMN", help="Which documents, if the home has several."),
+        typer.Option(metavar="TABLE.COLUMN", help="Column of documents, if there are several."),
     ] = None,
     feeds: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=0,
-            help="How many others a view may feed: of the whole plan (30) at the source, of its "
-            "own views at a site (measured, unless it is given).",
+            help="Maximum views that one view feeds. At the source: in the whole plan, by default "
+            "30. At a site: for its own views, by default measured.",
         ),
     ] = None,
     source_feeds: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="How many views the source may feed.")
+        int | None, typer.Option(metavar="N", min=0, help="Maximum views that the source feeds.")
     ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Tokens of those who may connect, one on each line; the first is also the own "
-            "one. Needed unless it listens on loopback.",
+            help="File of accepted tokens, one per line; the first is also used to connect. "
+            "Required unless it listens on loopback.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a site of a network of views, or the source of one, until Ctrl-C.
+    """Run a site or the source of a network of views, until Ctrl-C.
 
-    Views feed each other: the source serves those that nobody else can, and a site computes its
-    views from what it gets. Sites keep nothing on disk: when one is gone, its views move to others.
+    Views feed each other: the source serves the views that no other view can feed, and a site
+    computes its views from what it receives. Sites keep nothing on disk: when one fails, its views
+    move to other sites.
     """
     from penstock.errors import NetworkError
     from penstock.service import (
@@ -84,7 +87,7 @@ def site(
     out = Output(as_json=as_json)
     if (home is None) == (upstream is None):
         raise NetworkError(
-            "a site has either a home or a source", hint="give --home HOME or --upstream ADDRESS"
+            "a site needs either a home or a source", hint="give --home HOME or --upstream ADDRESS"
         )
     address = parse_address(listen)
     tokens = (b"",) if token_file is None else read_tokens(token_file)

@@ -29,7 +29,7 @@ EXAMPLES = """
 
 
 class Start(StrEnum):
-    """What a subscription starts with."""
+    """The initial content of a subscription."""
 
     CONTENT = "content"
     NONE = "none"
@@ -67,17 +67,17 @@ def subscribe(
         typer.Option(
             metavar="TIME",
             parser=lease_or_none,
-            help="Lease: it ends after this time, such as 90s, 10m, 12h, 7d, unless renewed; none: "
-            "it lasts until withdrawn. By default as long as the home says (init --default-lease).",
+            help="Lease, such as 90s, 10m, 12h, 7d: the query ends after this time unless renewed; "
+            "none: it lasts until withdrawn. By default that of the home (init --default-lease).",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Register a standing query and print its id; beside it, on standard error, its ticket.
+    """Register a standing query; print its id, and its ticket on standard error.
 
     It becomes active with the next batch and starts with the rows its SQL returns then. With
-    --initial none it receives every change from now on, and has no content. Who has the ticket may
-    renew and withdraw it without access to the home; it is printed once and stored nowhere.
+    --initial none it receives every change from now on, and has no content. With the ticket the
+    query can be renewed and withdrawn without access to the home; it is printed once, not stored.
     """
     from penstock.cli.progress import working
     from penstock.cli.statements import given_statements

@@ -12,7 +12,7 @@ from penstock.cli.parameters import HomeArgument, JsonOption, LimitOption
 if TYPE_CHECKING:
     from penstock.registry import StoredSubscription
 
-PANEL = "Look"
+PANEL = "Inspect"
 EXAMPLES = """
   penstock subscriptions shop
   penstock subscriptions shop --owner ann --json
@@ -23,7 +23,7 @@ EXAMPLES = """
 def subscriptions(
     home: HomeArgument,
     owner: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only those of this owner.")
+        str | None, typer.Option(metavar="NAME", help="Only subscriptions of this owner.")
     ] = None,
     ended: Annotated[
         bool, typer.Option("--ended", help="List ended subscriptions instead.")

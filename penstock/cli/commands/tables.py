@@ -10,7 +10,7 @@ from penstock.cli.parameters import HomeArgument, JsonOption
 if TYPE_CHECKING:
     from penstock.catalog import Relation
 
-PANEL = "Look"
+PANEL = "Inspect"
 EXAMPLES = """
   penstock tables shop
   penstock tables shop --json

@@ -15,17 +15,17 @@ from penstock.cli.parameters import JsonLinesOption
 if TYPE_CHECKING:
     from penstock.delivery import SubscriptionReader
 
-PANEL = "Look"
+PANEL = "Inspect"
 EXAMPLES = """
   penstock tail shop 2
   penstock tail shop 2 --no-follow --json
-  penstock tail shop 2 --from 1042      (the cursor of a content, or a line)
-  penstock tail shop 2 --after 1041     (changes behind that offset)
+  penstock tail shop 2 --from 1042      (a cursor of content or tail --json)
+  penstock tail shop 2 --after 1041     (changes after that offset)
   penstock tail --broker 127.0.0.1:7071 2
 """
 
 LOOK_EVERY_SECONDS = 0.25
-"""A stateful batch takes about as long, so looking more often would find little more."""
+"""About as long as a stateful batch takes; polling more often would find little more."""
 
 
 def tail(
@@ -34,17 +34,18 @@ def tail(
     ],
     number: Annotated[
         int | None,
-        typer.Argument(metavar="ID", min=0, help="The number that `penstock subscribe` printed."),
+        typer.Argument(metavar="ID", min=0, help="The id printed by `penstock subscribe`."),
     ] = None,
     broker: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Follow through a broker; without HOME then."),
+        typer.Option(metavar="ADDRESS", help="Follow through this broker; give no HOME."),
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The token for the broker.")
+        Path | None, typer.Option(metavar="FILE", help="File with the token for the broker.")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow/--no-follow", help="Wait for more, until Ctrl-C.")
+        bool,
+        typer.Option("--follow/--no-follow", help="Keep waiting for notifications, until Ctrl-C."),
     ] = True,
     since: Annotated[
         int | None,
@@ -52,8 +53,7 @@ def tail(
             "--from",
             metavar="CURSOR",
             min=0,
-            help="Only what happens from this cursor on: that of `penstock content`, or of a line "
-            "of --json.",
+            help="Start from this cursor, as printed by `penstock content` or by --json.",
         ),
     ] = None,
     after: Annotated[
@@ -68,9 +68,9 @@ def tail(
 ) -> None:
     """Print the notifications of a subscription, one per line.
 
-    Delivery is at least once: a notification may come again, after a crash for instance, and then
-    has the same id. Each line of --json has a cursor to go on from with --from. It moves when all
-    notifications of a batch have been printed: whoever stops before that is told the batch again.
+    Delivery is at least once: a notification may be repeated, for instance after a crash, and then
+    has the same id. Each line of --json has a cursor to continue from with --from. It advances when
+    all notifications of a batch have been printed; a reader that stops earlier gets them again.
     """
     from penstock.cli.remarks import progress_remark
     from penstock.delivery import SubscriptionReader
@@ -87,12 +87,12 @@ def tail(
     if number is None:
         raise typer.BadParameter("Missing argument 'ID'.")
     opened = Home.open(Path(home))
-    # Records up to `after` need not be reported, so what they led to may come from a saved content.
+    # Records up to `after` are not reported, so their effect may come from a saved content.
     reader = SubscriptionReader(opened, number, since, skip_to=None if after is None else after + 1)
     if after is not None:
         reader.check_reachable(after + 1)
     if reader.lost_before:
-        out.note(f"note: what changed before offset {reader.lost_before} is no longer there")
+        out.note(f"note: changes before offset {reader.lost_before} were compacted")
     _print_new(out, reader, after)
     remark = progress_remark(opened, reader.progress())
     if remark:

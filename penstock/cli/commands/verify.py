@@ -25,7 +25,7 @@ EXAMPLES = """
 def verify(
     home: HomeArgument,
     sample: Annotated[
-        int, typer.Option(metavar="N", min=0, help="How many contents to compare.")
+        int, typer.Option(metavar="N", min=0, help="Number of contents to compare.")
     ] = 20,
     everything: Annotated[
         bool, typer.Option("--all", help="Compare the contents of all subscriptions.")

@@ -13,7 +13,7 @@ EXAMPLES = """
 
 
 def version(as_json: JsonOption = False) -> None:
-    """Print the version, and those of Python and Spark."""
+    """Print the versions of Penstock, Python and Spark."""
     import platform
     from importlib.metadata import version as installed
 

@@ -1,4 +1,4 @@
-"""`penstock views`: subscriptions that feed subscriptions."""
+"""`penstock views`: views that feed views."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ SourceArgument = Annotated[
     str, typer.Argument(metavar="ADDRESS", help="The source of the network: HOST:PORT.")
 ]
 TokenFileOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A file with the token of the network.")
+    Path | None, typer.Option(metavar="FILE", help="File with the token of the network.")
 ]
 
 
 @app.callback()
 def views() -> None:
-    """Let subscriptions feed subscriptions: plan who feeds whom, and run it.
+    """Plan which views feed which others, and run the plan.
 
     Views are the subscriptions with XMLTABLE and no further condition.
     """
@@ -56,41 +56,43 @@ def views() -> None:
 def plan(
     home: HomeArgument,
     feeds: Annotated[
-        int, typer.Option(metavar="N", min=-1, help="How many others a view may feed; -1: any.")
+        int,
+        typer.Option(metavar="N", min=-1, help="Maximum views that one view feeds; -1: no limit."),
     ] = 30,
     source: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=0,
-            help="How many views the source may feed; by default those that nobody else can and a "
-            "fifth more, or as many as it takes.",
+            help="Maximum views that the source feeds; by default those that no other view can "
+            "feed and a fifth more, or as many as necessary.",
         ),
     ] = None,
     rewritings: Annotated[
-        int, typer.Option("--rewritings", "-k", metavar="K", min=1, max=1000, help="Of each view.")
+        int,
+        typer.Option(
+            "--rewritings", "-k", metavar="K", min=1, max=1000, help="Maximum rewritings per view."
+        ),
     ] = 30,
     alpha: Annotated[float, typer.Option(min=0, help="Weight of utilisation.")] = 1.0,
     beta: Annotated[float, typer.Option(min=0, help="Weight of latency.")] = 1.0,
-    sites: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Sites that share the views.")
-    ] = 12,
+    sites: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Number of sites.")] = 12,
     documents: DocumentsOption = None,
     tables: Annotated[
-        bool, typer.Option("--tables", help="Plan ordinary subscriptions over one table, too.")
+        bool, typer.Option("--tables", help="Also plan ordinary subscriptions over one table.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say of each view who feeds it, and how.")
+        bool, typer.Option("--explain", help="Print for each view what feeds it, and how.")
     ] = False,
     svg: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw levels and who feeds whom.")
+        Path | None, typer.Option(metavar="FILE", help="Write a diagram of levels and feeds.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show who would feed whom: levels, load of each site, latency. Nothing is changed.
+    """Show which views would feed which: levels, load per site, latency. Read-only.
 
-    Sizes of results are measured on documents of the home. Limits that no plan keeps are refused,
-    and the smallest that some plan keeps is named.
+    Sizes of results are measured on documents of the home. If no plan is within the limits, the
+    error names the smallest limit that is possible.
     """
     from penstock.cli.plan_report import show_plans
     from penstock.views.plan_limits import PlanLimits
@@ -103,14 +105,14 @@ def plan(
 @app.command(epilog=epilog(EXAMPLES))
 def up(
     home: HomeArgument,
-    sites: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="How many.")] = 12,
+    sites: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Number of sites.")] = 12,
     feeds: Annotated[
-        int, typer.Option(metavar="N", min=0, help="How many others a view may feed.")
+        int, typer.Option(metavar="N", min=0, help="Maximum views that one view feeds.")
     ] = 30,
     documents: DocumentsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Start the source and some sites on this machine for trying, until Ctrl-C."""
+    """Start the source and some sites on this machine, to try them out; runs until Ctrl-C."""
     from penstock.cli.interruptible import run_interruptible
 
     out = Output(as_json=as_json)
@@ -129,28 +131,30 @@ def _keep_up(
         while not stop.wait(LOOK_EVERY_SECONDS):
             ended = network.ended()
             if network.addresses[0] in ended:
-                raise NetworkError(f"the source at {ended[0]} has ended", hint="see above")
+                raise NetworkError(
+                    f"the source at {ended[0]} has ended", hint="see its output above"
+                )
             if len(ended) == sites:
-                raise NetworkError("all sites have ended", hint="see above")
+                raise NetworkError("all sites have ended", hint="see their output above")
 
 
 def _say_where(network: LocalSites, out: Output) -> None:
     source, *others = map(str, network.addresses)
     token_file = str(network.token_file)
     out.result({"source": source, "sites": others, "token_file": token_file})
-    out.say(f"{source}  the source, at the home")
+    out.say(f"{source}  the source")
     for address in others:
         out.say(f"{address}  a site")
-    out.say("Follow a view from wherever it is, in another terminal:")
+    out.say("To follow a view, run in another terminal:")
     out.say(f"  penstock views follow {source} ID --token-file {token_file}")
-    out.say("A site may be killed: its views move. Ctrl-C ends them all.")
+    out.say("If a site is killed, its views move to others. Ctrl-C stops all of them.")
 
 
 @app.command(epilog=epilog(EXAMPLES))
 def status(
     source: SourceArgument, token_file: TokenFileOption = None, as_json: JsonOption = False
 ) -> None:
-    """Say how a network of views is doing: sites, views, documents, moves."""
+    """Show the status of a network of views: sites, views, documents, moves."""
     from penstock.service import ask_state, parse_address
 
     out = Output(as_json=as_json)
@@ -163,14 +167,14 @@ def status(
 @app.command(epilog=epilog(EXAMPLES))
 def follow(
     source: SourceArgument,
-    view: Annotated[int, typer.Argument(metavar="ID", min=0, help="A subscription.")],
+    view: Annotated[int, typer.Argument(metavar="ID", min=0, help="Id of a subscription.")],
     token_file: TokenFileOption = None,
     wait: Annotated[
-        bool, typer.Option("--follow/--no-follow", help="Wait for more, or end with what is there.")
+        bool, typer.Option("--follow/--no-follow", help="Keep waiting for changes, or exit.")
     ] = True,
     as_json: JsonLinesOption = False,
 ) -> None:
-    """Print what changes for the subscriber of a view, read from the site where it lives."""
+    """Print the changes of a view, read from the site that computes it."""
     from penstock.cli.interruptible import run_until_signal
     from penstock.service import ViewReader, parse_address
 
@@ -201,16 +205,16 @@ def _show_news(out: Output, news: ViewNews) -> None:
 @app.command(epilog=epilog(EXAMPLES))
 def calibrate(
     within: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.0001, max=60, help="For one document.")
+        float, typer.Option(metavar="SECONDS", min=0.0001, max=60, help="Time limit per document.")
     ] = 0.05,
     size: Annotated[
-        int, typer.Option(metavar="BYTES", min=0, max=10_000_000, help="Of its results.")
+        int, typer.Option(metavar="BYTES", min=0, max=10_000_000, help="Result size per document.")
     ] = 2_000,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how many others a view at this machine can feed within a time: --feeds of its site.
+    """Measure how many others a view on this machine can feed in time: --feeds of its site.
 
-    A site on loopback passes results on to more and more readers.
+    A site on loopback sends results to an increasing number of readers.
     """
     from penstock.service import calibrate_site
 
@@ -219,8 +223,8 @@ def calibrate(
     measured = [{"feeds": n, "seconds": seconds} for n, seconds in found.measured.items()]
     out.result({"feeds": found.feeds, "within_seconds": within, "results": measured})
     rows = [(f"{n:,}", f"{1000 * seconds:.2f}") for n, seconds in found.measured.items()]
-    out.table(("others", "ms until the last one has it"), rows, ("others",))
+    out.table(("others", "ms until the last one is served"), rows, ("others",))
     out.say(
-        f"A view at this machine can feed {found.feeds:,} others within {1000 * within:g} ms per "
+        f"A view on this machine can feed {found.feeds:,} others within {1000 * within:g} ms per "
         f"document: penstock site --feeds {found.feeds}"
     )

@@ -31,7 +31,7 @@ def watch(
         typer.Argument(metavar="DIR", exists=True, file_okay=False, help="The directory to watch."),
     ],
     once: Annotated[
-        bool, typer.Option("--once", help="Ingest the files that are there, then stop.")
+        bool, typer.Option("--once", help="Ingest the files that exist now, then stop.")
     ] = False,
     op: Annotated[
         Op, typer.Option(help="What to do with the rows of CSV and Parquet files.")
@@ -80,7 +80,7 @@ def watch(
     counts = {"files": summary.files, "events": summary.events, "refused": summary.refused}
     out.result({**counts, "left": summary.left})
     bad = f", {count(summary.refused, 'file')} refused" if summary.refused else ""
-    bad += f", {summary.left:,} left where they are" if summary.left else ""
-    out.say(f"took {count(summary.events, 'event')} of {count(summary.files, 'file')}{bad}")
+    bad += f", {summary.left:,} left in place" if summary.left else ""
+    out.say(f"ingested {count(summary.events, 'event')} from {count(summary.files, 'file')}{bad}")
     if ended.by_interrupt:
         raise typer.Exit(INTERRUPTED)
