@@ -64,11 +64,17 @@ def home(tmp_path: Path, calls: Counter[Call]) -> Home:
 
 
 def test_all_contents_are_compared(home: Home) -> None:
-    before = sorted(path.name for path in home.path.rglob("*"))
+    before = _files(home)
     verdict = verify(home, silent)
     assert verdict.findings == []
     assert len(verdict.compared) == 2 * len(QUERIES)
-    assert sorted(path.name for path in home.path.rglob("*")) == before
+    assert _files(home) == before
+
+
+def _files(home: Home) -> list[str]:
+    """SQLite's journals left out: they last as long as a connection that nobody uses any more."""
+    names = [path.name for path in home.path.rglob("*")]
+    return sorted(name for name in names if not name.endswith(("-shm", "-wal")))
 
 
 def test_a_row_that_should_not_be_there_is_found(home: Home) -> None:
