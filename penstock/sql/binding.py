@@ -71,8 +71,12 @@ class Analysis:
 def analyse(sql: str, catalog: Catalog) -> Analysis:
     with without_garbage():
         source = Source(sql)
-        with source.not_too_deep():
-            return _analyse(source, catalog)
+        try:
+            with source.not_too_deep():
+                return _analyse(source, catalog)
+        except SqlError:
+            source.free_tree()
+            raise
 
 
 def _analyse(source: Source, catalog: Catalog) -> Analysis:

@@ -22,6 +22,7 @@ class Source:
     def __init__(self, sql: str) -> None:
         self.sql = sql
         self.tokens = read_tokens(sql)
+        self._tree: exp.Expr | None = None
 
     def word(self, index: int) -> str:
         """The token at `index` in upper case; empty after the end."""
@@ -38,7 +39,24 @@ class Source:
             raise SqlError("the statement cannot be parsed", detail=str(error)) from None
         if len(statements) != 1 or statements[0] is None:
             raise SqlError("the statement cannot be parsed")
-        return statements[0]
+        self._tree = statements[0]
+        return self._tree
+
+    def free_tree(self) -> None:
+        """Cut the links from nodes to their parents, so that the tree is freed when it is dropped.
+
+        As cycles, the trees of refused statements would wait for the garbage collector, which then
+        takes seconds for a few long ones, within whatever comes next.
+        """
+        waiting: list[object] = [self._tree]
+        self._tree = None
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, exp.Expr):
+                node.parent = None
+                waiting.extend(node.args.values())
+            elif isinstance(node, list):
+                waiting.extend(node)
 
     @contextmanager
     def not_too_deep(self) -> Iterator[None]:
