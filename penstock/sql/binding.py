@@ -71,12 +71,8 @@ class Analysis:
 def analyse(sql: str, catalog: Catalog) -> Analysis:
     with without_garbage():
         source = Source(sql)
-        try:
-            with source.not_too_deep():
-                return _analyse(source, catalog)
-        except SqlError:
-            source.free_tree()
-            raise
+        with source.reading():
+            return _analyse(source, catalog)
 
 
 def _analyse(source: Source, catalog: Catalog) -> Analysis:

@@ -39,7 +39,7 @@ INSTEAD = {
 def parse_declaration(sql: str) -> Relation | Signature:
     """The table, stream or operator that a CREATE statement declares; SqlError if it is refused."""
     source = Source(sql)
-    with source.not_too_deep():
+    with source.reading():
         if (source.word(0), source.word(1)) == ("CREATE", "OPERATOR"):
             return parse_operator(source, _columns_between)
         return _relation(source)
@@ -60,7 +60,7 @@ def _columns_between(source: Source, parentheses: Sequence[Token]) -> tuple[Colu
 def parse_relation(sql: str) -> Relation:
     """The table or stream that a CREATE statement declares; SqlError if it is refused."""
     source = Source(sql)
-    with source.not_too_deep():
+    with source.reading():
         return _relation(source)
 
 

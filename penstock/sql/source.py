@@ -42,7 +42,7 @@ class Source:
         self._tree = statements[0]
         return self._tree
 
-    def free_tree(self) -> None:
+    def _free_tree(self) -> None:
         """Cut the links from nodes to their parents, so that the tree is freed when it is dropped.
 
         As cycles, the trees of refused statements would wait for the garbage collector, which then
@@ -59,11 +59,18 @@ class Source:
                 waiting.extend(node)
 
     @contextmanager
-    def not_too_deep(self) -> Iterator[None]:
-        """The guard limits the depth, but the caller may have used up most of the stack."""
+    def reading(self) -> Iterator[None]:
+        """For everything that is done with the tree: if the statement is refused, it is freed.
+
+        The guard limits the depth, but the caller may have used up most of the stack.
+        """
         try:
             yield
+        except SqlError:
+            self._free_tree()
+            raise
         except RecursionError:
+            self._free_tree()
             raise SqlError(
                 "the statement is nested too deeply", hint="remove parentheses that are not needed"
             ) from None
