@@ -105,7 +105,7 @@ def everything_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
         (any_decomposition, networks.FIGURE_13[0], "chandramouli2008", "figure 13, CBN"),
         (nothing_covers, diagrams.FIGURE_12[0], "li2005", "figure 12"),
         (nothing_merges, diagrams.FIGURE_12[2], "li2005", "figure 12"),
-        (everything_is_free, diagrams.FIGURE_15[1], "li2005", "figure 15"),
+        (everything_is_free, diagrams.FIGURE_15[2], "li2005", "figure 15"),
     ],
     ids=lambda given: getattr(given, "__name__", ""),
 )

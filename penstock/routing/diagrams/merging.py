@@ -22,12 +22,13 @@ from penstock.routing.merging.rules import (
     less_with_equal,
 )
 
-PUBLISHED_RULES: tuple[MergeRule, ...] = (
-    less_with_equal,
-    greater_with_equal,
-    is_present,
-    drop_predicates,
-)
+TABLE_1: tuple[MergeRule, ...] = (less_with_equal, greater_with_equal, is_present)
+"""The rules of the paper's Table 1. Two equalities have none."""
+
+WITH_DROPPING: tuple[MergeRule, ...] = (*TABLE_1, drop_predicates)
+"""Also the rule that the paper's text gives as an example of more rules: predicates that differ are
+dropped. It applies to any two siblings."""
+
 _MAX_PASSES = 10
 
 
@@ -43,6 +44,7 @@ def merge_diagrams(
     measure: Measure | None = None,
     threshold: float = 0.0,
     advertised: Sequence[Interest] = (),
+    rules: Sequence[MergeRule] = WITH_DROPPING,
 ) -> int:
     """Merge until nothing changes; mergers are subscriptions with numbers from `first_number` on.
     Returns the number of mergers."""
@@ -56,7 +58,7 @@ def merge_diagrams(
                 measure=measure,
                 threshold=threshold,
                 advertised=advertised,
-                rules=PUBLISHED_RULES,
+                rules=rules,
                 originals=originals,
             ):
                 # Another merger may have replaced a part since.
