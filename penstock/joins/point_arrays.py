@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.catalog import Key
+from penstock.garbage import without_garbage
 from penstock.joins.array_codes import ArrayCodes, Numbers
 from penstock.messages import Point, PointId
 from penstock.predicates.boxes import interval_of
@@ -119,7 +120,8 @@ class PointArrays:
 
     @cached_property
     def ids(self) -> list[PointId]:
-        return [PointId(*number) for number in self.numbers.tolist()]
+        with without_garbage():
+            return [PointId(*number) for number in self.numbers.tolist()]
 
     @cached_property
     def ids_are_sorted(self) -> bool:

@@ -95,7 +95,7 @@ class _Run:
     ) -> Iterator[tuple[Key, Figures]]:
         workload = self._workload
         for number, decomposition in chosen.items():
-            workload.engine.replan(Replan(workload.replan_offset(), number, decomposition))
+            workload.engine.move(Replan(workload.replan_offset(), number, decomposition))
         sent = [message for change in self._inserts for message in workload.apply(change)]
         for change in self._inserts:  # restores the tables for the next way
             workload.apply(Change(change.table, Op.DELETE, {"id": change.row["id"]}))

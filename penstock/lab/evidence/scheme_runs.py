@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from penstock.garbage import kept_for_long
 from penstock.lab.evidence.model import Row
 from penstock.lab.evidence.summaries import interval_95, mean
 from penstock.lab.networks import NetworkWorkload
@@ -92,12 +93,14 @@ class Subscribers:
 
     @cached_property
     def semijoins(self) -> dict[str, ContentNetwork]:
-        return {"CAN": self._built.can(), "CBN": self._built.tree()}
+        with kept_for_long():
+            return {"CAN": self._built.can(), "CBN": self._built.tree()}
 
     @cached_property
     def join_rows(self) -> dict[str, ContentNetwork]:
         rows = self._built.join_rows()
-        return {"CAN": rows.can(), "CBN": rows.tree()}
+        with kept_for_long():
+            return {"CAN": rows.can(), "CBN": rows.tree()}
 
     def journeys(self, tables: Tables, seed: int) -> Iterator[tuple[Key, list[Journey]]]:
         """The journeys of all schemes, for the same changes."""

@@ -62,9 +62,10 @@ class MultiwayWorkload:
         for change in self.loaded:
             self.apply(change)
         self.engine.statistics = Statistics()  # loading the tables must not count
-        for sql in self._queries():
-            self.engine.subscribe(self._offset, self.engine.bind(sql))
+        for sql in self._queries():  # without initial content, which nobody reads here
+            self.engine.enrol(self._offset, self.engine.bind(sql))
             self._offset += 1
+        self.engine.events([])
 
     def _is_fact(self, table: str) -> bool:
         return self.star and table == "s"
