@@ -6,7 +6,7 @@ published. A scheme that enumerates recipients sends to each directly, past the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,7 +32,6 @@ SEMIJOINS = {
 }
 JOINS = ("Enum-J", "Ref-J", "Ref-J+")
 ENUMERATING = ("Enum-J", "Enum-SJ")
-INTEREST_SEED = 1
 BESIDE = {
     "traffic_bytes": "traffic_bytes",
     "overlay_hops": "overlay_hops",
@@ -73,6 +72,8 @@ class Subscribers:
     subscriptions: int
     effort: Effort
     spreads: tuple[float, float] = CENTRE_SPREADS
+    seed: int = 1
+    """Of the subscriptions and the overlay."""
 
     def workload(self, tables: Tables, seed: int) -> NetworkWorkload:
         """The same subscriptions; rows and changes by seed."""
@@ -82,14 +83,14 @@ class Subscribers:
             tables.r_rows,
             tables.s_rows,
             seed=seed,
-            interest_seed=INTEREST_SEED,
+            interest_seed=self.seed,
             centre_spreads=self.spreads,
         )
-        return NetworkWorkload(drawn, self.effort.nodes, INTEREST_SEED, self.effort.routers)
+        return NetworkWorkload(drawn, self.effort.nodes, self.seed, self.effort.routers)
 
     @cached_property
     def _built(self) -> NetworkWorkload:
-        return self.workload(Tables(r_rows=100, s_rows=100), INTEREST_SEED)
+        return self.workload(Tables(r_rows=100, s_rows=100), self.seed)
 
     @cached_property
     def semijoins(self) -> dict[str, ContentNetwork]:
@@ -208,16 +209,26 @@ def compare_schemes(
 ) -> dict[int, Repeated]:
     """By size of the payload: all schemes over both networks, for every seed."""
     found = {size: Repeated() for size in payloads}
-    effort = subscribers.effort
-    for seed in range(1, effort.seeds + 1):
-        for key, journeys in subscribers.journeys(tables, seed):
-            for size, repeated in found.items():
-                carried = carry_plainly([with_payload(one, size) for one in journeys])
-                figures = count_figures(
-                    subscribers.semijoins[key[0]],
-                    carried,
-                    effort.events,
-                    is_direct=key[1] in ENUMERATING,
-                )
-                repeated.add(key, figures)
+    for seed in range(1, subscribers.effort.seeds + 1):
+        _add_run(found, subscribers, tables, seed)
     return found
+
+
+def compare_layouts(drawn: Iterable[Subscribers], tables: Tables, payload: int) -> Repeated:
+    """As above, but each seed has subscriptions and an overlay of its own. A CAN divides space
+    where subscriptions are: with others, the same message can take a third more or fewer hops."""
+    found = {payload: Repeated()}
+    for subscribers in drawn:
+        _add_run(found, subscribers, tables, subscribers.seed)
+    return found[payload]
+
+
+def _add_run(
+    found: Mapping[int, Repeated], subscribers: Subscribers, tables: Tables, seed: int
+) -> None:
+    events = subscribers.effort.events
+    for key, journeys in subscribers.journeys(tables, seed):
+        for size, repeated in found.items():
+            carried = carry_plainly([with_payload(one, size) for one in journeys])
+            network, is_direct = subscribers.semijoins[key[0]], key[1] in ENUMERATING
+            repeated.add(key, count_figures(network, carried, events, is_direct=is_direct))

@@ -329,7 +329,8 @@ PAPER = Paper(
         "What the paper leaves open of the workload is said in penstock/lab/workloads/joins.py.",
         (
             "Subscriptions stay the same while events, tables and the centres of their values are"
-            " drawn with one seed after the other, as published; an event is a row of R that"
+            " drawn with one seed after the other, as published (in figure 19, which compares"
+            " different subscriptions, they are drawn again too); an event is a row of R that"
             " comes, or the oldest one of its join value that goes."
         ),
         (
