@@ -142,7 +142,7 @@ def _check(contents: dict[int, Content], interests: dict[int, Interest], market:
             raise PenstockError(
                 f"the content of subscription {number} is wrong",
                 detail=interest.sql,
-                hint="this is a fault of Penstock: please report it",
+                hint="this is a bug in Penstock; please report it",
             )
     return len(interests)
 

@@ -62,7 +62,7 @@ def refusal(one: SetAside) -> ChangeError:
     """Why an event that is set aside cannot be applied."""
     return ChangeError(
         f"processing it failed: {one.primary}",
-        detail=one.detail or "a fault of Penstock",
+        detail=one.detail or "a bug in Penstock",
         hint=_HINT,
     )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from penstock.lab.experiments import _li2005_routing as li2005
+from penstock.lab.experiments._li2005_workload import RANGES, Workload
 from penstock.predicates.boxes import covers
 from penstock.predicates.intervals import ABOVE_NULL, TOP
 
 
 @pytest.mark.slow
 def test_tables_shrink_from_state_to_state_and_lose_nothing() -> None:
-    states = li2005.states_of(li2005.Workload("A", 1_500))
+    states = li2005.states_of(Workload("A", 1_500))
     sizes = [len(boxes) for _, boxes in states.items()]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[1] < sizes[0]
@@ -25,13 +26,13 @@ def test_tables_shrink_from_state_to_state_and_lose_nothing() -> None:
 
 
 def test_scaled_down_sets_have_as_many_of_their_pairs() -> None:
-    full, small = li2005.Workload("B", 200_000), li2005.Workload("B", 2_000)
+    full, small = Workload("B", 200_000), Workload("B", 2_000)
     assert (full.values, small.values) == (250, 25)
     assert 200_000 / 250**2 == 2_000 / 25**2
-    half = li2005.Workload("A", 1_000, of=2_000)
-    assert half.values == li2005.Workload("A", 2_000).values
+    half = Workload("A", 1_000, of=2_000)
+    assert half.values == Workload("A", 2_000).values
     boxes = small.boxes()
     assert {len(one) for one in boxes} == {2, 3}
     assert len({pair for one in boxes for pair in one}) <= 20 * 25
     ranges = {p for one in boxes for p in one if p[1].low == ABOVE_NULL or p[1].high == TOP}
-    assert len(ranges) == li2005.RANGES["B"]
+    assert len(ranges) == RANGES["B"]

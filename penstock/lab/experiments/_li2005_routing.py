@@ -1,31 +1,27 @@
 """Figures 12 to 15 and Table 2 of Li, Hou and Jacobsen (2005), as functions, with their numbers.
 
 Ours is compared with theirs: the same subscriptions as interests, covered and merged by
-`penstock.routing`. The paper does not say how many predicates a subscription has, of which
-operators, or how attributes are combined. Here subscriptions have two or three predicates over
-neighbours in the list of attributes. The values of an attribute are as many as its distinct
-predicates: 100 in set A, 250 in set B. Nearly all predicates are equalities; a few (27 in set A, 54
-in set B) are < and > with values from the middle half of the range. These two numbers were fitted
-to the published covered shares of 200,000 subscriptions, 75 % and 45 %, so these shares confirm
-nothing; everything else that is compared was not fitted. With fewer subscriptions predicates are
-scaled down so that as many of the possible pairs occur. Publications have values for three
-neighbouring attributes. Advertisements, which the paper does not describe either, are halves of the
-ranges of three attributes. Imperfect merging has the rules of the paper's Table 1, which two
-equalities do not fit; the text mentions that predicates that differ could be dropped too, which is
-a series of its own.
+`penstock.routing`. Imperfect merging has the rules of the paper's Table 1, which two equalities do
+not fit; the text mentions that predicates that differ could be dropped too, which is a series of
+its own.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.catalog import Row
 from penstock.lab.benchmarks._measuring import Result
+from penstock.lab.experiments._li2005_workload import (
+    MORE_ATTRIBUTES,
+    PUBLISHED_ATTRIBUTES,
+    PUBLISHED_SIZE,
+    SHAPE,
+    Workload,
+)
 from penstock.lab.experiments.diagram_order import ATTRIBUTES, RELATION
 from penstock.matching import EventBatch
 from penstock.matching.matchers.diagram import (
@@ -36,28 +32,17 @@ from penstock.matching.matchers.diagram import (
 )
 from penstock.matching.matchers.naive import NaiveMatcher
 from penstock.messages import EVERYONE, Message, Position
-from penstock.predicates.boxes import Box, box
-from penstock.predicates.intervals import ABOVE_NULL, TOP, Interval, below
+from penstock.predicates.boxes import Box
 from penstock.routing.covering import CoverTable
 from penstock.routing.diagrams import DiagramTable, merge_diagrams
 from penstock.routing.diagrams.merging import TABLE_1, WITH_DROPPING, filter_of
 from penstock.routing.interest_index import InterestIndex
-from penstock.routing.interests import Interest, SpaceShape, name_of
-from penstock.routing.merging.measures import UniformMeasure
+from penstock.routing.interests import Interest, name_of
 from penstock.routing.merging.mergers import find_mergers
 from penstock.routing.merging.rules import MergeRule
 
-SETS = {"A": 2_000, "B": 5_000}
-"""Distinct predicates, with 200,000 subscriptions."""
-RANGES = {"A": 27, "B": 54}
-"""How many of these are < and >."""
-PUBLISHED_SIZE = 200_000
-PUBLISHED_ATTRIBUTES, MORE_ATTRIBUTES = 3, 6
-"""Of a publication, which the paper does not state: the more, the more publications are wanted, and
-the fewer are false positives. Figure 15 has both."""
 MOST_INTERESTS = 50_000
 """Covering on interests takes a millisecond each in this workload: more would take too long."""
-SHAPE = SpaceShape(0, RELATION, 0)
 IMPERFECT_THRESHOLD = 0.1
 THRESHOLDS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.3, 0.5)
 PAPER_COVERED = {"A": 0.75, "B": 0.45}
@@ -101,69 +86,6 @@ MERGING_KINDS = (
 EVERY_FILTER = filter_of(())
 STATES = ("none", "covering", "perfect merging", "imperfect merging")
 RANDOM_ORDER = "perfect merging, random order"
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """A set of subscriptions. Scaled down, it has fewer values, so that pairs are as frequent."""
-
-    name: str
-    subscriptions: int
-    seed: int = 11
-    of: int = 0
-    """The first `subscriptions` of this many; 0: of themselves."""
-
-    @property
-    def values(self) -> int:
-        """Of each attribute: as many as it has distinct predicates."""
-        share = math.sqrt((self.of or self.subscriptions) / PUBLISHED_SIZE)
-        return max(6, round(SETS[self.name] / ATTRIBUTES * share))
-
-    def boxes(self) -> list[Box]:
-        random = np.random.default_rng([self.seed, SETS[self.name]])
-        known = [self._predicates(random, column) for column in range(ATTRIBUTES)]
-        count = self.subscriptions
-        starts = random.integers(0, ATTRIBUTES, count).tolist()
-        sizes = random.integers(2, 4, count).tolist()
-        chosen = random.integers(0, self.values, (count, 3)).tolist()
-        found = []
-        for start, size, picks in zip(starts, sizes, chosen, strict=True):
-            columns = [(start + i) % ATTRIBUTES for i in range(size)]
-            found.append(box({c: known[c][pick] for c, pick in zip(columns, picks, strict=False)}))
-        return found
-
-    def _predicates(self, random: np.random.Generator, column: int) -> list[Interval]:
-        values, ranges = self.values, RANGES[self.name]
-        own = ranges // ATTRIBUTES + (column < ranges % ATTRIBUTES)
-        cuts = (random.permutation(max(own, values // 2))[:own] + values // 4).tolist()
-        found = [
-            Interval(below(value), below(value + 1)) for value in range(values) if value not in cuts
-        ]
-        for i, value in enumerate(cuts):
-            less, more = Interval(ABOVE_NULL, below(value)), Interval(below(value + 1), TOP)
-            found.append(less if (column + i) % 2 else more)
-        return found
-
-    def measure(self) -> UniformMeasure:
-        return UniformMeasure(SHAPE, dict.fromkeys(range(ATTRIBUTES), (0, self.values - 1)))
-
-    def publications(
-        self, count: int, seed: int = 5, attributes: int = PUBLISHED_ATTRIBUTES
-    ) -> EventBatch:
-        """With a few neighbouring attributes each: with all twenty, everything would match some
-        subscription, and no publication could be a false positive."""
-        random = np.random.default_rng(seed)
-        starts = random.integers(0, ATTRIBUTES, count).tolist()
-        values = random.integers(0, self.values, (count, attributes)).tolist()
-        rows: list[Row] = []
-        for start, picked in zip(starts, values, strict=True):
-            given = {(start + i) % ATTRIBUTES: value for i, value in enumerate(picked)}
-            rows.append(tuple(given.get(column) for column in range(ATTRIBUTES)))
-        return EventBatch.of_rows(RELATION, rows)
-
-    def advertisements(self) -> list[Interest]:
-        half = Interval(ABOVE_NULL, below(self.values // 2))
-        return [filter_of(box({column: half})) for column in range(3)]
 
 
 @dataclass

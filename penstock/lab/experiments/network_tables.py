@@ -24,21 +24,22 @@ def network_tables(
 ) -> None:
     """Table sizes, matching and insertion times, and false positives, by covering and merging."""
     from penstock.lab.experiments import _li2005_routing as li2005
+    from penstock.lab.experiments._li2005_workload import SETS, Workload
 
     results: list[Result] = []
 
     def add(item: str, found: list[Result]) -> None:
         results.extend({"item": item} | one for one in found)
 
-    for name in li2005.SETS:
+    for name in SETS:
         with progress(f"set {name}"):
-            states = li2005.states_of(li2005.Workload(name, subscriptions))
+            states = li2005.states_of(Workload(name, subscriptions))
             add("figure 12", li2005.figure_12(states))
             add("table 2", li2005.table_2(states, publications, min(naive, publications)))
     with progress("insertion"):
         block = max(1, subscriptions // 10)
-        add("figure 13", li2005.figure_13(li2005.Workload("B", subscriptions), block))
+        add("figure 13", li2005.figure_13(Workload("B", subscriptions), block))
     with progress("imperfect merging"):
-        half = li2005.Workload("A", subscriptions // 2, of=subscriptions)
+        half = Workload("A", subscriptions // 2, of=subscriptions)
         add("figures 14 and 15", li2005.figures_14_and_15(half, publications))
     show(results, json, COLUMNS)

@@ -10,6 +10,7 @@ from penstock.lab.evidence.existing import ExistingExperiment
 from penstock.lab.evidence.model import Claim, Item, Paper, Plot, Report, Row, Size
 from penstock.lab.evidence.papers import _li2005_claims as claims
 from penstock.lab.experiments import _li2005_routing as routing
+from penstock.lab.experiments._li2005_workload import SETS, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,12 @@ EXTENTS = {
 
 @cache
 def _states(size: Size, name: str) -> routing.States:
-    return routing.states_of(routing.Workload(name, EXTENTS[size].subscriptions))
+    return routing.states_of(Workload(name, EXTENTS[size].subscriptions))
 
 
 def figure_12(size: Size, report: Report) -> list[Row]:
     rows: list[Row] = []
-    for name in routing.SETS:
+    for name in SETS:
         report(f"set {name}")
         rows += routing.figure_12(_states(size, name))
     return rows
@@ -43,7 +44,7 @@ def figure_12(size: Size, report: Report) -> list[Row]:
 
 def table_2(size: Size, report: Report) -> list[Row]:
     extent, rows = EXTENTS[size], list[Row]()
-    for name in routing.SETS:
+    for name in SETS:
         report(f"publications against set {name}")
         rows += routing.table_2(_states(size, name), extent.publications, extent.naive)
     return rows if size is Size.FULL else [row | {"paper": None} for row in rows]
@@ -52,13 +53,13 @@ def table_2(size: Size, report: Report) -> list[Row]:
 def figure_13(size: Size, report: Report) -> list[Row]:
     extent = EXTENTS[size]
     report("insertion")
-    return list(routing.figure_13(routing.Workload("B", extent.subscriptions), extent.block))
+    return list(routing.figure_13(Workload("B", extent.subscriptions), extent.block))
 
 
 @cache
 def _merging(size: Size) -> list[Row]:
     extent = EXTENTS[size]
-    half = routing.Workload("A", extent.subscriptions // 2, of=extent.subscriptions)
+    half = Workload("A", extent.subscriptions // 2, of=extent.subscriptions)
     return list(routing.figures_14_and_15(half, extent.publications))
 
 
@@ -165,7 +166,7 @@ PAPER = Paper(
     (
         (
             "Lengths of subscriptions, operators, values and advertisements are not in the paper:"
-            " see penstock/lab/experiments/_li2005_routing.py for what was chosen. The numbers of"
+            " see penstock/lab/experiments/_li2005_workload.py for what was chosen. The numbers of"
             " range predicates are fitted to the covered shares of figure 12, nothing else is."
         ),
         (
