@@ -19,6 +19,7 @@ from penstock.lab.evidence.scheme_runs import (
     one_by_one,
     resized,
 )
+from penstock.lab.experiments.payload_warming import REPOSITORIES, _warming
 from penstock.lab.workloads.joins import JoinWorkload, StockJoinWorkload
 from penstock.messages import encode_message
 from penstock.network.caching import CachingCarrier, carry_plainly
@@ -134,3 +135,15 @@ def test_more_rows_of_one_table_change_nothing_about_the_rest(kind: type[JoinWor
     other = kind(10, 100, 300, seed=4, interest_seed=1)
     assert (other.interests.a_low == few.interests.a_low).all()
     assert [v for v, _ in other.inserts(0, 20)] != [v for v, _ in drawn[0]]
+
+
+@pytest.mark.slow
+def test_parts_of_a_run_add_up(subscribers: Subscribers) -> None:
+    def traffic(parts: int) -> dict[object, float]:
+        found: dict[object, float] = dict.fromkeys(REPOSITORIES, 0.0)
+        for row in _warming(subscribers, TABLES, "Ref-J+", parts, seed=1):
+            found[row["entries"]] += float(str(row["kb_per_event"])) / parts
+        return found
+
+    assert traffic(3) == pytest.approx(traffic(1), abs=0.1)
+    assert traffic(1)[3_100] < traffic(1)[None]

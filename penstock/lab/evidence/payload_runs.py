@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.catalog import Row as TableRow
-from penstock.lab.evidence.scheme_runs import Figures, Repeated, Subscribers, Tables, count_figures
+from penstock.lab.evidence.scheme_runs import Repeated, Subscribers, Tables, count_figures
 from penstock.lab.workloads.joins import R_SPACE, S_SPACE
 from penstock.messages import Message, encode_message
 from penstock.network.caching import CachingCarrier, Carried, CarriedHop, carry_plainly
@@ -38,15 +38,21 @@ def compare_repositories(
             is_row = scheme == "Ref-J+"
             networks = subscribers.join_rows if is_row else subscribers.semijoins
             for name, network in networks.items():
-                journeys = [_with_own_payloads(one) for one in network.publish(sent)]
-                if is_row:
-                    journeys = [one for one in journeys if one.arrivals]
+                journeys = published(network, sent, wanted_only=is_row)
                 for entries, repeated in found.items():
                     if entries is None or scheme in CACHED:
                         counted = min(events, 40) if scheme == "Rel-Sel" else events
-                        figures = _figures(network, journeys, entries, counted)
+                        carried = carry(network, journeys, entries)
+                        figures = count_figures(network, carried, counted)
                         repeated.add((name, scheme), figures)
     return found
+
+
+def published(
+    network: ContentNetwork, sent: Sequence[Message], *, wanted_only: bool
+) -> list[Journey]:
+    journeys = [_with_own_payloads(one) for one in network.publish(sent)]
+    return [one for one in journeys if one.arrivals or not wanted_only]
 
 
 def _with_own_payloads(journey: Journey) -> Journey:
@@ -67,18 +73,19 @@ def _own_payloads(row: TableRow) -> TableRow:
     return tuple(found)
 
 
-def _figures(
-    network: ContentNetwork, journeys: Sequence[Journey], entries: int | None, events: int
-) -> Figures:
+def carry(
+    network: ContentNetwork, journeys: Sequence[Journey], entries: int | None
+) -> list[Carried]:
+    """With repositories of so many entries, empty at first; None: without caching."""
     if entries is None:
-        return count_figures(network, carry_plainly(journeys), events)
+        return carry_plainly(journeys)
     columns: dict[int, tuple[int, ...]] = {
         one.message.space: (PAYLOAD, PAYLOAD + WIDTH) for one in journeys
     }
     columns |= {R_SPACE.id: (PAYLOAD,), S_SPACE.id: (PAYLOAD,)}
     settings = PayloadSettings(columns, DIRECTORY_BYTES, entries)
     carrier = CachingCarrier(network, settings)
-    return count_figures(network, [_carried(carrier, one) for one in journeys], events)
+    return [_carried(carrier, one) for one in journeys]
 
 
 def _carried(carrier: CachingCarrier, journey: Journey) -> Carried:
