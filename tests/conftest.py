@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
+
+from penstock.storage import Home, memory_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +40,13 @@ def _in_memory() -> bool:
 if "TMPDIR" not in os.environ and _in_memory():
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None  # pytest has asked where it is already
+
+# What a batch costs grows with the number of buckets, most of which are empty in a test. Two hold
+# enough rows each for kernels to have work. `penstock init`, and all soaks, make homes as always.
+if not os.environ.get("PENSTOCK_SOAK"):
+    assert "buckets" in Home.create.__kwdefaults__
+    Home.create.__kwdefaults__["buckets"] = 2
+    mock.patch.object(memory_home, "DEFAULT_BUCKETS", 2).start()
 
 # Tests run thousands of commands in process, and building the command line takes milliseconds.
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
