@@ -44,8 +44,9 @@ if "TMPDIR" not in os.environ and _in_memory():
 # What a batch costs grows with the number of buckets, most of which are empty in a test. Two hold
 # enough rows each for kernels to have work. `penstock init`, and all soaks, make homes as always.
 if not os.environ.get("PENSTOCK_SOAK"):
-    assert "buckets" in Home.create.__kwdefaults__
-    Home.create.__kwdefaults__["buckets"] = 2
+    defaults = Home.create.__kwdefaults__ or {}
+    assert "buckets" in defaults
+    defaults["buckets"] = 2
     mock.patch.object(memory_home, "DEFAULT_BUCKETS", 2).start()
 
 # Tests run thousands of commands in process, and building the command line takes milliseconds.

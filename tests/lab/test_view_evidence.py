@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -48,12 +48,8 @@ DEPLOYMENT = DeploymentSetting(1_000, 5, 72, (5, 10, 0), 1)
 def quiet(_: str) -> None: ...
 
 
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> Iterator[None]:
-    """What mutants measured is of no use to others."""
-    view_runs.forget_runs()
-    yield
-    view_runs.forget_runs()
+# In one process, which measures each setting once without a mutant.
+pytestmark = pytest.mark.xdist_group("views as published")
 
 
 @pytest.mark.slow
@@ -236,7 +232,7 @@ def test_mutants_make_claims_fail(
 ) -> None:
     holds, text = claim.check(measure())
     assert holds, text
-    view_runs.forget_runs()
+    monkeypatch.setattr(view_runs, "_KNOWN", {})
     mutant(monkeypatch)
     holds, text = claim.check(measure())
     assert not holds, text

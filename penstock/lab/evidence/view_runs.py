@@ -82,11 +82,6 @@ def measured_rows(setting: PlanSetting | DeploymentSetting, item: str, report: R
     return _KNOWN[setting].get(item, [])
 
 
-def forget_runs() -> None:
-    """Clear the cache, for callers that changed what is measured."""
-    _KNOWN.clear()
-
-
 @cache
 def prepare_kernels() -> None:
     """Compile or load kernels, so that this is not timed."""
