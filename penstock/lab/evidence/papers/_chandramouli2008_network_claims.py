@@ -71,8 +71,8 @@ STRESS = (
         "A repository of 400 entries reduces server stress by a factor of 7 for Ref-J+ and of 3"
         " for Ref-SJ-Clu+.",
         stress_falls,
-        "fewer payloads are sent a second time here than published: rows of R are new with every"
-        " event",
+        "a run of some hundreds of events sends most payloads for the first time, and 400 entries"
+        " are few where many rows join (penstock lab run payload-warming)",
         sizes=FULL,
     ),
 )
