@@ -97,6 +97,17 @@ def _check_event(
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("chain", [[], [0], [0, 1]])
+def test_candidates_that_are_decided_together_all_match(name: str, chain: list[int]) -> None:
+    schedule = make(name, FixedEstimates([0.5, 0.5], [1.0, 1.0]))
+    for branch in range(5):
+        schedule.add(branch, chain)
+    run = schedule.start([1, 3, 4])
+    evaluate(run, [True, True])
+    assert run.matched == [1, 3, 4]
+
+
+@pytest.mark.parametrize("name", NAMES)
 @given(branches=st.lists(chains, max_size=12), p=numbers, cost=costs, truths=events)
 def test_a_replay_evaluates_what_a_run_does(
     name: str, branches: list[list[int]], p: list[float], cost: list[float], truths: list[bool]

@@ -86,6 +86,7 @@ def make_state(prepared: Prepared, candidates: Numbers | None) -> State:
     else:
         values = np.zeros(predicates, np.int32)
         _add_weights(prepared.packed, prepared.weights, candidates, 1, values)
+        candidates = candidates.copy()  # rounds move those that are undecided to the front
     left = np.diff(prepared.packed.starts)
     return State(
         values,
