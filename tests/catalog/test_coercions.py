@@ -149,6 +149,7 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@pytest.mark.slow
 @given(text=texts, value_type=st.sampled_from(TYPES))
 @example(text="951.0", value_type=INTEGER)
 @example(text="2024-02-29T12:00:00Z", value_type=NAIVE)

@@ -35,6 +35,7 @@ def planned(cli: Cli, *words: object) -> list[dict[str, object]]:
     return results
 
 
+@pytest.mark.slow
 def test_a_plan_keeps_its_limits(cli: Cli, news: Path) -> None:
     (one,) = planned(cli, news, "--feeds", 2, "--sites", 4, "--explain")
     assert one["views"] == len(VIEWS)

@@ -59,6 +59,7 @@ def test_sorting_and_filling(events: list[tuple[int, int]]) -> None:
         assert lanes_of_words(below[6 + cell]) == expected
 
 
+@pytest.mark.slow
 def test_all_strategies_find_the_same_pairs() -> None:
     """600 events of a workload with shared and with own ranges, by every kernel."""
     for name in ("MA", "G3", "JHIGH"):

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sql
 
 from penstock.errors import HomeError
 from penstock.pipeline.buckets import bucket_labels, spark_hash, spread_of
-from penstock.storage import Home
+from penstock.storage import DEFAULT_BUCKETS, Home
 from penstock.storage.marker import BUCKET_NUMBERS
 from penstock.testing import LocalPipeline
 from tests.pipeline.telling import Teller, interleaved, scenario_paths
@@ -53,7 +53,9 @@ def test_messages_do_not_depend_on_their_number(tmp_path: Path) -> None:
 
 
 def test_a_marker_says_how_many(tmp_path: Path) -> None:
-    assert Home.open(Home.create(tmp_path / "usual").path).buckets == 8
+    assert DEFAULT_BUCKETS == 8
+    usual = Home.create(tmp_path / "usual", buckets=DEFAULT_BUCKETS)
+    assert Home.open(usual.path).buckets == 8
     other = Home.create(tmp_path / "other", buckets=16)
     assert Home.open(other.path).buckets == 16
     # Earlier releases know version 1 and 8 buckets: they open the one, and refuse the other.

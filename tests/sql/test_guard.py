@@ -183,6 +183,7 @@ def test_a_condition_that_takes_too_many_steps_says_so() -> None:
     assert caught.value.hint
 
 
+@pytest.mark.slow
 def test_a_long_statement_leaves_fewer_steps_for_its_condition() -> None:
     """Reading it took some already: a condition that is granted alone is refused with it."""
     pairs = " AND ".join(f"(per <> {i} OR id <> {i})" for i in range(8))
@@ -233,6 +234,7 @@ MANY_VALUES = " OR ".join(f"per = {i}" for i in range(2_000))
 MANY_COLUMNS = ", ".join(f"c{i} INTEGER" for i in range(900))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "read",
     [

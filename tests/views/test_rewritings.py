@@ -184,6 +184,7 @@ def test_rewritings_over_auctions_equal_the_views(navigation: bool) -> None:
     assert checked > 10
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(15))
 @given(st.integers(0, 10**6), st.booleans(), st.booleans())
 def test_every_rewriting_over_random_auctions_equals_xpath(
