@@ -8,11 +8,11 @@ query, where running every broker takes one per hop. A test checks that both giv
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from penstock.garbage import without_garbage
-from penstock.messages import Message, Point
+from penstock.messages import Message, Point, PointId
 from penstock.network.journeys import Arrival, Hop, Journey
 from penstock.network.overlays import Edge, check_acyclic, numbered_links
 from penstock.routing.interest_index import InterestIndex
@@ -71,7 +71,9 @@ class TreeNetwork:
         index = self._index.get(message.space)
         if index is None:
             return journey
-        arrivals = map(self._arrivals.__getitem__, index.names(message))
+        named = message.recipients
+        found = self._members_of(named, message.space) if named else index.names(message)
+        arrivals = map(self._arrivals.__getitem__, found)
         is_plain = message.space not in self._several
         journey.arrivals = list(arrivals if is_plain else dict.fromkeys(arrivals))
         hops, parents, last_hops, seen = journey.hops, self._parents, self._last_hops, {self.server}
@@ -82,6 +84,14 @@ class TreeNetwork:
                 node = parents[node]
         hops.sort(key=_depth)
         return journey
+
+    def _members_of(self, recipients: Iterable[PointId], space: int) -> Iterator[int]:
+        """The members of named recipients. Searching the index for each of thousands of them would
+        take longer than everything else."""
+        for subscription in dict.fromkeys(one.subscription for one in recipients):
+            for own_space, member in self._points.get(subscription, ()):
+                if own_space == space:
+                    yield member
 
     def _entered(
         self, subscription: int, points: Sequence[Point], node: int
