@@ -176,6 +176,9 @@ class CanNetwork:
         self._joined = [server]
         self._residents: dict[tuple[int, int], Residents] = {}
         """By space and zone; built on first use, dropped when the zone changes."""
+        self._entries: dict[int, int] = {}
+        """By space: the server's zone at which messages enter, until nodes join or leave. There is
+        always one: the server owns the first zone, and never leaves."""
         self._points: dict[int, list[Point]] = {}
 
     def join_all(self) -> None:
@@ -189,6 +192,7 @@ class CanNetwork:
         for zones in self.spaces.values():
             zones.join(node)
         self._residents.clear()
+        self._entries.clear()
 
     def leave(self, node: int) -> None:
         if node == self.server:
@@ -197,6 +201,7 @@ class CanNetwork:
             zones.leave(node)
         self._joined.remove(node)
         self._residents.clear()
+        self._entries.clear()
 
     def subscribe(self, subscription: int, points: Sequence[Point], node: int) -> None:
         self.unsubscribe(subscription)
@@ -249,8 +254,10 @@ class CanNetwork:
 
     def _enter(self, zones: SpaceZones, place: Coordinates, journey: Journey) -> tuple[int, int]:
         """Route from a zone of the server to the one that contains the place."""
-        number = min(zones.owned_by(self.server), default=zones.at(place))
-        depth = 0
+        space = zones.space.shape.space
+        if space not in self._entries:
+            self._entries[space] = min(zones.owned_by(self.server))
+        number, depth = self._entries[space], 0
         while (following := zones.towards(number, place)) is not None:
             depth = self._hop(zones, number, following, depth, journey)
             number = following
