@@ -14,8 +14,6 @@ import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
 
-from penstock.storage import Home, memory_home
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -41,14 +39,6 @@ if "TMPDIR" not in os.environ and _in_memory():
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None  # pytest has asked where it is already
 
-# What a batch costs grows with the number of buckets, most of which are empty in a test. Two hold
-# enough rows each for kernels to have work. `penstock init`, and all soaks, make homes as always.
-if not os.environ.get("PENSTOCK_SOAK"):
-    defaults = Home.create.__kwdefaults__ or {}
-    assert "buckets" in defaults
-    defaults["buckets"] = 2
-    mock.patch.object(memory_home, "DEFAULT_BUCKETS", 2).start()
-
 # Tests run thousands of commands in process, and building the command line takes milliseconds.
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
@@ -69,6 +59,19 @@ settings.register_profile("soak", max_examples=2000, print_blob=True, **_unhurri
 
 # The command line (--hypothesis-profile) is read later and wins.
 settings.load_profile("soak" if os.environ.get("PENSTOCK_SOAK") else "dev")
+
+
+def pytest_sessionstart() -> None:
+    """What a batch costs grows with the number of buckets, most of which are empty in a test. Two
+    hold enough rows each for kernels to have work. `penstock init`, and all soaks, make homes as
+    always. (Not at import: line coverage sees only what is imported after it was configured.)"""
+    from penstock.storage import Home, memory_home
+
+    if not os.environ.get("PENSTOCK_SOAK"):
+        defaults = Home.create.__kwdefaults__ or {}
+        assert "buckets" in defaults
+        defaults["buckets"] = 2
+        mock.patch.object(memory_home, "DEFAULT_BUCKETS", 2).start()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m is applied

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -65,6 +66,13 @@ def test_a_marker_says_how_many(tmp_path: Path) -> None:
     assert [marker["penstock_home"] for marker in markers] == [1, 2]
     other.record_schemes("other")
     assert Home.open(other.path).buckets == 16
+
+
+def test_homes_that_tests_make_have_few(tmp_path: Path) -> None:
+    """Unless asked for, and in soaks (tests/conftest.py)."""
+    usual = DEFAULT_BUCKETS if os.environ.get("PENSTOCK_SOAK") else 2
+    assert Home.create(tmp_path / "home").buckets == usual
+    assert Home.create(tmp_path / "other", buckets=DEFAULT_BUCKETS).buckets == DEFAULT_BUCKETS
 
 
 def test_a_home_of_an_earlier_release_has_eight(tmp_path: Path) -> None:
