@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -20,6 +21,7 @@ from penstock.lab.experiments import _li2005_routing as routing
 from penstock.lab.experiments.joins_decomposition import preferring
 from penstock.network.payloads import PayloadCache
 from penstock.routing.diagrams import DiagramTable
+from penstock.routing.diagrams.merging import TABLE_1
 from penstock.routing.diagrams.table import Relations
 from penstock.routing.merging.measures import Measured, UniformMeasure
 
@@ -100,6 +102,13 @@ def everything_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(UniformMeasure, "measured", lambda *_: Measured(0.0, 0.0))
 
 
+def nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropping predicates is not among the rules."""
+    *others, dropping = routing.MERGING_KINDS
+    kinds = (*others, replace(dropping, rules=TABLE_1))
+    monkeypatch.setattr(routing, "MERGING_KINDS", kinds)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutant", "claim", "paper", "figure"),
@@ -109,6 +118,7 @@ def everything_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
         (any_decomposition, networks.FIGURE_13[0], "chandramouli2008", "figure 13, CBN"),
         (nothing_covers, diagrams.FIGURE_12[0], "li2005", "figure 12"),
         (nothing_merges, diagrams.FIGURE_12[2], "li2005", "figure 12"),
+        (nothing_is_dropped, diagrams.FIGURE_14[3], "li2005", "figure 14"),
         (everything_is_free, diagrams.FIGURE_15[2], "li2005", "figure 15"),
     ],
     ids=lambda given: getattr(given, "__name__", ""),
